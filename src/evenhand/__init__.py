@@ -1,0 +1,68 @@
+"""evenhand: even-handed decisions from biased feedback.
+
+Names are loaded when they are first used, so that `import evenhand` costs milliseconds and not the
+second that Numba and pandas take.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand._compile import compiled as compiled
+    from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
+    from evenhand.conventions import PAPER as PAPER
+    from evenhand.conventions import Conventions as Conventions
+    from evenhand.groups import Groups as Groups
+    from evenhand.policies import Decision as Decision
+    from evenhand.policies import GroupFairTopInterval as GroupFairTopInterval
+    from evenhand.policies import IntervalChaining as IntervalChaining
+    from evenhand.policies import MultiGroupFairTopInterval as MultiGroupFairTopInterval
+    from evenhand.policies import NaiveFair as NaiveFair
+    from evenhand.policies import Policy as Policy
+    from evenhand.policies import Scores as Scores
+    from evenhand.policies import TopInterval as TopInterval
+    from evenhand.policies import UniformRandom as UniformRandom
+    from evenhand.policies import load as load
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AUTHORS_CODE": "conventions",
+    "PAPER": "conventions",
+    "Conventions": "conventions",
+    "Decision": "policies",
+    "GroupFairTopInterval": "policies",
+    "Groups": "groups",
+    "IntervalChaining": "policies",
+    "MultiGroupFairTopInterval": "policies",
+    "NaiveFair": "policies",
+    "Policy": "policies",
+    "Scores": "policies",
+    "SyntheticWorld": "worlds",
+    "TopInterval": "policies",
+    "UniformRandom": "policies",
+    "World": "worlds",
+    "compiled": "_compile",
+    "load": "policies",
+    "simulate": "simulation",
+}
+_MODULES = ("charts", "contracts", "metrics", "theory")
+
+__all__ = sorted([*_HOME, *_MODULES])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"evenhand.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"evenhand.{name}")
+    else:
+        raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,98 @@
+"""Who belongs where: the groups of the arms, their names and sizes, the sensitive one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Groups:
+    """A partition of the arms into named groups.
+
+    Args:
+        labels: the group of each arm; arm i belongs to `labels[i]`.
+        sensitive: the group whose feedback may be distorted, P_1 in the paper. Policies that treat
+            it apart need it, the others do not.
+
+    Example:
+        >>> import evenhand as eh
+        >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+        >>> groups.names, groups.sizes.tolist(), groups.of.tolist()
+        (('F', 'M'), [2, 2], [0, 0, 1, 1])
+    """
+
+    def __init__(self, labels: Sequence[object], sensitive: object = None) -> None:
+        if isinstance(labels, (str, bytes)):
+            raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+        self.labels: tuple[str, ...] = tuple(str(label) for label in labels)
+        if not self.labels:
+            raise ValueError("labels is empty; give the group of every arm, at least one")
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(self.labels))
+        self.sensitive: str | None = None if sensitive is None else str(sensitive)
+        if self.sensitive is not None and self.sensitive not in self.names:
+            raise ValueError(
+                f"sensitive is {self.sensitive!r}, a group without arms; "
+                f"allowed is one of {', '.join(self.names)}"
+            )
+        index = {name: g for g, name in enumerate(self.names)}
+        self.of: NDArray[np.int64] = np.array([index[label] for label in self.labels])
+        self.sizes: NDArray[np.int64] = np.bincount(self.of, minlength=len(self.names))
+
+    @classmethod
+    def crossed(cls, *attributes: Sequence[object], sensitive: object = None) -> Groups:
+        """Groups that are intersections: one for every combination that occurs among the arms.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.Groups.crossed(["F", "M", "F"], ["old", "old", "young"]).names
+            ('F & old', 'M & old', 'F & young')
+        """
+        if len({len(attribute) for attribute in attributes}) != 1:
+            lengths = ", ".join(str(len(attribute)) for attribute in attributes)
+            raise ValueError(f"attributes have lengths {lengths}; give each one value per arm")
+        labels = [
+            " & ".join(str(value) for value in values) for values in zip(*attributes, strict=True)
+        ]
+        return cls(labels, sensitive)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_arms(self) -> int:
+        """The number of arms."""
+        return len(self.labels)
+
+    def index(self, name: object) -> int:
+        """The number of the group called `name`."""
+        if str(name) not in self.names:
+            raise ValueError(f"group {name!r} is unknown; known are {', '.join(self.names)}")
+        return self.names.index(str(name))
+
+    def warn_of_single_arms(self) -> None:
+        """Warn of groups of one arm: the bias of such a group cannot be told from its arm's worth.
+
+        The paper assumes more than one arm in every group.
+        """
+        single = [name for name, size in zip(self.names, self.sizes, strict=True) if size == 1]
+        if single:
+            warnings.warn(
+                f"group {', '.join(single)} has a single arm: its bias cannot be told from the "
+                "worth of that arm; give it more arms, or merge it with another group",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Groups):
+            return NotImplemented
+        return (self.labels, self.sensitive) == (other.labels, other.sensitive)
+
+    def __hash__(self) -> int:
+        return hash((self.labels, self.sensitive))
+
+    def __repr__(self) -> str:
+        return f"Groups({list(self.labels)!r}, sensitive={self.sensitive!r})"

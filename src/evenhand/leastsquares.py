@@ -1,0 +1,381 @@
+"""Many least squares regressions side by side: absorb an observation, estimate, width.
+
+Each regression keeps the square root of its sufficient statistics: a triangular R with
+R'R = X'X (plus the ridge), z with R'z = X'y, the residual sum of squares and the count. Absorbing a
+row is d plane rotations, O(d^2), which is as accurate as a fresh QR decomposition of all rows;
+updating an inverse is not (with a ridge of 1e-8 and features of 1e6 it loses every digit). For a
+context x, one triangular solve v = R'^-1 x gives both numbers a policy needs:
+
+    estimate = beta_hat . x = v . z          variance = x (X'X)^-1 x' = v . v
+
+While a design is singular the rows seen span a subspace. Then R lives in the coordinates of an
+orthonormal basis of that subspace, which grows with every new direction; at full rank the basis is
+folded into R and forgotten. What a context outside of the subspace gets is the caller's choice:
+see `SINGULAR`.
+
+Four regressions share a block, so that four arms are solved by one vector instruction.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import compiled, inlined
+
+LANES = 4  # doubles in an AVX2 register
+
+RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
+SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
+
+# A row counts as a new direction if this part of its length lies outside of those seen. For the
+# pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
+NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-10, "pseudo-inverse": 1e-15**0.5}
+
+
+class Regressions(NamedTuple):
+    """The state of `len(rank)` regressions on `n_features` features. Only arrays: Numba's shape.
+
+    `table[block, row, lane]` holds regression i at block i // per_block, lane i % per_block. Its
+    rows: R by columns (d(d+1)/2), z (d), 1/diagonal of R (d), count, residual sum of squares,
+    degrees of freedom. A shared regression (a group's, met by the contexts of many arms) has a
+    block of its own and fills all four lanes.
+    """
+
+    table: NDArray[np.float64]
+    rank: NDArray[np.int64]
+    basis: NDArray[np.float64]
+    per_block: int
+    singular: int
+    ridge: float
+    new_direction: float
+
+
+def regressions(
+    number: int,
+    n_features: int,
+    singular: str = "infinite",
+    ridge: float = 0.0,
+    shared: bool = False,
+) -> Regressions:
+    """`number` regressions that have seen nothing yet.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, coefficients, regressions
+        >>> two = regressions(2, n_features=1)
+        >>> absorb(two, 0, np.array([1.0]), 3.0)
+        >>> absorb(two, 0, np.array([1.0]), 5.0)
+        >>> coefficients(two, 0)
+        array([4.])
+    """
+    d = n_features
+    per_block = 1 if shared else LANES
+    blocks = -(-number // per_block)
+    table = np.zeros((blocks, d * (d + 1) // 2 + 2 * d + 3, LANES))
+    rank = np.zeros(number, dtype=np.int64)
+    if singular == "ridge":
+        for k in range(d):
+            table[:, k * (k + 1) // 2 + k, :] = np.sqrt(ridge)
+            table[:, d * (d + 1) // 2 + d + k, :] = 1.0 / np.sqrt(ridge)
+        rank[:] = d
+    basis = np.zeros((0 if singular == "ridge" else number, d, d))
+    return Regressions(
+        table,
+        rank,
+        basis,
+        per_block,
+        SINGULAR[singular],
+        float(ridge),
+        NEW_DIRECTION[singular],
+    )
+
+
+@compiled
+def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
+    """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
+    d = x.size
+    table, lane = fits.table[i // fits.per_block], i % fits.per_block
+    tail = d * (d + 1) // 2 + 2 * d
+    row = x.copy()
+    rank = fits.rank[i]
+    if rank < d:
+        rank = _to_basis(fits, i, row)
+    if fits.singular == RIDGE:
+        # Degrees of freedom are n - tr(H), tr(H) = d - ridge tr(R'R)^-1: a rank one step of both.
+        shrunk = _smoothing(table, lane, d, x)
+        table[tail + 2, lane] += 1.0 - fits.ridge * shrunk
+        before = fits.ridge * _squared_length(table, lane, d)
+        left = _rotate_in(table, lane, d, row, y, rank)
+        after = fits.ridge * _squared_length(table, lane, d)
+        # What the rotations leave over is the growth of the penalised sum of squares.
+        table[tail + 1, lane] += left * left - (after - before)
+    else:
+        left = _rotate_in(table, lane, d, row, y, rank)
+        table[tail + 1, lane] += left * left
+        table[tail + 2, lane] += 1.0
+        if rank != fits.rank[i]:  # a new direction is fitted exactly: no freedom gained
+            table[tail + 2, lane] -= 1.0
+            fits.rank[i] = rank
+            if rank == d:
+                _fold_basis(fits, i, d)
+    table[tail, lane] += 1.0
+    if fits.per_block == 1:
+        for p in range(tail):
+            table[p, 1] = table[p, 2] = table[p, 3] = table[p, 0]
+
+
+@compiled
+def _rotate_in(table, lane, d, row, y, rank):  # type: ignore[no-untyped-def]
+    """Plane rotations that take (row, y) into the leading rank x rank corner of R, and into z.
+
+    Returns what is left of y: its square is what this observation adds to the residuals.
+    """
+    z = d * (d + 1) // 2
+    inverse = z + d
+    for k in range(rank):
+        diagonal = k * (k + 1) // 2 + k
+        r, s = table[diagonal, lane], row[k]
+        if s == 0.0:
+            continue
+        length = np.sqrt(r * r + s * s)
+        cos, sin = r / length, s / length
+        table[diagonal, lane] = length
+        table[inverse + k, lane] = 1.0 / length
+        for j in range(k + 1, rank):
+            p = j * (j + 1) // 2 + k
+            t = table[p, lane]
+            table[p, lane] = cos * t + sin * row[j]
+            row[j] = cos * row[j] - sin * t
+        t = table[z + k, lane]
+        table[z + k, lane] = cos * t + sin * y
+        y = cos * y - sin * t
+    return y
+
+
+@compiled
+def _to_basis(fits, i, row):  # type: ignore[no-untyped-def]
+    """Write `row` in the coordinates of the directions seen, which it may extend; the new rank."""
+    d, rank = row.size, fits.rank[i]
+    basis = fits.basis[i]
+    rest = row.copy()
+    part = np.zeros(d)
+    for _ in range(2):  # Gram and Schmidt; twice is enough
+        for q in range(rank):
+            dot = 0.0
+            for k in range(d):
+                dot += basis[q, k] * rest[k]
+            part[q] += dot
+            for k in range(d):
+                rest[k] -= dot * basis[q, k]
+    length = np.sqrt(np.sum(rest * rest))
+    if length > fits.new_direction * np.sqrt(np.sum(row * row)):
+        for k in range(d):
+            basis[rank, k] = rest[k] / length
+        part[rank] = length
+        rank += 1
+    for k in range(d):
+        row[k] = part[k]
+    return rank
+
+
+@compiled
+def _fold_basis(fits, i, d):  # type: ignore[no-untyped-def]
+    """At full rank, turn R in the basis' coordinates into R in the features' own."""
+    table, lane = fits.table[i // fits.per_block], i % fits.per_block
+    basis = fits.basis[i]
+    z = d * (d + 1) // 2
+    rows, right = np.zeros((d, d)), np.zeros(d)
+    for q in range(d):
+        right[q] = table[z + q, lane]
+        for j in range(q, d):
+            r = table[j * (j + 1) // 2 + q, lane]
+            for k in range(d):
+                rows[q, k] += r * basis[j, k]
+    for p in range(z + 2 * d):
+        table[p, lane] = 0.0
+    for q in range(d):
+        _rotate_in(table, lane, d, rows[q], right[q], d)
+
+
+@compiled
+def _smoothing(table, lane, d, x):  # type: ignore[no-untyped-def]
+    """By how much tr (R'R)^-1 falls when x is absorbed: |P x|^2 / (1 + x P x), P = (R'R)^-1."""
+    z = d * (d + 1) // 2
+    v = np.empty(d)
+    variance = 0.0
+    for k in range(d):
+        total = x[k]
+        for j in range(k):
+            total -= table[k * (k + 1) // 2 + j, lane] * v[j]
+        v[k] = total * table[z + d + k, lane]
+        variance += v[k] * v[k]
+    squared = 0.0
+    for k in range(d - 1, -1, -1):
+        total = v[k]
+        for j in range(k + 1, d):
+            total -= table[j * (j + 1) // 2 + k, lane] * v[j]
+        v[k] = total * table[z + d + k, lane]
+        squared += v[k] * v[k]
+    return squared / (1.0 + variance)
+
+
+@compiled
+def _squared_length(table, lane, d):  # type: ignore[no-untyped-def]
+    b = np.empty(d)
+    _back_substitute(table, lane, d, d, b)
+    return np.sum(b * b)
+
+
+@compiled
+def _back_substitute(table, lane, d, rank, b):  # type: ignore[no-untyped-def]
+    """b = R^-1 z in the leading corner of R."""
+    z = d * (d + 1) // 2
+    for k in range(rank - 1, -1, -1):
+        total = table[z + k, lane]
+        for j in range(k + 1, rank):
+            total -= table[j * (j + 1) // 2 + k, lane] * b[j]
+        b[k] = total * table[z + d + k, lane]
+
+
+@compiled
+def coefficients(fits, i):  # type: ignore[no-untyped-def]
+    """The coefficients of regression `i`; of the shortest fit where its design is singular."""
+    d = fits.basis.shape[1]
+    rank = fits.rank[i]
+    b = np.zeros(d)
+    _back_substitute(fits.table[i // fits.per_block], i % fits.per_block, d, rank, b)
+    if rank == d:
+        return b
+    full = np.zeros(d)
+    for q in range(rank):
+        for k in range(d):
+            full[k] += b[q] * fits.basis[i, q, k]
+    return full
+
+
+@compiled
+def solve_each(fits, contexts, estimate, variance):  # type: ignore[no-untyped-def]
+    """Context i against regression i, for all of them: estimate and variance / sigma^2.
+
+    `contexts` and the outputs are padded to whole blocks (`padded`). A variance is infinite where
+    nothing was seen, and, treated as such, outside of the directions seen.
+    """
+    d = contexts.shape[1]
+    v = np.empty((d, LANES))
+    for block in range(fits.table.shape[0]):
+        _solve_block(fits.table[block], contexts, block * LANES, v, estimate, variance)
+    for i in range(fits.rank.size):
+        if fits.rank[i] < d:
+            estimate[i], variance[i] = _solve_singular(fits, i, contexts[i])
+
+
+@compiled
+def solve_shared(fits, g, contexts, wanted, estimate, variance):  # type: ignore[no-untyped-def]
+    """The wanted contexts against the one shared regression `g`; others may be filled as well."""
+    d = contexts.shape[1]
+    v = np.empty((d, LANES))
+    for first in range(0, contexts.shape[0], LANES):
+        if not (wanted[first] or wanted[first + 1] or wanted[first + 2] or wanted[first + 3]):
+            continue
+        if fits.rank[g] == d:
+            _solve_block(fits.table[g], contexts, first, v, estimate, variance)
+        else:
+            for i in range(first, first + LANES):
+                estimate[i], variance[i] = _solve_singular(fits, g, contexts[i])
+
+
+@inlined
+def _solve_block(table, contexts, first, v, estimate, variance):  # type: ignore[no-untyped-def]
+    """v = R'^-1 x in four lanes, written out: the compiler turns each four lines into one."""
+    d = contexts.shape[1]
+    z = d * (d + 1) // 2
+    e0 = e1 = e2 = e3 = 0.0
+    s0 = s1 = s2 = s3 = 0.0
+    p = 0
+    for k in range(d):
+        a0, a1 = contexts[first, k], contexts[first + 1, k]
+        a2, a3 = contexts[first + 2, k], contexts[first + 3, k]
+        for j in range(k):
+            a0 -= table[p, 0] * v[j, 0]
+            a1 -= table[p, 1] * v[j, 1]
+            a2 -= table[p, 2] * v[j, 2]
+            a3 -= table[p, 3] * v[j, 3]
+            p += 1
+        p += 1  # the diagonal
+        a0 *= table[z + d + k, 0]
+        a1 *= table[z + d + k, 1]
+        a2 *= table[z + d + k, 2]
+        a3 *= table[z + d + k, 3]
+        e0 += a0 * table[z + k, 0]
+        e1 += a1 * table[z + k, 1]
+        e2 += a2 * table[z + k, 2]
+        e3 += a3 * table[z + k, 3]
+        s0 += a0 * a0
+        s1 += a1 * a1
+        s2 += a2 * a2
+        s3 += a3 * a3
+        v[k, 0], v[k, 1], v[k, 2], v[k, 3] = a0, a1, a2, a3
+    estimate[first], variance[first] = e0, s0
+    estimate[first + 1], variance[first + 1] = e1, s1
+    estimate[first + 2], variance[first + 2] = e2, s2
+    estimate[first + 3], variance[first + 3] = e3, s3
+
+
+@compiled
+def _solve_singular(fits, i, x):  # type: ignore[no-untyped-def]
+    """Estimate and variance by the minimum-norm fit in the directions seen."""
+    d, rank = x.size, fits.rank[i]
+    if rank == 0:
+        return 0.0, np.inf
+    table, lane = fits.table[i // fits.per_block], i % fits.per_block
+    basis = fits.basis[i]
+    z = d * (d + 1) // 2
+    v, rest = np.empty(rank), x.copy()
+    estimate = variance = 0.0
+    p = 0
+    for k in range(rank):
+        total = 0.0
+        for q in range(d):
+            total += basis[k, q] * rest[q]
+        for q in range(d):
+            rest[q] -= total * basis[k, q]
+        for j in range(k):
+            total -= table[p, lane] * v[j]
+            p += 1
+        p += 1
+        v[k] = total * table[z + d + k, lane]
+        estimate += v[k] * table[z + k, lane]
+        variance += v[k] * v[k]
+    if fits.singular == INFINITE and (
+        np.sum(rest * rest) > fits.new_direction**2 * np.sum(x * x)
+    ):
+        variance = np.inf
+    return estimate, variance
+
+
+@compiled
+def noise_variance(fits):  # type: ignore[no-untyped-def]
+    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none."""
+    residual = freedom = 0.0
+    tail = fits.table.shape[1] - 3
+    for i in range(fits.rank.size):
+        block, lane = i // fits.per_block, i % fits.per_block
+        residual += fits.table[block, tail + 1, lane]
+        freedom += fits.table[block, tail + 2, lane]
+    if freedom < 0.5:  # nothing is left over to estimate it from
+        return np.inf, 0.0
+    return max(residual, 0.0) / freedom, freedom
+
+
+def padded(number: int) -> int:
+    """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills."""
+    return -(-number // LANES) * LANES
+
+
+def counts(fits: Regressions) -> NDArray[np.int64]:
+    """How many observations each regression has absorbed."""
+    counted = fits.table[:, -3, : fits.per_block].reshape(-1)[: fits.rank.size]
+    return counted.astype(np.int64)

@@ -1,0 +1,25 @@
+"""One small file per policy. Importing this package registers them all."""
+
+from evenhand.policies.base import POLICIES, Policy
+from evenhand.policies.decision import Decision, Scores
+from evenhand.policies.group_fair import GroupFairTopInterval
+from evenhand.policies.interval_chaining import IntervalChaining
+from evenhand.policies.multi_group_fair import MultiGroupFairTopInterval
+from evenhand.policies.naive_fair import NaiveFair
+from evenhand.policies.saving import load
+from evenhand.policies.top_interval import TopInterval
+from evenhand.policies.uniform_random import UniformRandom
+
+__all__ = [
+    "POLICIES",
+    "Decision",
+    "GroupFairTopInterval",
+    "IntervalChaining",
+    "MultiGroupFairTopInterval",
+    "NaiveFair",
+    "Policy",
+    "Scores",
+    "TopInterval",
+    "UniformRandom",
+    "load",
+]

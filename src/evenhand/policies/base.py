@@ -1,0 +1,396 @@
+"""The frame of every policy: settings, select, update, save. The maths is in the rules."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand import _checks
+from evenhand.conventions import PAPER, Conventions
+from evenhand.exploration import Exploration, Schedule, schedule
+from evenhand.groups import Groups
+from evenhand.leastsquares import SINGULAR, counts
+from evenhand.policies import kernels
+from evenhand.policies.decision import Decision, Scores
+from evenhand.policies.memory import N_SCORES, Memory, Settings, make_memory, remember
+from evenhand.quantiles import normal_quantile
+from evenhand.streams import mix
+
+POLICIES: dict[str, type[Policy]] = {}
+
+
+class Policy:
+    """A contextual bandit policy over arms that belong to groups.
+
+    Subclass it and write `rule` (compiled, see `evenhand.policies.kernels`) or `score` (plain
+    Python): docs/how-to/write-a-policy.md shows both.
+
+    Args:
+        groups: the group of every arm, as `Groups` or as a list of labels.
+        n_features: the length of a context.
+        horizon: the number of rounds T that the widths are made for. Without one, the level goes
+            by the round: delta / (2 n t).
+        delta: the probability with which any interval may fail.
+        noise: the standard deviation sigma of the rewards around their mean, or "estimate" to
+            learn it from the residuals (the widths then use Student's quantiles).
+        singular: what to do while the data of an arm do not span all directions: "infinite" width
+            along directions never seen, "pseudo-inverse", or "ridge". The default is the
+            conventions'.
+        ridge: the penalty, if `singular` is "ridge" (default 1.0).
+        exploration: the probability of choosing at random: "paper" for t^(-1/3), "none", a
+            constant, a list or a function of the round.
+        conventions: PAPER or AUTHORS_CODE, see `evenhand.conventions`.
+        seed: of the policy's own random numbers; without one it is drawn, and saved with the
+            policy.
+    """
+
+    learns_groups: ClassVar[bool] = False
+    """Whether group regressions are kept. They cost as much again as the arms' own."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            POLICIES[cls.__name__] = cls
+
+    def __init__(
+        self,
+        groups: Groups | Sequence[object],
+        n_features: int,
+        horizon: int | None = None,
+        delta: float = 0.1,
+        noise: float | str = 1.0,
+        singular: str | None = None,
+        ridge: float | None = None,
+        exploration: Exploration = "paper",
+        conventions: Conventions = PAPER,
+        seed: int | None = None,
+    ) -> None:
+        self.groups = groups if isinstance(groups, Groups) else Groups(groups)
+        self.n_features = _checks.whole("n_features", n_features)
+        self.horizon = None if horizon is None else _checks.whole("horizon", horizon)
+        self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
+        self.noise = noise if noise == "estimate" else _known_noise(noise)
+        if not isinstance(conventions, Conventions):
+            raise ValueError(f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE")
+        self.conventions = conventions
+        self.singular, self.ridge = _singular(singular, ridge, conventions)
+        self.exploration = exploration
+        self._schedule: Schedule = schedule(exploration, self.horizon)
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        self.seed = _checks.whole("seed", seed, least=0)
+        self.round = 0
+        """How many decisions were made."""
+
+    # The maths, by subclasses -------------------------------------------------------------------
+
+    def rule(self) -> NamedTuple:
+        """The policy's own numbers, for its compiled functions."""
+        return _PlainRule()
+
+    def score(self, contexts: NDArray[np.float64]) -> ArrayLike:
+        """Plain Python in place of a compiled rule: the upper bound of every arm.
+
+        `self.intervals(contexts)` has the arms' estimates and widths. A table of five rows
+        (estimate, width, correction, correction_width, upper) may be returned as well.
+        """
+        raise TypeError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
+
+    # Deciding -----------------------------------------------------------------------------------
+
+    def select(self, contexts: ArrayLike, available: ArrayLike | None = None) -> Decision:
+        """Choose an arm for this round. Learns nothing: that is `update`.
+
+        Args:
+            contexts: (n_arms, n_features), the context of every arm.
+            available: a bool per arm, or the numbers of the arms that can be chosen this round.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.TopInterval(["F", "F", "M", "M"], n_features=2, horizon=100, seed=1)
+            >>> decision = policy.select(np.eye(2)[[0, 1, 0, 1]])
+            >>> policy.update(decision, reward=1.5)
+            >>> 0 <= decision.arm < 4, decision.propensity
+            (True, 0.25)
+        """
+        open_arms = self._load(contexts, available)
+        t = self.round + 1
+        arm, propensity, explored = kernels.decide(
+            self._rule, self._memory, self._schedule, open_arms, t, self._key
+        )
+        self.round = t
+        memory = self._memory
+        return Decision(
+            arm,
+            propensity,
+            explored,
+            t,
+            memory.contexts[arm].copy(),
+            Scores(memory.work[:N_SCORES, : self.n_arms].copy()),
+        )
+
+    def propensities(
+        self, contexts: ArrayLike, available: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """The probability of every arm if `select` were called now. Changes nothing.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.UniformRandom(["F", "F", "M", "M"], n_features=1)
+            >>> policy.propensities(np.ones((4, 1)), available=[0, 3]).tolist()
+            [0.5, 0.0, 0.0, 0.5]
+        """
+        open_arms = self._load(contexts, available)
+        rule, memory, t = self._rule, self._memory, self.round + 1
+        kernels.decide(rule, memory, self._schedule, open_arms, t, self._key)
+        return np.array(
+            [
+                kernels.propensity(rule, memory, self._schedule, open_arms, t, arm)
+                for arm in range(self.n_arms)
+            ]
+        )
+
+    def update(
+        self, decision: Decision | Sequence[Decision], reward: float | Sequence[float]
+    ) -> None:
+        """Learn the observed reward of a decision, or of many. Order and delay do not matter.
+
+        Nothing is learned if any of the values is bad.
+        """
+        if isinstance(decision, Decision):
+            value = float(reward)  # type: ignore[arg-type]
+            if not -np.inf < value < np.inf:
+                raise ValueError(f"reward is {value!r}; allowed is any finite number")
+            remember(self._memory, decision.arm, decision.context, value)
+            return
+        decisions = list(decision)
+        self.absorb(
+            arms=[one.arm for one in decisions],
+            contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
+            rewards=reward,  # type: ignore[arg-type]
+        )
+
+    def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=100)
+            >>> policy.absorb(arms=[0, 1, 1], contexts=np.ones((3, 1)), rewards=[1.0, 2.0, 4.0])
+            >>> policy.counts.tolist()
+            [1, 2]
+        """
+        numbers = np.atleast_1d(np.asarray(arms))
+        rows = np.asarray(contexts, dtype=np.float64)
+        values = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
+        if rows.shape != (numbers.size, self.n_features):
+            raise ValueError(
+                f"contexts has shape {rows.shape}; allowed is ({numbers.size}, "
+                f"{self.n_features}): one row for each of the arms"
+            )
+        if values.shape != (numbers.size,):
+            raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
+        _check_finite("contexts", rows)
+        _check_finite("rewards", values)
+        for arm, row, value in zip(self._arms(numbers), rows, values, strict=True):
+            remember(self._memory, arm, row, value)
+
+    def intervals(
+        self, contexts: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate and width of every arm at its context, before any correction."""
+        self._load(contexts, None, score=False)
+        from evenhand.policies.memory import ESTIMATE, WIDTH, score_arms
+
+        score_arms(self._memory, self.round + 1)
+        n = self.n_arms
+        return self._memory.work[ESTIMATE, :n].copy(), self._memory.work[WIDTH, :n].copy()
+
+    # Facts --------------------------------------------------------------------------------------
+
+    @property
+    def n_arms(self) -> int:
+        """The number of arms."""
+        return self.groups.n_arms
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many rewards each arm has learned from."""
+        return counts(self._memory.arms)
+
+    @classmethod
+    def is_compiled(cls) -> bool:
+        """Whether the maths is a compiled rule, and not plain Python."""
+        return cls.rule is not Policy.rule
+
+    def settings(self) -> dict[str, Any]:
+        """What the policy was made with, by the names of the constructor."""
+        names = [name for name in inspect.signature(type(self).__init__).parameters][1:]
+        return {name: getattr(self, name) for name in names}
+
+    def clone(self, **changes: Any) -> Self:
+        """A policy with the same settings, or changed ones, that has learned nothing yet.
+
+        Example:
+            >>> import evenhand as eh
+            >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10, seed=3)
+            >>> policy.clone(delta=0.2).delta
+            0.2
+        """
+        return type(self)(**{**self.settings(), **changes})
+
+    def save(self, path: str | Path) -> None:
+        """Write settings and everything learned to a JSON file that `evenhand.load` reads."""
+        from evenhand.policies.saving import save
+
+        save(self, Path(path))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n_arms={self.n_arms}, groups={', '.join(self.groups.names)}, "
+            f"n_features={self.n_features}, rounds={self.round})"
+        )
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _group_shares(self) -> NDArray[np.float64]:
+        """|P_j| / n, in the level of the width of group j."""
+        return self.groups.sizes / self.n_arms
+
+    @cached_property
+    def _rule(self) -> NamedTuple:
+        return self.rule()
+
+    @cached_property
+    def _key(self) -> np.uint64:
+        return np.uint64(mix(np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF), 0))
+
+    @cached_property
+    def _all_arms(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_arms, dtype=np.bool_)
+
+    @cached_property
+    def _memory(self) -> Memory:
+        shares = self._group_shares()
+        by_round = self.horizon is None or self.conventions.level == "round"
+        rounds = 1 if self.horizon is None else self.horizon
+        base = min(self.delta / (2.0 * self.n_arms * rounds), 0.5)
+        groups = [normal_quantile(min(base * share * self.n_arms, 0.5)) for share in shares]
+        return make_memory(
+            self.groups.of,
+            shares,
+            self.n_features,
+            self.learns_groups,
+            self.singular,
+            self.ridge or 0.0,
+            Settings(
+                n_arms=self.n_arms,
+                delta=self.delta,
+                horizon=self.horizon or 0,
+                noise=-1.0 if self.noise == "estimate" else float(self.noise),
+                by_round=by_round,
+                by_variance=self.conventions.width == "variance",
+                first_of_ties=self.conventions.ties == "first",
+                arm_quantile=normal_quantile(base),
+                group_quantiles=np.array(groups),
+                group_shares=shares,
+            ),
+        )
+
+    def _load(
+        self, contexts: ArrayLike, available: ArrayLike | None, score: bool = True
+    ) -> NDArray[np.bool_]:
+        """Check and take in what a round brings; which arms are open."""
+        rows = np.ascontiguousarray(contexts, dtype=np.float64)
+        if rows.shape != (self.n_arms, self.n_features):
+            raise ValueError(
+                f"contexts has shape {rows.shape}; allowed is ({self.n_arms}, "
+                f"{self.n_features}): a row per arm, a column per feature"
+            )
+        bad = kernels.load_contexts(self._memory, rows)
+        if bad >= 0:
+            raise ValueError(f"contexts of arm {bad} are {rows[bad]}; allowed are finite numbers")
+        if score and not self.is_compiled():
+            self._score_in_python(rows)
+        return self._all_arms if available is None else self._available(available)
+
+    def _score_in_python(self, rows: NDArray[np.float64]) -> None:
+        table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
+        if table.shape not in ((1, self.n_arms), (N_SCORES, self.n_arms)) or np.isnan(table).any():
+            raise ValueError(
+                f"{type(self).__name__}.score gave shape {table.shape}, or a NaN; allowed are "
+                f"({self.n_arms},) or ({N_SCORES}, {self.n_arms}) numbers"
+            )
+        if table.shape[0] == 1:
+            estimate, width = self.intervals(rows)
+            zero = np.zeros(self.n_arms)
+            table = np.vstack([estimate, width, zero, zero, table])
+        self._memory.work[:N_SCORES, : self.n_arms] = table
+
+    def _available(self, available: ArrayLike) -> NDArray[np.bool_]:
+        given = np.asarray(available)
+        if given.dtype == np.bool_:
+            if given.shape != (self.n_arms,):
+                raise ValueError(
+                    f"available has shape {given.shape}; allowed is ({self.n_arms},) or arm numbers"
+                )
+            mask = given
+        else:
+            mask = np.zeros(self.n_arms, dtype=np.bool_)
+            mask[self._arms(np.atleast_1d(given))] = True
+        if not mask.any():
+            raise ValueError("available leaves no arm; allowed is at least one")
+        return np.ascontiguousarray(mask)
+
+    def _arms(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
+        if numbers.size and not (ok and 0 <= numbers.min() and numbers.max() < self.n_arms):
+            raise ValueError(
+                f"arms are {numbers.tolist()}; allowed are numbers from 0 to {self.n_arms - 1}"
+            )
+        return numbers.astype(np.int64)
+
+
+class _PlainRule(NamedTuple):
+    """The rule of policies in plain Python: their scores are there already."""
+
+
+@kernels.kernel(kernels.score, _PlainRule)
+def _score_plain(rule, memory, t):  # type: ignore[no-untyped-def]
+    pass
+
+
+def _known_noise(noise: float | str) -> float:
+    if isinstance(noise, str):
+        raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+    return _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
+
+
+def _singular(
+    singular: str | None, ridge: float | None, conventions: Conventions
+) -> tuple[str, float | None]:
+    if singular is None:
+        singular = conventions.singular if ridge is None else "ridge"
+    _checks.one_of("singular", singular, SINGULAR)
+    if singular != "ridge":
+        if ridge is not None:
+            raise ValueError(
+                f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
+                "leave one of them out"
+            )
+        return singular, None
+    value = 1.0 if ridge is None else ridge
+    return singular, _checks.number("ridge", value, 0.0, np.inf, open_ends=True)
+
+
+def _check_finite(name: str, values: NDArray[np.float64]) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        row = int(bad[0][0])
+        raise ValueError(f"{name} in row {row} are {values[row]}; allowed are finite numbers")

@@ -1,0 +1,127 @@
+"""GroupFairTopInterval: learn the bias of the sensitive group and correct for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand import _checks
+from evenhand.conventions import PAPER, Conventions
+from evenhand.exploration import Exploration
+from evenhand.groups import Groups
+from evenhand.leastsquares import padded
+from evenhand.policies.base import Policy
+from evenhand.policies.kernels import kernel, score
+from evenhand.policies.memory import (
+    CORRECTION,
+    CORRECTION_WIDTH,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
+    add_up,
+    score_arms,
+    score_group,
+)
+
+
+class GroupFairRule(NamedTuple):
+    """Which group is P_1, which P_2, which arms are in P_1, and how far apart they are known."""
+
+    sensitive: int
+    other: int
+    corrected: NDArray[np.bool_]
+    offset: float
+
+
+@kernel(score, GroupFairRule)
+def _score(rule, memory, t):  # type: ignore[no-untyped-def]
+    """Algorithm 1: line 16 for the arms of P_1, line 18 for the others."""
+    work = memory.work
+    score_arms(memory, t)
+    score_group(memory, rule.sensitive, rule.corrected, t)
+    for i in range(memory.settings.n_arms):
+        if rule.corrected[i]:
+            work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, i]
+            work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i]
+    score_group(memory, rule.other, rule.corrected, t)
+    for i in range(memory.settings.n_arms):
+        if rule.corrected[i]:
+            work[CORRECTION, i] += work[GROUP_ESTIMATE, i]
+            work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, i]
+    add_up(memory)
+
+
+class GroupFairTopInterval(Policy):
+    """Play argmax of the upper bound, corrected for the learned bias of the sensitive group.
+
+    For an arm of the sensitive group P_1 the upper bound is
+    beta_hat . x + w - psi_1 . x + b_1 + psi_2 . x + b_2, for the others beta_hat . x + w, where
+    psi_j is the least squares fit to all data of group j and b_j its width. It assumes that the
+    true averages of both groups are equal, or differ by a known `offset`.
+
+    True regret grows as T^(2/3) (Theorem 1), and no faster rate can be promised for feedback of
+    this kind without further assumptions.
+
+    Args:
+        groups: exactly two, with `sensitive` named.
+        offset: by how much the true average of the sensitive group is known to exceed the other's.
+
+    All other arguments are those of `Policy`.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+        >>> policy = eh.GroupFairTopInterval(groups, n_features=1, horizon=100, exploration="none")
+        >>> policy.absorb([0, 1, 2, 3], np.ones((4, 1)), rewards=[1.0, 2.0, 7.0, 8.0])
+        >>> policy.select(np.ones((4, 1))).scores.correction.tolist()
+        [6.0, 6.0, 0.0, 0.0]
+    """
+
+    learns_groups = True
+
+    def __init__(
+        self,
+        groups: Groups | Sequence[object],
+        n_features: int,
+        horizon: int | None = None,
+        delta: float = 0.1,
+        noise: float | str = 1.0,
+        offset: float = 0.0,
+        singular: str | None = None,
+        ridge: float | None = None,
+        exploration: Exploration = "paper",
+        conventions: Conventions = PAPER,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            groups,
+            n_features,
+            horizon,
+            delta,
+            noise,
+            singular,
+            ridge,
+            exploration,
+            conventions,
+            seed,
+        )
+        self.offset = _checks.number("offset", offset, -np.inf, np.inf)
+        if len(self.groups) != 2:
+            raise ValueError(
+                f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "
+                "two: use MultiGroupFairTopInterval for more"
+            )
+        if self.groups.sensitive is None:
+            raise ValueError(
+                "groups name no sensitive group; give Groups(labels, sensitive=...) with one of "
+                + ", ".join(self.groups.names)
+            )
+        self.groups.warn_of_single_arms()
+
+    def rule(self) -> GroupFairRule:
+        sensitive = self.groups.index(self.groups.sensitive)
+        corrected = np.zeros(padded(self.n_arms), dtype=np.bool_)
+        corrected[: self.n_arms] = self.groups.of == sensitive
+        return GroupFairRule(sensitive, 1 - sensitive, corrected, self.offset)

@@ -1,0 +1,112 @@
+"""IntervalChaining: a coin among all arms that cannot be told from the best one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand._compile import compiled
+from evenhand.policies.base import Policy
+from evenhand.policies.kernels import PICKS, best, chance, draw, kernel, pick, score
+from evenhand.policies.memory import ESTIMATE, UPPER, WIDTH, add_up, score_arms
+from evenhand.streams import uniform
+
+
+class IntervalChainingRule(NamedTuple):
+    """Whether to chain as the authors' code does."""
+
+    two_passes: bool
+
+
+@kernel(score, IntervalChainingRule)
+def _score(rule, memory, t):  # type: ignore[no-untyped-def]
+    score_arms(memory, t)
+    add_up(memory)
+
+
+@kernel(draw, IntervalChainingRule)
+def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return pick(chain(rule.two_passes, memory, available), uniform(key, PICKS))
+
+
+@kernel(chance, IntervalChainingRule)
+def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    chained = chain(rule.two_passes, memory, available)
+    return chained[arm] / np.sum(chained)
+
+
+@compiled
+def chain(two_passes, memory, available):  # type: ignore[no-untyped-def]
+    """The arms linked by overlapping intervals to the one with the highest upper end."""
+    n = available.size
+    lower, upper = np.empty(n), memory.work[UPPER]
+    for i in range(n):
+        lower[i] = memory.work[ESTIMATE, i] - memory.work[WIDTH, i]
+    top = best(memory, available, 0.0)
+    if two_passes:
+        return _two_passes(lower, upper, available, top)
+    return _closure(lower, upper, available, top)
+
+
+@compiled
+def _closure(lower, upper, available, top):  # type: ignore[no-untyped-def]
+    """No upper end is above the top one's, so an arm joins if it reaches the chain's lower end."""
+    chained = np.zeros(available.size, dtype=np.bool_)
+    chained[top] = True
+    low, grew = lower[top], True
+    while grew:
+        grew = False
+        for i in range(available.size):
+            if available[i] and not chained[i] and upper[i] >= low:
+                chained[i] = True
+                if lower[i] < low:
+                    low, grew = lower[i], True
+    return chained
+
+
+@compiled
+def _two_passes(lower, upper, available, top):  # type: ignore[no-untyped-def]
+    """As the authors' code chains: twice over the arms by index, with a span [low, high].
+
+    Where an arm reaches over the span's lower end from below, the span's lower end becomes that
+    arm's *upper* end, so the span shrinks where it should grow: links are missed.
+    """
+    chained = np.zeros(available.size, dtype=np.bool_)
+    chained[top] = True
+    low, high = lower[top], upper[top]
+    for _ in range(2):
+        for i in range(available.size):
+            if not available[i]:
+                continue
+            if low <= lower[i] <= high:
+                high = max(high, upper[i])
+            elif low <= upper[i] <= high:
+                low = upper[i]
+            elif upper[i] >= high and lower[i] <= low:
+                low, high = lower[i], upper[i]
+            else:
+                continue
+            chained[i] = True
+    return chained
+
+
+class IntervalChaining(Policy):
+    """Play uniformly among the arms whose intervals are chained by overlap to the highest one.
+
+    Individually fair: no arm is preferred to another before the data tell them apart. With many
+    arms the chain is long, and it plays almost at random.
+
+    References:
+        Joseph, Kearns, Morgenstern and Roth (2016).
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> policy = eh.IntervalChaining(["F", "M"], n_features=1, horizon=100, exploration="none")
+        >>> policy.absorb(arms=[0, 1], contexts=np.ones((2, 1)), rewards=[1.0, 2.0])
+        >>> policy.select(np.ones((2, 1))).propensity
+        0.5
+    """
+
+    def rule(self) -> IntervalChainingRule:
+        return IntervalChainingRule(two_passes=self.conventions.chain == "two passes")

@@ -1,0 +1,239 @@
+"""The functions that a policy is made of, and the two that use them: a decision, a round.
+
+A policy is a *rule*: a NamedTuple with the policy's own numbers. The five generic functions below
+take the rule first and are written anew for each kind of rule with `@kernel(score, MyRule)`; Numba
+chooses by the type of the rule. Everything that decides, live or in a simulation, calls these.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from evenhand._compile import OPTIONS, PACKAGE, compiled
+from evenhand.exploration import probability
+from evenhand.policies.memory import UPPER
+from evenhand.streams import mix, uniform
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Places in the random stream of a round. A rule that draws more starts at FREE.
+EXPLORES, PICKS, FREE = 0, 1, 2
+
+
+def score(rule: Any, memory: Any, t: int) -> None:
+    """Fill `memory.work` with the scores of all arms for `memory.contexts`. Every rule has one."""
+
+
+def draw(rule: Any, memory: Any, available: Any, key: Any) -> int:  # type: ignore[empty-body]
+    """The arm of a round that exploits; by default the highest upper bound, ties at random."""
+
+
+def chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  # type: ignore[empty-body]
+    """The probability that `draw` gives `arm`, with the scores as they are."""
+
+
+def explore(rule: Any, memory: Any, available: Any, key: Any) -> int:  # type: ignore[empty-body]
+    """The arm of a round that explores; by default uniform over the available ones."""
+
+
+def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  # type: ignore[empty-body]
+    """The probability that `explore` gives `arm`."""
+
+
+GENERIC = (score, draw, chance, explore, explore_chance)
+_WRITTEN: dict[tuple[str, type | None], Callable[..., Any]] = {}
+
+
+def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function], Function]:
+    """Write one of the generic functions for a kind of rule.
+
+    Example: see docs/how-to/write-a-policy.md, or any file of `evenhand/policies`.
+    """
+    if generic not in GENERIC:
+        names = ", ".join(function.__name__ for function in GENERIC)
+        raise ValueError(f"kernel for {generic!r}; allowed are {names}")
+
+    def register(function: Function) -> Function:
+        wanted, given = list(_parameters(generic)), list(_parameters(function))
+        if wanted != given:
+            raise ValueError(
+                f"{function.__name__} takes ({', '.join(given)}); "
+                f"a kernel for {generic.__name__} takes ({', '.join(wanted)})"
+            )
+        _WRITTEN[generic.__name__, rule] = function
+        return function
+
+    return register
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def sources(rule: type) -> list[Path]:
+    """The files outside of this package that a rule's functions stand in."""
+    functions = [function for (_, kind), function in _WRITTEN.items() if kind is rule]
+    files = {Path(function.__code__.co_filename) for function in functions}
+    return sorted(path for path in files if PACKAGE not in path.parents)
+
+
+def _find(name: str, rule: Any) -> Callable[..., Any] | None:
+    kind = rule.instance_class if isinstance(rule, types.BaseNamedTuple) else None
+    return _WRITTEN.get((name, kind)) or _WRITTEN.get((name, None))
+
+
+@overload(score, jit_options=OPTIONS)
+def _score(rule, memory, t):  # type: ignore[no-untyped-def]
+    return _find("score", rule)
+
+
+@overload(draw, jit_options=OPTIONS)
+def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return _find("draw", rule)
+
+
+@overload(chance, jit_options=OPTIONS)
+def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return _find("chance", rule)
+
+
+@overload(explore, jit_options=OPTIONS)
+def _explore(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return _find("explore", rule)
+
+
+@overload(explore_chance, jit_options=OPTIONS)
+def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return _find("explore_chance", rule)
+
+
+# The defaults --------------------------------------------------------------------------------
+
+
+@compiled
+def pick(chosen, u):  # type: ignore[no-untyped-def]
+    """One of the arms marked in `chosen`, all equally likely, by the uniform number `u`."""
+    count = 0
+    for i in range(chosen.size):
+        count += chosen[i]
+    place = min(int(u * count), count - 1)
+    for i in range(chosen.size):
+        if chosen[i]:
+            if place == 0:
+                return i
+            place -= 1
+    return -1
+
+
+@compiled
+def best(memory, allowed, u):  # type: ignore[no-untyped-def]
+    """The allowed arm with the highest upper bound; ties by `u`, or first where that is asked."""
+    upper = memory.work[UPPER]
+    top, ties, arm = -np.inf, 0, -1
+    for i in range(allowed.size):
+        if allowed[i]:
+            if arm < 0 or upper[i] > top:
+                top, ties, arm = upper[i], 1, i
+            elif upper[i] == top:
+                ties += 1
+    if ties == 1 or memory.settings.first_of_ties:
+        return arm
+    place = min(int(u * ties), ties - 1)
+    for i in range(arm, allowed.size):
+        if allowed[i] and upper[i] == top:
+            if place == 0:
+                return i
+            place -= 1
+    return arm
+
+
+@compiled
+def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
+    """The probability that `best` gives `arm`."""
+    upper = memory.work[UPPER]
+    if not allowed[arm]:
+        return 0.0
+    ties = 0
+    for i in range(allowed.size):
+        if allowed[i]:
+            if upper[i] > upper[arm]:
+                return 0.0
+            if upper[i] == upper[arm]:
+                if i < arm and memory.settings.first_of_ties:
+                    return 0.0
+                ties += 1
+    return 1.0 if memory.settings.first_of_ties else 1.0 / ties
+
+
+@kernel(draw, None)
+def _draw_best(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return best(memory, available, uniform(key, PICKS))
+
+
+@kernel(chance, None)
+def _chance_best(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return best_chance(memory, available, arm)
+
+
+@kernel(explore, None)
+def _explore_all(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return pick(available, uniform(key, PICKS))
+
+
+@kernel(explore_chance, None)
+def _explore_all_chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return available[arm] / np.sum(available)
+
+
+# What uses them ------------------------------------------------------------------------------
+
+
+@compiled
+def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
+    """The arm of round t and whether it explores. `score` runs only where it is needed."""
+    round_key = mix(key, t)
+    if uniform(round_key, EXPLORES) < probability(schedule, t):
+        return explore(rule, memory, available, round_key), True
+    score(rule, memory, t)
+    return draw(rule, memory, available, round_key), False
+
+
+@compiled
+def decide(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
+    """`choose`, with the scores filled in either case and the propensity of the arm."""
+    arm, explored = choose(rule, memory, schedule, available, t, key)
+    if explored:
+        score(rule, memory, t)
+    return arm, propensity(rule, memory, schedule, available, t, arm), explored
+
+
+@compiled
+def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
+    """The probability that round t gives `arm`, with the scores as they are."""
+    p = probability(schedule, t)
+    total = 0.0
+    if p > 0.0:
+        total += p * explore_chance(rule, memory, available, arm)
+    if p < 1.0:
+        total += (1.0 - p) * chance(rule, memory, available, arm)
+    return total
+
+
+@compiled
+def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
+    """Copy the contexts of a round into the padded room; the first bad arm, or -1."""
+    bad = -1
+    for i in range(contexts.shape[0]):
+        for k in range(contexts.shape[1]):
+            x = contexts[i, k]
+            memory.contexts[i, k] = x
+            if not np.isfinite(x) and bad < 0:
+                bad = i
+    return bad

@@ -1,0 +1,155 @@
+"""A policy as JSON: versioned, readable, and the same bits when it comes back.
+
+Numbers are written with the digits that give the same double again. Nothing is executed on
+loading: only policies whose class has been imported can be made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.conventions import BY_NAME, Conventions
+from evenhand.groups import Groups
+from evenhand.leastsquares import Regressions
+from evenhand.policies.base import POLICIES, Policy
+
+FORMAT, VERSION = "evenhand policy", 1
+
+
+def to_dict(policy: Policy) -> dict[str, Any]:
+    """Settings and state of a policy as plain data, for a file or a database.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.policies.saving import to_dict
+        >>> saved = to_dict(eh.TopInterval(["F", "M"], n_features=1, seed=3))
+        >>> saved["policy"], saved["version"], saved["settings"]["seed"]
+        ('TopInterval', 1, 3)
+    """
+    memory = policy._memory
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "policy": type(policy).__name__,
+        "settings": {name: _plain(name, value) for name, value in policy.settings().items()},
+        "round": policy.round,
+        "arms": _regressions(memory.arms),
+        "groups": _regressions(memory.groups),
+    }
+
+
+def from_dict(saved: dict[str, Any]) -> Policy:
+    """The policy that `to_dict` described."""
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+        raise ValueError(f"this is not a saved policy: its format is not {FORMAT!r}")
+    if saved.get("version") != VERSION:
+        raise ValueError(
+            f"version is {saved.get('version')!r}; this evenhand reads version {VERSION}: "
+            "update evenhand to read newer files"
+        )
+    try:
+        name = saved["policy"]
+        if name not in POLICIES:
+            raise ValueError(
+                f"policy is {name!r}; known are {', '.join(sorted(POLICIES))}: "
+                "import the module that defines it first"
+            )
+        settings = {key: _rich(key, value) for key, value in saved["settings"].items()}
+        policy = POLICIES[name](**settings)
+        policy.round = int(saved["round"])
+        _restore(policy._memory.arms, saved["arms"])
+        _restore(policy._memory.groups, saved["groups"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the saved policy is damaged: {error!r}") from error
+    return policy
+
+
+def save(policy: Policy, path: Path) -> None:
+    """Write the policy to `path`; a crash leaves the old file or the new one, never half of it."""
+    text = json.dumps(to_dict(policy), allow_nan=False)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | Path) -> Policy:
+    """Read a policy that `Policy.save` wrote: the same settings and state, bit for bit.
+
+    Example:
+        >>> import evenhand as eh, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "loans.json"
+        >>> eh.TopInterval(["F", "M"], n_features=3, seed=1).save(path)
+        >>> eh.load(path)
+        TopInterval(n_arms=2, groups=F, M, n_features=3, rounds=0)
+    """
+    try:
+        saved = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a saved policy: {error}") from error
+    return from_dict(saved)
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, Groups):
+        return {"labels": list(value.labels), "sensitive": value.sensitive}
+    if isinstance(value, Conventions):
+        if BY_NAME.get(value.name) != value:
+            raise ValueError(
+                f"conventions {value.name!r} are your own and cannot be saved; "
+                f"allowed are {', '.join(BY_NAME)}"
+            )
+        return value.name
+    if isinstance(value, Callable):  # type: ignore[arg-type]
+        raise ValueError(
+            f"{name} is a function, which cannot be saved; give its values as a list instead"
+        )
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name == "groups":
+        return Groups(value["labels"], value["sensitive"])
+    if name == "conventions":
+        if value not in BY_NAME:
+            raise ValueError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
+        return BY_NAME[value]
+    return value
+
+
+def _regressions(fits: Regressions) -> dict[str, Any]:
+    """The tables; a basis only where a design is still singular."""
+    d = fits.basis.shape[1]
+    short = [i for i in range(fits.rank.size) if fits.rank[i] < d]
+    return {
+        "table": fits.table.tolist(),
+        "rank": fits.rank.tolist(),
+        "basis": {str(i): fits.basis[i, : fits.rank[i]].tolist() for i in short if fits.rank[i]},
+    }
+
+
+def _restore(fits: Regressions, saved: dict[str, Any]) -> None:
+    for field in ("table", "rank"):
+        array, values = getattr(fits, field), np.asarray(saved[field], dtype=float)
+        if values.shape != array.shape and (array.size or values.size):
+            raise ValueError(
+                f"the saved policy is damaged: {field} has shape {values.shape}, not {array.shape}"
+            )
+        array[...] = values.reshape(array.shape)
+    for i, rows in saved["basis"].items():
+        fits.basis[int(i), : len(rows)] = rows
