@@ -40,6 +40,7 @@ _HOME = {
     "NaiveFair": "policies",
     "Policy": "policies",
     "Scores": "policies",
+    "LinearWorld": "worlds",
     "SyntheticWorld": "worlds",
     "TopInterval": "policies",
     "UniformRandom": "policies",

@@ -26,6 +26,7 @@ PACKAGE = Path(__file__).parent
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 
 
 def compiled(function: Function) -> Function:
@@ -46,8 +47,20 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile `function` into each of its callers: for the innermost loops."""
-    return numba.njit(inline="always", **OPTIONS)(function)  # type: ignore[no-any-return]
+    """Compile `function` into each of its callers.
+
+    For what runs in every round: a policy's memory is a hundred machine words, and a call that is
+    not inlined copies them all.
+    """
+    return _cached_in(function, cache_folder(_source_of(function)), forceinline=True)
+
+
+def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """`function` compiled for arguments of just these types, without Numba's look at them.
+
+    That look costs more than a decision does. Whoever calls the result vouches for the types.
+    """
+    return function.compile(tuple(numba.typeof(value) for value in arguments))  # type: ignore[attr-defined,no-any-return]
 
 
 def compiled_for(function: Function, source: Path | None) -> Function:
@@ -55,13 +68,14 @@ def compiled_for(function: Function, source: Path | None) -> Function:
     return _cached_in(function, cache_folder(source))
 
 
-def _cached_in(function: Function, folder: Path | None) -> Function:
+def _cached_in(function: Function, folder: Path | None, forceinline: bool = False) -> Function:
+    options = {**OPTIONS, "forceinline": forceinline}
     if folder is None:
-        return numba.njit(**OPTIONS)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)  # type: ignore[no-any-return]
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)  # read once, while the decorator runs
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
     finally:
         config.CACHE_DIR = before
 

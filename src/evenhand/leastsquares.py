@@ -93,7 +93,7 @@ def regressions(
     )
 
 
-@compiled
+@inlined
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
     d = x.size
@@ -127,7 +127,7 @@ def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
             table[p, 1] = table[p, 2] = table[p, 3] = table[p, 0]
 
 
-@compiled
+@inlined
 def _rotate_in(table, lane, d, row, y, rank):  # type: ignore[no-untyped-def]
     """Plane rotations that take (row, y) into the leading rank x rank corner of R, and into z.
 
@@ -256,7 +256,7 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
     return full
 
 
-@compiled
+@inlined
 def solve_each(fits, contexts, estimate, variance):  # type: ignore[no-untyped-def]
     """Context i against regression i, for all of them: estimate and variance / sigma^2.
 
@@ -272,7 +272,7 @@ def solve_each(fits, contexts, estimate, variance):  # type: ignore[no-untyped-d
             estimate[i], variance[i] = _solve_singular(fits, i, contexts[i])
 
 
-@compiled
+@inlined
 def solve_shared(fits, g, contexts, wanted, estimate, variance):  # type: ignore[no-untyped-def]
     """The wanted contexts against the one shared regression `g`; others may be filled as well."""
     d = contexts.shape[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,13 +12,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._compile import entry_point
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
 from evenhand.leastsquares import SINGULAR, counts
 from evenhand.policies import kernels
 from evenhand.policies.decision import Decision, Scores
-from evenhand.policies.memory import N_SCORES, Memory, Settings, make_memory, remember
+from evenhand.policies.memory import (
+    ESTIMATE,
+    N_SCORES,
+    WIDTH,
+    Memory,
+    Settings,
+    make_memory,
+    remember,
+    score_arms,
+)
 from evenhand.quantiles import normal_quantile
 from evenhand.streams import mix
 
@@ -85,6 +95,8 @@ class Policy:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         self.seed = _checks.whole("seed", seed, least=0)
+        if self.seed >= 2**64:
+            raise ValueError(f"seed is {seed!r}; allowed is a whole number below 2^64")
         self.round = 0
         """How many decisions were made."""
 
@@ -119,21 +131,27 @@ class Policy:
             >>> 0 <= decision.arm < 4, decision.propensity
             (True, 0.25)
         """
-        open_arms = self._load(contexts, available)
+        rows = self._rows(contexts)
+        open_arms = self._all_arms if available is None else self._available(available)
         t = self.round + 1
-        arm, propensity, explored = kernels.decide(
-            self._rule, self._memory, self._schedule, open_arms, t, self._key
-        )
-        self.round = t
-        memory = self._memory
-        return Decision(
-            arm,
-            propensity,
-            explored,
+        context, scores = np.empty(self.n_features), np.empty((N_SCORES, self._all_arms.size))
+        if not self._is_compiled:
+            self._score_in_python(rows)
+        arm, propensity, explored = self._decide(
+            self._rule,
+            self._memory,
+            self._schedule,
+            open_arms,
             t,
-            memory.contexts[arm].copy(),
-            Scores(memory.work[:N_SCORES, : self.n_arms].copy()),
+            self._key,
+            rows,
+            context,
+            scores,
         )
+        if arm < 0:
+            raise _bad_contexts(-1 - arm, rows)
+        self.round = t
+        return Decision(arm, propensity, explored, t, context, Scores(scores))
 
     def propensities(
         self, contexts: ArrayLike, available: ArrayLike | None = None
@@ -146,12 +164,17 @@ class Policy:
             >>> policy.propensities(np.ones((4, 1)), available=[0, 3]).tolist()
             [0.5, 0.0, 0.0, 0.5]
         """
-        open_arms = self._load(contexts, available)
-        rule, memory, t = self._rule, self._memory, self.round + 1
-        kernels.decide(rule, memory, self._schedule, open_arms, t, self._key)
+        before = self.round
+        try:
+            self.select(contexts, available)
+        finally:
+            self.round = before
+        open_arms = self._all_arms if available is None else self._available(available)
         return np.array(
             [
-                kernels.propensity(rule, memory, self._schedule, open_arms, t, arm)
+                kernels.propensity(
+                    self._rule, self._memory, self._schedule, open_arms, before + 1, arm
+                )
                 for arm in range(self.n_arms)
             ]
         )
@@ -167,7 +190,7 @@ class Policy:
             value = float(reward)  # type: ignore[arg-type]
             if not -np.inf < value < np.inf:
                 raise ValueError(f"reward is {value!r}; allowed is any finite number")
-            remember(self._memory, decision.arm, decision.context, value)
+            self._remember(self._memory, decision.arm, decision.context, value)
             return
         decisions = list(decision)
         self.absorb(
@@ -199,17 +222,17 @@ class Policy:
         _check_finite("contexts", rows)
         _check_finite("rewards", values)
         for arm, row, value in zip(self._arms(numbers), rows, values, strict=True):
-            remember(self._memory, arm, row, value)
+            self._remember(self._memory, int(arm), row, float(value))
 
     def intervals(
         self, contexts: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction."""
-        self._load(contexts, None, score=False)
-        from evenhand.policies.memory import ESTIMATE, WIDTH, score_arms
-
+        rows, n = self._rows(contexts), self.n_arms
+        bad = kernels.load_contexts(self._memory, rows)
+        if bad >= 0:
+            raise _bad_contexts(bad, rows)
         score_arms(self._memory, self.round + 1)
-        n = self.n_arms
         return self._memory.work[ESTIMATE, :n].copy(), self._memory.work[WIDTH, :n].copy()
 
     # Facts --------------------------------------------------------------------------------------
@@ -268,8 +291,42 @@ class Policy:
         return self.rule()
 
     @cached_property
-    def _key(self) -> np.uint64:
-        return np.uint64(mix(np.uint64(self.seed & 0xFFFFFFFFFFFFFFFF), 0))
+    def _key(self) -> int:
+        return int(mix(np.uint64(self.seed), 0)) >> 1  # a whole number that fits either sign
+
+    @cached_property
+    def _is_compiled(self) -> bool:
+        return self.is_compiled()
+
+    # The two compiled functions of a live policy, for its own types: see `entry_point`.
+
+    @cached_property
+    def _decide(self) -> Callable[..., tuple[int, float, bool]]:
+        rows, table = np.empty((1, 1)), np.empty((1, 1))
+        return entry_point(
+            kernels.decide,
+            self._rule,
+            self._memory,
+            self._schedule,
+            self._all_arms,
+            1,
+            1,
+            rows,
+            np.empty(1),
+            table,
+        )
+
+    @cached_property
+    def _remember(self) -> Callable[..., None]:
+        return entry_point(remember, self._memory, 0, np.empty(1), 0.0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickling and copying: all but the compiled functions, which are found again."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_decide", "_remember")}
+
+    @cached_property
+    def _shape(self) -> tuple[int, int]:
+        return (self.n_arms, self.n_features)
 
     @cached_property
     def _all_arms(self) -> NDArray[np.bool_]:
@@ -303,22 +360,14 @@ class Policy:
             ),
         )
 
-    def _load(
-        self, contexts: ArrayLike, available: ArrayLike | None, score: bool = True
-    ) -> NDArray[np.bool_]:
-        """Check and take in what a round brings; which arms are open."""
+    def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
         rows = np.ascontiguousarray(contexts, dtype=np.float64)
-        if rows.shape != (self.n_arms, self.n_features):
+        if rows.shape != self._shape:
             raise ValueError(
-                f"contexts has shape {rows.shape}; allowed is ({self.n_arms}, "
-                f"{self.n_features}): a row per arm, a column per feature"
+                f"contexts has shape {rows.shape}; allowed is {self._shape}: "
+                "a row per arm, a column per feature"
             )
-        bad = kernels.load_contexts(self._memory, rows)
-        if bad >= 0:
-            raise ValueError(f"contexts of arm {bad} are {rows[bad]}; allowed are finite numbers")
-        if score and not self.is_compiled():
-            self._score_in_python(rows)
-        return self._all_arms if available is None else self._available(available)
+        return rows
 
     def _score_in_python(self, rows: NDArray[np.float64]) -> None:
         table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
@@ -387,6 +436,10 @@ def _singular(
         return singular, None
     value = 1.0 if ridge is None else ridge
     return singular, _checks.number("ridge", value, 0.0, np.inf, open_ends=True)
+
+
+def _bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
+    return ValueError(f"contexts of arm {arm} are {rows[arm]}; allowed are finite numbers")
 
 
 def _check_finite(name: str, values: NDArray[np.float64]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from evenhand._compile import OPTIONS, PACKAGE, compiled
+from evenhand._compile import INLINED, PACKAGE, compiled, inlined
 from evenhand.exploration import probability
 from evenhand.policies.memory import UPPER
 from evenhand.streams import mix, uniform
@@ -89,27 +89,27 @@ def _find(name: str, rule: Any) -> Callable[..., Any] | None:
     return _WRITTEN.get((name, kind)) or _WRITTEN.get((name, None))
 
 
-@overload(score, jit_options=OPTIONS)
+@overload(score, jit_options=INLINED)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     return _find("score", rule)
 
 
-@overload(draw, jit_options=OPTIONS)
+@overload(draw, jit_options=INLINED)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return _find("draw", rule)
 
 
-@overload(chance, jit_options=OPTIONS)
+@overload(chance, jit_options=INLINED)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     return _find("chance", rule)
 
 
-@overload(explore, jit_options=OPTIONS)
+@overload(explore, jit_options=INLINED)
 def _explore(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return _find("explore", rule)
 
 
-@overload(explore_chance, jit_options=OPTIONS)
+@overload(explore_chance, jit_options=INLINED)
 def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     return _find("explore_chance", rule)
 
@@ -117,7 +117,7 @@ def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-de
 # The defaults --------------------------------------------------------------------------------
 
 
-@compiled
+@inlined
 def pick(chosen, u):  # type: ignore[no-untyped-def]
     """One of the arms marked in `chosen`, all equally likely, by the uniform number `u`."""
     count = 0
@@ -132,7 +132,7 @@ def pick(chosen, u):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
+@inlined
 def best(memory, allowed, u):  # type: ignore[no-untyped-def]
     """The allowed arm with the highest upper bound; ties by `u`, or first where that is asked."""
     upper = memory.work[UPPER]
@@ -195,7 +195,7 @@ def _explore_all_chance(rule, memory, available, arm):  # type: ignore[no-untype
 # What uses them ------------------------------------------------------------------------------
 
 
-@compiled
+@inlined
 def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
     """The arm of round t and whether it explores. `score` runs only where it is needed."""
     round_key = mix(key, t)
@@ -203,27 +203,6 @@ def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untype
         return explore(rule, memory, available, round_key), True
     score(rule, memory, t)
     return draw(rule, memory, available, round_key), False
-
-
-@compiled
-def decide(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
-    """`choose`, with the scores filled in either case and the propensity of the arm."""
-    arm, explored = choose(rule, memory, schedule, available, t, key)
-    if explored:
-        score(rule, memory, t)
-    return arm, propensity(rule, memory, schedule, available, t, arm), explored
-
-
-@compiled
-def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
-    """The probability that round t gives `arm`, with the scores as they are."""
-    p = probability(schedule, t)
-    total = 0.0
-    if p > 0.0:
-        total += p * explore_chance(rule, memory, available, arm)
-    if p < 1.0:
-        total += (1.0 - p) * chance(rule, memory, available, arm)
-    return total
 
 
 @compiled
@@ -237,3 +216,36 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
             if not np.isfinite(x) and bad < 0:
                 bad = i
     return bad
+
+
+@compiled
+def decide(rule, memory, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
+    """A live decision: the arm, its propensity, whether it explored; an arm below 0 has bad contexts.
+
+    Fills `context` with the arm's own and `scores` with the scores of all arms, which are made in
+    rounds that explore as well.
+    """
+    bad = load_contexts(memory, contexts)
+    if bad >= 0:
+        return -1 - bad, 0.0, False
+    arm, explored = choose(rule, memory, schedule, available, t, key)
+    if explored:
+        score(rule, memory, t)
+    for k in range(context.size):
+        context[k] = memory.contexts[arm, k]
+    for row in range(scores.shape[0]):
+        for i in range(scores.shape[1]):
+            scores[row, i] = memory.work[row, i]
+    return arm, propensity(rule, memory, schedule, available, t, arm), explored
+
+
+@compiled
+def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
+    """The probability that round t gives `arm`, with the scores as they are."""
+    p = probability(schedule, t)
+    total = 0.0
+    if p > 0.0:
+        total += p * explore_chance(rule, memory, available, arm)
+    if p < 1.0:
+        total += (1.0 - p) * chance(rule, memory, available, arm)
+    return total

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled
+from evenhand._compile import compiled, inlined
 from evenhand.leastsquares import (
     Regressions,
     absorb,
@@ -74,7 +74,7 @@ def make_memory(
     )
 
 
-@compiled
+@inlined
 def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, where they are kept, to its group's."""
     absorb(memory.arms, arm, x, reward)
@@ -92,7 +92,7 @@ def level(settings, t, share):  # type: ignore[no-untyped-def]
     return min(settings.delta * share / (2.0 * settings.n_arms * rounds), 0.5)
 
 
-@compiled
+@inlined
 def _noise(memory):  # type: ignore[no-untyped-def]
     """sigma^2 and the degrees of freedom of its estimate; 0 of them: it is known."""
     if memory.settings.noise >= 0.0:
@@ -101,7 +101,7 @@ def _noise(memory):  # type: ignore[no-untyped-def]
     return variance, max(freedom, 1.0)
 
 
-@compiled
+@inlined
 def _quantile(settings, t, share, known, freedom):  # type: ignore[no-untyped-def]
     """The upper quantile at the level of an arm or a group; `known` is its value at the horizon."""
     if freedom > 0.0:
@@ -111,7 +111,7 @@ def _quantile(settings, t, share, known, freedom):  # type: ignore[no-untyped-de
     return known
 
 
-@compiled
+@inlined
 def _width(settings, quantile, variance, noise):  # type: ignore[no-untyped-def]
     """|Q| of N(0, sigma^2 x (X'X)^-1 x'); by_variance takes the variance for the deviation."""
     if variance == 0.0 or noise == 0.0 or quantile == 0.0:
@@ -121,7 +121,7 @@ def _width(settings, quantile, variance, noise):  # type: ignore[no-untyped-def]
     return quantile * np.sqrt(noise * variance)
 
 
-@compiled
+@inlined
 def score_arms(memory, t):  # type: ignore[no-untyped-def]
     """Estimate and width of every arm (Algorithm 1, lines 7 to 9); no correction yet."""
     settings = memory.settings
@@ -129,7 +129,7 @@ def score_arms(memory, t):  # type: ignore[no-untyped-def]
     score_arms_at(memory, _quantile(settings, t, 1.0, settings.arm_quantile, freedom))
 
 
-@compiled
+@inlined
 def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
     """The same with a width of `quantile` standard deviations."""
     work, settings = memory.work, memory.settings
@@ -141,7 +141,7 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
         work[CORRECTION_WIDTH, i] = 0.0
 
 
-@compiled
+@inlined
 def score_group(memory, group, wanted, t):  # type: ignore[no-untyped-def]
     """psi_j . x_i and b_j for the wanted arms, group j (Algorithm 1, lines 4, 5 and 11 to 14)."""
     work, settings = memory.work, memory.settings
@@ -156,7 +156,7 @@ def score_group(memory, group, wanted, t):  # type: ignore[no-untyped-def]
             work[GROUP_WIDTH, i] = _width(settings, quantile, work[_VARIANCE, i], noise)
 
 
-@compiled
+@inlined
 def add_up(memory):  # type: ignore[no-untyped-def]
     """The upper bound: estimate + width + correction + correction width."""
     work = memory.work

@@ -1,0 +1,138 @@
+"""One replication: a policy in a world, round by round. The compiled loop, and the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import compiled, compiled_for, inlined
+from evenhand.policies.base import Policy
+from evenhand.policies.kernels import choose, sources
+from evenhand.policies.memory import remember
+from evenhand.worlds.base import World, draw_round, next_round
+
+SEGMENT = 20_000  # rounds between two looks at whether to stop
+PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
+TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
+
+
+class Run(NamedTuple):
+    """What is kept of a replication: sums over its rounds, pulls per arm, and maybe a trace."""
+
+    totals: NDArray[np.float64]
+    pulls: NDArray[np.int64]
+    trace: NDArray[np.float64]
+
+
+class Stopped(Exception):
+    """The run was asked to stop."""
+
+
+def run(
+    policy: Policy,
+    world: World,
+    horizon: int,
+    stream: np.random.SeedSequence,
+    trace: bool = False,
+    stop: Event | None = None,
+) -> Run:
+    """Play `horizon` rounds of `world`, whose random numbers all come from `stream`."""
+    generator = np.random.default_rng(stream)
+    instance = world.begin(generator)
+    n = world.n_arms
+    out = Run(
+        np.zeros(N_TOTALS),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((horizon if trace else 0, len(TRACE))),
+    )
+    observed, true = np.empty(n), np.empty(n)
+    play = _loop(policy) if policy.is_compiled() else _plain_rounds
+    for first in range(1, horizon + 1, SEGMENT):
+        if stop is not None and stop.is_set():
+            raise Stopped
+        last = min(first + SEGMENT - 1, horizon)
+        if policy.is_compiled():
+            play(
+                policy._rule,
+                policy._memory,
+                policy._schedule,
+                policy._all_arms,
+                policy._key,
+                instance,
+                generator,
+                first,
+                last,
+                observed,
+                true,
+                out,
+            )
+        else:
+            play(policy, instance, generator, first, last, observed, true, out)
+        policy.round = last
+    return out
+
+
+def _loop(policy: Policy) -> Callable[..., None]:
+    """The compiled loop; for rules of the user's one with a cache that follows their source."""
+    own = sources(type(policy._rule))
+    return _rounds_of(own[0]) if own else rounds
+
+
+@cache
+def _rounds_of(source: Path) -> Callable[..., None]:
+    return compiled_for(rounds.py_func, source if source.exists() else None)  # type: ignore[attr-defined,no-any-return]
+
+
+@compiled
+def rounds(
+    rule, memory, schedule, available, key, instance, generator, first, last, observed, true, out
+):  # type: ignore[no-untyped-def]
+    """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
+    for t in range(first, last + 1):
+        draw_round(instance, generator, memory.contexts, observed, true)
+        noise = instance.noise * generator.standard_normal()
+        arm, explored = choose(rule, memory, schedule, available, t, key)
+        reward = observed[arm] + noise
+        _note(out, t, arm, explored, reward, observed, true)
+        remember(memory, arm, memory.contexts[arm], reward)
+
+
+@inlined
+def _note(out, t, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
+    """Perceived regret with the reward received, true regret without noise, as published."""
+    perceived = np.max(observed) - reward
+    regret = np.max(true) - true[arm]
+    out.totals[PERCEIVED] += perceived
+    out.totals[TRUE] += regret
+    out.totals[EXPLORED] += explored
+    out.pulls[arm] += 1
+    if out.trace.shape[0]:
+        row = out.trace[t - 1]
+        row[0], row[1], row[2], row[3], row[4] = arm, explored, reward, perceived, regret
+
+
+def _plain_rounds(
+    policy: Policy,
+    instance: Any,
+    generator: np.random.Generator,
+    first: int,
+    last: int,
+    observed: NDArray[np.float64],
+    true: NDArray[np.float64],
+    out: Run,
+) -> None:
+    """The same rounds for a policy in plain Python, through its public face."""
+    contexts = np.empty((policy.n_arms, policy.n_features))
+    for t in range(first, last + 1):
+        next_round(instance, generator, contexts, observed, true)
+        noise = instance.noise * generator.standard_normal()
+        decision = policy.select(contexts)
+        reward = float(observed[decision.arm] + noise)
+        _note(out, t, decision.arm, decision.explored, reward, observed, true)
+        policy.update(decision, reward)
