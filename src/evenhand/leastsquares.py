@@ -257,41 +257,40 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def solve_each(fits, contexts, estimate, variance):  # type: ignore[no-untyped-def]
+def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
     """Context i against regression i, for all of them: estimate and variance / sigma^2.
 
-    `contexts` and the outputs are padded to whole blocks (`padded`). A variance is infinite where
-    nothing was seen, and, treated as such, outside of the directions seen.
+    They go to the rows `estimate` and `variance` of `out`, whose rows after `variance` are room to
+    work in: a column per arm, padded to whole blocks like `contexts` (see `padded`). A variance is
+    infinite where nothing was seen and, treated as such, outside of the directions seen.
     """
     d = contexts.shape[1]
-    v = np.empty((d, LANES))
     for block in range(fits.table.shape[0]):
-        _solve_block(fits.table[block], contexts, block * LANES, v, estimate, variance)
+        _solve_block(fits.table[block], contexts, block * LANES, out, estimate, variance)
     for i in range(fits.rank.size):
         if fits.rank[i] < d:
-            estimate[i], variance[i] = _solve_singular(fits, i, contexts[i])
+            out[estimate, i], out[variance, i] = _solve_singular(fits, i, contexts, i)
 
 
 @inlined
-def solve_shared(fits, g, contexts, wanted, estimate, variance):  # type: ignore[no-untyped-def]
+def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The wanted contexts against the one shared regression `g`; others may be filled as well."""
     d = contexts.shape[1]
-    v = np.empty((d, LANES))
     for first in range(0, contexts.shape[0], LANES):
         if not (wanted[first] or wanted[first + 1] or wanted[first + 2] or wanted[first + 3]):
             continue
         if fits.rank[g] == d:
-            _solve_block(fits.table[g], contexts, first, v, estimate, variance)
+            _solve_block(fits.table[g], contexts, first, out, estimate, variance)
         else:
             for i in range(first, first + LANES):
-                estimate[i], variance[i] = _solve_singular(fits, g, contexts[i])
+                out[estimate, i], out[variance, i] = _solve_singular(fits, g, contexts, i)
 
 
 @inlined
-def _solve_block(table, contexts, first, v, estimate, variance):  # type: ignore[no-untyped-def]
+def _solve_block(table, contexts, first, out, estimate, variance):  # type: ignore[no-untyped-def]
     """v = R'^-1 x in four lanes, written out: the compiler turns each four lines into one."""
     d = contexts.shape[1]
-    z = d * (d + 1) // 2
+    z, v = d * (d + 1) // 2, variance + 1
     e0 = e1 = e2 = e3 = 0.0
     s0 = s1 = s2 = s3 = 0.0
     p = 0
@@ -299,10 +298,10 @@ def _solve_block(table, contexts, first, v, estimate, variance):  # type: ignore
         a0, a1 = contexts[first, k], contexts[first + 1, k]
         a2, a3 = contexts[first + 2, k], contexts[first + 3, k]
         for j in range(k):
-            a0 -= table[p, 0] * v[j, 0]
-            a1 -= table[p, 1] * v[j, 1]
-            a2 -= table[p, 2] * v[j, 2]
-            a3 -= table[p, 3] * v[j, 3]
+            a0 -= table[p, 0] * out[v + j, first]
+            a1 -= table[p, 1] * out[v + j, first + 1]
+            a2 -= table[p, 2] * out[v + j, first + 2]
+            a3 -= table[p, 3] * out[v + j, first + 3]
             p += 1
         p += 1  # the diagonal
         a0 *= table[z + d + k, 0]
@@ -317,19 +316,21 @@ def _solve_block(table, contexts, first, v, estimate, variance):  # type: ignore
         s1 += a1 * a1
         s2 += a2 * a2
         s3 += a3 * a3
-        v[k, 0], v[k, 1], v[k, 2], v[k, 3] = a0, a1, a2, a3
-    estimate[first], variance[first] = e0, s0
-    estimate[first + 1], variance[first + 1] = e1, s1
-    estimate[first + 2], variance[first + 2] = e2, s2
-    estimate[first + 3], variance[first + 3] = e3, s3
+        out[v + k, first], out[v + k, first + 1] = a0, a1
+        out[v + k, first + 2], out[v + k, first + 3] = a2, a3
+    out[estimate, first], out[variance, first] = e0, s0
+    out[estimate, first + 1], out[variance, first + 1] = e1, s1
+    out[estimate, first + 2], out[variance, first + 2] = e2, s2
+    out[estimate, first + 3], out[variance, first + 3] = e3, s3
 
 
 @compiled
-def _solve_singular(fits, i, x):  # type: ignore[no-untyped-def]
+def _solve_singular(fits, i, contexts, row):  # type: ignore[no-untyped-def]
     """Estimate and variance by the minimum-norm fit in the directions seen."""
-    d, rank = x.size, fits.rank[i]
+    d, rank = contexts.shape[1], fits.rank[i]
     if rank == 0:
         return 0.0, np.inf
+    x = contexts[row]
     table, lane = fits.table[i // fits.per_block], i % fits.per_block
     basis = fits.basis[i]
     z = d * (d + 1) // 2

@@ -282,9 +282,9 @@ class Policy:
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _group_shares(self) -> NDArray[np.float64]:
-        """|P_j| / n, in the level of the width of group j."""
-        return self.groups.sizes / self.n_arms
+    def _group_sizes(self) -> NDArray[np.int64]:
+        """|P_j| as it stands in the level of the width of group j."""
+        return self.groups.sizes
 
     @cached_property
     def _rule(self) -> NamedTuple:
@@ -334,14 +334,14 @@ class Policy:
 
     @cached_property
     def _memory(self) -> Memory:
-        shares = self._group_shares()
+        sizes = self._group_sizes()
         by_round = self.horizon is None or self.conventions.level == "round"
         rounds = 1 if self.horizon is None else self.horizon
         base = min(self.delta / (2.0 * self.n_arms * rounds), 0.5)
-        groups = [normal_quantile(min(base * share * self.n_arms, 0.5)) for share in shares]
+        quantiles = [normal_quantile(min(base * size, 0.5)) for size in sizes]
         return make_memory(
             self.groups.of,
-            shares,
+            np.array([sizes, quantiles]),
             self.n_features,
             self.learns_groups,
             self.singular,
@@ -355,8 +355,6 @@ class Policy:
                 by_variance=self.conventions.width == "variance",
                 first_of_ties=self.conventions.ties == "first",
                 arm_quantile=normal_quantile(base),
-                group_quantiles=np.array(groups),
-                group_shares=shares,
             ),
         )
 

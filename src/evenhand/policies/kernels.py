@@ -135,19 +135,20 @@ def pick(chosen, u):  # type: ignore[no-untyped-def]
 @inlined
 def best(memory, allowed, u):  # type: ignore[no-untyped-def]
     """The allowed arm with the highest upper bound; ties by `u`, or first where that is asked."""
-    upper = memory.work[UPPER]
+    work = memory.work
     top, ties, arm = -np.inf, 0, -1
     for i in range(allowed.size):
         if allowed[i]:
-            if arm < 0 or upper[i] > top:
-                top, ties, arm = upper[i], 1, i
-            elif upper[i] == top:
+            upper = work[UPPER, i]
+            if arm < 0 or upper > top:
+                top, ties, arm = upper, 1, i
+            elif upper == top:
                 ties += 1
     if ties == 1 or memory.settings.first_of_ties:
         return arm
     place = min(int(u * ties), ties - 1)
     for i in range(arm, allowed.size):
-        if allowed[i] and upper[i] == top:
+        if allowed[i] and work[UPPER, i] == top:
             if place == 0:
                 return i
             place -= 1

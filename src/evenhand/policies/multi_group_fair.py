@@ -140,12 +140,12 @@ class MultiGroupFairTopInterval(Policy):
             )
         self.groups.warn_of_single_arms()
 
-    def _group_shares(self) -> NDArray[np.float64]:
-        shares = super()._group_shares()
+    def _group_sizes(self) -> NDArray[np.int64]:
+        sizes = super()._group_sizes()
         if self.conventions.group_size == "own":
-            return shares
+            return sizes
         sensitive = self.groups.sensitive or self.groups.names[0]
-        return np.full_like(shares, shares[self.groups.index(sensitive)])
+        return np.full_like(sizes, sizes[self.groups.index(sensitive)])
 
     def rule(self) -> MeanReferenceRule | ConstantReferenceRule:
         everyone = np.zeros(padded(self.n_arms), dtype=np.bool_)

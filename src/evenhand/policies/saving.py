@@ -19,6 +19,7 @@ from evenhand.conventions import BY_NAME, Conventions
 from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
 from evenhand.policies.base import POLICIES, Policy
+from evenhand.policies.memory import estimate_noise
 
 FORMAT, VERSION = "evenhand policy", 1
 
@@ -66,6 +67,8 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         policy.round = int(saved["round"])
         _restore(policy._memory.arms, saved["arms"])
         _restore(policy._memory.groups, saved["groups"])
+        if policy.noise == "estimate":
+            estimate_noise(policy._memory)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the saved policy is damaged: {error!r}") from error
     return policy
