@@ -30,23 +30,29 @@ LANES = 4  # doubles in an AVX2 register
 RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
 SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
 
+# Rows of the table behind R, z and the inverse diagonal.
+COUNT, RESIDUAL, FREEDOM, RANK, _BASIS = range(5)
+
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
 NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-10, "pseudo-inverse": 1e-15**0.5}
 
 
 class Regressions(NamedTuple):
-    """The state of `len(rank)` regressions on `n_features` features. Only arrays: Numba's shape.
+    """`number` regressions on `n_features` features, as Numba likes it: one array and numbers.
 
     `table[block, row, lane]` holds regression i at block i // per_block, lane i % per_block. Its
     rows: R by columns (d(d+1)/2), z (d), 1/diagonal of R (d), count, residual sum of squares,
-    degrees of freedom. A shared regression (a group's, met by the contexts of many arms) has a
-    block of its own and fills all four lanes.
+    degrees of freedom, rank, and the basis of the directions seen (d x d; none for a ridge). A
+    shared regression (a group's, met by the contexts of many arms) has a block of its own and
+    fills all four lanes.
+
+    All in one array, because Numba counts references to every array in a tuple at every call.
     """
 
     table: NDArray[np.float64]
-    rank: NDArray[np.int64]
-    basis: NDArray[np.float64]
+    number: int
+    n_features: int
     per_block: int
     singular: int
     ridge: float
@@ -73,19 +79,17 @@ def regressions(
     """
     d = n_features
     per_block = 1 if shared else LANES
-    blocks = -(-number // per_block)
-    table = np.zeros((blocks, d * (d + 1) // 2 + 2 * d + 3, LANES))
-    rank = np.zeros(number, dtype=np.int64)
+    rows = d * (d + 1) // 2 + 2 * d + _BASIS + (0 if singular == "ridge" else d * d)
+    table = np.zeros((-(-number // per_block), rows, LANES))
     if singular == "ridge":
         for k in range(d):
             table[:, k * (k + 1) // 2 + k, :] = np.sqrt(ridge)
             table[:, d * (d + 1) // 2 + d + k, :] = 1.0 / np.sqrt(ridge)
-        rank[:] = d
-    basis = np.zeros((0 if singular == "ridge" else number, d, d))
+        table[:, d * (d + 1) // 2 + 2 * d + RANK, :] = d
     return Regressions(
         table,
-        rank,
-        basis,
+        number,
+        d,
         per_block,
         SINGULAR[singular],
         float(ridge),
@@ -94,37 +98,64 @@ def regressions(
 
 
 @inlined
+def _tail(d):  # type: ignore[no-untyped-def]
+    """The row of COUNT; RESIDUAL, FREEDOM, RANK and the basis follow."""
+    return d * (d + 1) // 2 + 2 * d
+
+
+@inlined
+def rank_of(fits, i):  # type: ignore[no-untyped-def]
+    """How many directions regression `i` has seen."""
+    row = _tail(fits.n_features) + RANK
+    return int(fits.table[i // fits.per_block, row, i % fits.per_block])
+
+
+@inlined
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
-    d = x.size
+    d = fits.n_features
     table, lane = fits.table[i // fits.per_block], i % fits.per_block
-    tail = d * (d + 1) // 2 + 2 * d
+    tail = _tail(d)
     row = x.copy()
-    rank = fits.rank[i]
-    if rank < d:
-        rank = _to_basis(fits, i, row)
-    if fits.singular == RIDGE:
-        # Degrees of freedom are n - tr(H), tr(H) = d - ridge tr(R'R)^-1: a rank one step of both.
-        shrunk = _smoothing(table, lane, d, x)
-        table[tail + 2, lane] += 1.0 - fits.ridge * shrunk
-        before = fits.ridge * _squared_length(table, lane, d)
-        left = _rotate_in(table, lane, d, row, y, rank)
-        after = fits.ridge * _squared_length(table, lane, d)
-        # What the rotations leave over is the growth of the penalised sum of squares.
-        table[tail + 1, lane] += left * left - (after - before)
+    if table[tail + RANK, lane] < d:
+        _absorb_singular(fits, table, lane, row, y)
+    elif fits.singular == RIDGE:
+        _absorb_ridge(fits.ridge, table, lane, d, row, y)
     else:
-        left = _rotate_in(table, lane, d, row, y, rank)
-        table[tail + 1, lane] += left * left
-        table[tail + 2, lane] += 1.0
-        if rank != fits.rank[i]:  # a new direction is fitted exactly: no freedom gained
-            table[tail + 2, lane] -= 1.0
-            fits.rank[i] = rank
-            if rank == d:
-                _fold_basis(fits, i, d)
-    table[tail, lane] += 1.0
+        left = _rotate_in(table, lane, d, row, y, d)
+        table[tail + RESIDUAL, lane] += left * left
+        table[tail + FREEDOM, lane] += 1.0
+    table[tail + COUNT, lane] += 1.0
     if fits.per_block == 1:
         for p in range(tail):
             table[p, 1] = table[p, 2] = table[p, 3] = table[p, 0]
+
+
+@compiled
+def _absorb_ridge(ridge, table, lane, d, row, y):  # type: ignore[no-untyped-def]
+    """Degrees of freedom are n - tr(H), tr(H) = d - ridge tr(R'R)^-1: a rank one step of both."""
+    tail = _tail(d)
+    table[tail + FREEDOM, lane] += 1.0 - ridge * _smoothing(table, lane, d, row)
+    before = ridge * _squared_length(table, lane, d)
+    left = _rotate_in(table, lane, d, row, y, d)
+    after = ridge * _squared_length(table, lane, d)
+    # What the rotations leave over is the growth of the penalised sum of squares.
+    table[tail + RESIDUAL, lane] += left * left - (after - before)
+
+
+@compiled
+def _absorb_singular(fits, table, lane, row, y):  # type: ignore[no-untyped-def]
+    """In the coordinates of the directions seen, which the row may extend."""
+    d = fits.n_features
+    tail = _tail(d)
+    before = int(table[tail + RANK, lane])
+    rank = _to_basis(fits, table, lane, row, before)
+    left = _rotate_in(table, lane, d, row, y, rank)
+    table[tail + RESIDUAL, lane] += left * left
+    table[tail + FREEDOM, lane] += 1.0 - (rank - before)  # a new direction is fitted exactly
+    table[tail + RANK, lane] = rank
+    if rank == d:
+        _fold_basis(table, lane, d)
 
 
 @inlined
@@ -156,24 +187,24 @@ def _rotate_in(table, lane, d, row, y, rank):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _to_basis(fits, i, row):  # type: ignore[no-untyped-def]
-    """Write `row` in the coordinates of the directions seen, which it may extend; the new rank."""
-    d, rank = row.size, fits.rank[i]
-    basis = fits.basis[i]
+def _to_basis(fits, table, lane, row, rank):  # type: ignore[no-untyped-def]
+    """Write `row` in the coordinates of the directions seen; the rank, with a new one if it is."""
+    d = fits.n_features
+    basis = _tail(d) + _BASIS
     rest = row.copy()
     part = np.zeros(d)
     for _ in range(2):  # Gram and Schmidt; twice is enough
         for q in range(rank):
             dot = 0.0
             for k in range(d):
-                dot += basis[q, k] * rest[k]
+                dot += table[basis + q * d + k, lane] * rest[k]
             part[q] += dot
             for k in range(d):
-                rest[k] -= dot * basis[q, k]
+                rest[k] -= dot * table[basis + q * d + k, lane]
     length = np.sqrt(np.sum(rest * rest))
     if length > fits.new_direction * np.sqrt(np.sum(row * row)):
         for k in range(d):
-            basis[rank, k] = rest[k] / length
+            table[basis + rank * d + k, lane] = rest[k] / length
         part[rank] = length
         rank += 1
     for k in range(d):
@@ -182,18 +213,16 @@ def _to_basis(fits, i, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fold_basis(fits, i, d):  # type: ignore[no-untyped-def]
+def _fold_basis(table, lane, d):  # type: ignore[no-untyped-def]
     """At full rank, turn R in the basis' coordinates into R in the features' own."""
-    table, lane = fits.table[i // fits.per_block], i % fits.per_block
-    basis = fits.basis[i]
-    z = d * (d + 1) // 2
+    z, basis = d * (d + 1) // 2, _tail(d) + _BASIS
     rows, right = np.zeros((d, d)), np.zeros(d)
     for q in range(d):
         right[q] = table[z + q, lane]
         for j in range(q, d):
             r = table[j * (j + 1) // 2 + q, lane]
             for k in range(d):
-                rows[q, k] += r * basis[j, k]
+                rows[q, k] += r * table[basis + j * d + k, lane]
     for p in range(z + 2 * d):
         table[p, lane] = 0.0
     for q in range(d):
@@ -243,16 +272,17 @@ def _back_substitute(table, lane, d, rank, b):  # type: ignore[no-untyped-def]
 @compiled
 def coefficients(fits, i):  # type: ignore[no-untyped-def]
     """The coefficients of regression `i`; of the shortest fit where its design is singular."""
-    d = fits.basis.shape[1]
-    rank = fits.rank[i]
+    d, rank = fits.n_features, rank_of(fits, i)
+    table, lane = fits.table[i // fits.per_block], i % fits.per_block
     b = np.zeros(d)
-    _back_substitute(fits.table[i // fits.per_block], i % fits.per_block, d, rank, b)
+    _back_substitute(table, lane, d, rank, b)
     if rank == d:
         return b
+    basis = _tail(d) + _BASIS
     full = np.zeros(d)
     for q in range(rank):
         for k in range(d):
-            full[k] += b[q] * fits.basis[i, q, k]
+            full[k] += b[q] * table[basis + q * d + k, lane]
     return full
 
 
@@ -264,22 +294,21 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
     work in: a column per arm, padded to whole blocks like `contexts` (see `padded`). A variance is
     infinite where nothing was seen and, treated as such, outside of the directions seen.
     """
-    d = contexts.shape[1]
     for block in range(fits.table.shape[0]):
         _solve_block(fits.table[block], contexts, block * LANES, out, estimate, variance)
-    for i in range(fits.rank.size):
-        if fits.rank[i] < d:
+    for i in range(fits.number):
+        if rank_of(fits, i) < fits.n_features:
             out[estimate, i], out[variance, i] = _solve_singular(fits, i, contexts, i)
 
 
 @inlined
 def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The wanted contexts against the one shared regression `g`; others may be filled as well."""
-    d = contexts.shape[1]
+    full_rank = rank_of(fits, g) == fits.n_features
     for first in range(0, contexts.shape[0], LANES):
         if not (wanted[first] or wanted[first + 1] or wanted[first + 2] or wanted[first + 3]):
             continue
-        if fits.rank[g] == d:
+        if full_rank:
             _solve_block(fits.table[g], contexts, first, out, estimate, variance)
         else:
             for i in range(first, first + LANES):
@@ -327,45 +356,58 @@ def _solve_block(table, contexts, first, out, estimate, variance):  # type: igno
 @compiled
 def _solve_singular(fits, i, contexts, row):  # type: ignore[no-untyped-def]
     """Estimate and variance by the minimum-norm fit in the directions seen."""
-    d, rank = contexts.shape[1], fits.rank[i]
+    d, rank = fits.n_features, rank_of(fits, i)
     if rank == 0:
         return 0.0, np.inf
-    x = contexts[row]
     table, lane = fits.table[i // fits.per_block], i % fits.per_block
-    basis = fits.basis[i]
-    z = d * (d + 1) // 2
-    v, rest = np.empty(rank), x.copy()
-    estimate = variance = 0.0
+    z, basis = d * (d + 1) // 2, _tail(d) + _BASIS
+    v = np.empty(rank)
+    estimate = variance = inside = 0.0
     p = 0
     for k in range(rank):
-        total = 0.0
+        part = 0.0
         for q in range(d):
-            total += basis[k, q] * rest[q]
-        for q in range(d):
-            rest[q] -= total * basis[k, q]
+            part += table[basis + k * d + q, lane] * contexts[row, q]
+        inside += part * part
         for j in range(k):
-            total -= table[p, lane] * v[j]
+            part -= table[p, lane] * v[j]
             p += 1
         p += 1
-        v[k] = total * table[z + d + k, lane]
+        v[k] = part * table[z + d + k, lane]
         estimate += v[k] * table[z + k, lane]
         variance += v[k] * v[k]
-    if fits.singular == INFINITE and (
-        np.sum(rest * rest) > fits.new_direction**2 * np.sum(x * x)
-    ):
+    if fits.singular == INFINITE and _leaves(fits, table, lane, contexts[row], rank, inside):
         variance = np.inf
     return estimate, variance
+
+
+@compiled
+def _leaves(fits, table, lane, x, rank, inside):  # type: ignore[no-untyped-def]
+    """Whether x leaves the directions seen, in which its squared length is `inside`."""
+    length = np.sum(x * x)
+    if length - inside > 1e-6 * length:
+        return True
+    d = x.size  # too close for a difference of squares: take the parts away one by one
+    basis = _tail(d) + _BASIS
+    rest = x.copy()
+    for k in range(rank):
+        part = 0.0
+        for q in range(d):
+            part += table[basis + k * d + q, lane] * rest[q]
+        for q in range(d):
+            rest[q] -= part * table[basis + k * d + q, lane]
+    return np.sum(rest * rest) > fits.new_direction**2 * length
 
 
 @compiled
 def noise_variance(fits):  # type: ignore[no-untyped-def]
     """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none."""
     residual = freedom = 0.0
-    tail = fits.table.shape[1] - 3
-    for i in range(fits.rank.size):
+    tail = _tail(fits.n_features)
+    for i in range(fits.number):
         block, lane = i // fits.per_block, i % fits.per_block
-        residual += fits.table[block, tail + 1, lane]
-        freedom += fits.table[block, tail + 2, lane]
+        residual += fits.table[block, tail + RESIDUAL, lane]
+        freedom += fits.table[block, tail + FREEDOM, lane]
     if freedom < 0.5:  # nothing is left over to estimate it from
         return np.inf, 0.0
     return max(residual, 0.0) / freedom, freedom
@@ -378,5 +420,5 @@ def padded(number: int) -> int:
 
 def counts(fits: Regressions) -> NDArray[np.int64]:
     """How many observations each regression has absorbed."""
-    counted = fits.table[:, -3, : fits.per_block].reshape(-1)[: fits.rank.size]
-    return counted.astype(np.int64)
+    row = fits.table[:, fits.n_features * (fits.n_features + 1) // 2 + 2 * fits.n_features]
+    return row[:, : fits.per_block].reshape(-1)[: fits.number].astype(np.int64)

@@ -22,6 +22,9 @@ from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.memory import (
     ESTIMATE,
     N_SCORES,
+    NOISE,
+    QUANTILE,
+    SIZE,
     WIDTH,
     Memory,
     Settings,
@@ -334,14 +337,16 @@ class Policy:
 
     @cached_property
     def _memory(self) -> Memory:
-        sizes = self._group_sizes()
-        by_round = self.horizon is None or self.conventions.level == "round"
         rounds = 1 if self.horizon is None else self.horizon
-        base = min(self.delta / (2.0 * self.n_arms * rounds), 0.5)
-        quantiles = [normal_quantile(min(base * size, 0.5)) for size in sizes]
+        sizes = np.append(self._group_sizes(), 1).astype(np.float64)
+        base = self.delta / (2.0 * self.n_arms * rounds)
+        levels = np.zeros((3, sizes.size))
+        levels[SIZE] = sizes
+        levels[QUANTILE] = [normal_quantile(min(base * size, 0.5)) for size in sizes]
+        levels[NOISE, :2] = (np.inf, 1.0) if self.noise == "estimate" else (self.noise**2, 0.0)
         return make_memory(
             self.groups.of,
-            np.array([sizes, quantiles]),
+            levels,
             self.n_features,
             self.learns_groups,
             self.singular,
@@ -351,10 +356,9 @@ class Policy:
                 delta=self.delta,
                 horizon=self.horizon or 0,
                 noise=-1.0 if self.noise == "estimate" else float(self.noise),
-                by_round=by_round,
+                by_round=self.horizon is None or self.conventions.level == "round",
                 by_variance=self.conventions.width == "variance",
                 first_of_ties=self.conventions.ties == "first",
-                arm_quantile=normal_quantile(base),
             ),
         )
 

@@ -24,6 +24,10 @@ ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
 N_SCORES, _FIXED_ROWS = 5, 8
 
+# The rows of Memory.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
+SIZE, QUANTILE, NOISE = range(3)
+ARM = -1
+
 
 class Settings(NamedTuple):
     """The numbers behind the widths, the same for every policy. No arrays: they cost per round."""
@@ -35,7 +39,6 @@ class Settings(NamedTuple):
     by_round: bool
     by_variance: bool
     first_of_ties: bool
-    arm_quantile: float  # at the horizon's level, where it is the same in every round
 
 
 class Memory(NamedTuple):
@@ -44,8 +47,7 @@ class Memory(NamedTuple):
     arms: Regressions
     groups: Regressions
     group_of: NDArray[np.int64]
-    group_levels: NDArray[np.float64]  # rows: sizes in the level of a group's width, quantiles
-    noise: NDArray[np.float64]  # sigma^2, and the degrees of freedom of its estimate; 0: known
+    levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE
     settings: Settings
     contexts: NDArray[np.float64]  # of this round, padded to whole blocks of arms
     work: NDArray[np.float64]  # the scores, and below them room for the solves
@@ -53,7 +55,7 @@ class Memory(NamedTuple):
 
 def make_memory(
     group_of: NDArray[np.int64],
-    group_levels: NDArray[np.float64],
+    levels: NDArray[np.float64],
     n_features: int,
     learn_groups: bool,
     singular: str,
@@ -65,11 +67,10 @@ def make_memory(
     return Memory(
         arms=regressions(n, n_features, singular, ridge),
         groups=regressions(
-            group_levels.shape[1] if learn_groups else 0, n_features, singular, ridge, shared=True
+            levels.shape[1] - 1 if learn_groups else 0, n_features, singular, ridge, shared=True
         ),
         group_of=group_of,
-        group_levels=group_levels,
-        noise=np.array([settings.noise**2, 0.0] if settings.noise > 0.0 else [np.inf, 1.0]),
+        levels=levels,
         settings=settings,
         contexts=np.zeros((padded(n), n_features)),
         work=np.zeros((_FIXED_ROWS + n_features, padded(n))),
@@ -80,7 +81,7 @@ def make_memory(
 def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, where they are kept, to its group's."""
     absorb(memory.arms, arm, x, reward)
-    if memory.groups.rank.size:
+    if memory.groups.number:
         absorb(memory.groups, memory.group_of[arm], x, reward)
     if memory.settings.noise < 0.0:
         estimate_noise(memory)
@@ -90,7 +91,7 @@ def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
 def estimate_noise(memory):  # type: ignore[no-untyped-def]
     """sigma^2 from the residuals of all arms; infinite while there are none."""
     variance, freedom = noise_variance(memory.arms)
-    memory.noise[0], memory.noise[1] = variance, max(freedom, 1.0)
+    memory.levels[NOISE, 0], memory.levels[NOISE, 1] = variance, max(freedom, 1.0)
 
 
 @compiled
@@ -104,19 +105,21 @@ def level(settings, t, size):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _quantile(settings, t, size, known, freedom):  # type: ignore[no-untyped-def]
-    """The upper quantile at the level of an arm or a group; `known` is its value at the horizon."""
+def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
+    """The upper quantile for the width of group `whose`, or of an ARM."""
+    levels, settings = memory.levels, memory.settings
+    freedom, size = levels[NOISE, 1], levels[SIZE, whose]
     if freedom > 0.0:
         return student_quantile(level(settings, t, size), freedom)
     if settings.by_round or t > settings.horizon:
         return normal_quantile(level(settings, t, size))
-    return known
+    return levels[QUANTILE, whose]
 
 
 @inlined
 def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
     """|Q| of N(0, sigma^2 x (X'X)^-1 x') for all arms; by_variance takes that for the deviation."""
-    work, n, noise = memory.work, memory.settings.n_arms, memory.noise[0]
+    work, n, noise = memory.work, memory.settings.n_arms, memory.levels[NOISE, 0]
     if noise == np.inf:  # nothing to estimate it from yet
         for i in range(n):
             work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
@@ -133,8 +136,7 @@ def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
 @inlined
 def score_arms(memory, t):  # type: ignore[no-untyped-def]
     """Estimate and width of every arm (Algorithm 1, lines 7 to 9); no correction yet."""
-    settings = memory.settings
-    score_arms_at(memory, _quantile(settings, t, 1.0, settings.arm_quantile, memory.noise[1]))
+    score_arms_at(memory, _quantile(memory, ARM, t))
 
 
 @inlined
@@ -151,13 +153,10 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
 @inlined
 def score_group(memory, group, wanted, t):  # type: ignore[no-untyped-def]
     """psi_j . x_i and b_j for the wanted arms, group j (Algorithm 1, lines 4, 5 and 11 to 14)."""
-    settings = memory.settings
-    size, known = memory.group_levels[0, group], memory.group_levels[1, group]
-    quantile = _quantile(settings, t, size, known, memory.noise[1])
     solve_shared(
         memory.groups, group, memory.contexts, wanted, memory.work, GROUP_ESTIMATE, _VARIANCE
     )
-    _widths(memory, GROUP_WIDTH, quantile)
+    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t))
 
 
 @inlined

@@ -135,24 +135,18 @@ def _rich(name: str, value: Any) -> Any:
     return value
 
 
-def _regressions(fits: Regressions) -> dict[str, Any]:
-    """The tables; a basis only where a design is still singular."""
-    d = fits.basis.shape[1]
-    short = [i for i in range(fits.rank.size) if fits.rank[i] < d]
-    return {
-        "table": fits.table.tolist(),
-        "rank": fits.rank.tolist(),
-        "basis": {str(i): fits.basis[i, : fits.rank[i]].tolist() for i in short if fits.rank[i]},
-    }
+def _regressions(fits: Regressions) -> list[Any]:
+    table: list[Any] = fits.table.tolist()
+    return table
 
 
-def _restore(fits: Regressions, saved: dict[str, Any]) -> None:
-    for field in ("table", "rank"):
-        array, values = getattr(fits, field), np.asarray(saved[field], dtype=float)
-        if values.shape != array.shape and (array.size or values.size):
-            raise ValueError(
-                f"the saved policy is damaged: {field} has shape {values.shape}, not {array.shape}"
-            )
-        array[...] = values.reshape(array.shape)
-    for i, rows in saved["basis"].items():
-        fits.basis[int(i), : len(rows)] = rows
+def _restore(fits: Regressions, saved: list[Any]) -> None:
+    values = np.asarray(saved, dtype=np.float64)
+    if fits.table.size == values.size == 0:
+        return
+    if values.shape != fits.table.shape or not np.isfinite(values).all():
+        raise ValueError(
+            f"the saved policy is damaged: a table has shape {values.shape}, "
+            f"not {fits.table.shape}, or numbers that are not finite"
+        )
+    fits.table[...] = values
