@@ -26,8 +26,6 @@ class Conventions:
         group_choice: how NaiveFair picks its group, unless it is told otherwise.
         correction_scale: a factor on the whole correction of the m-group policy.
         group_size: whose number of arms is in the level of a group's width with m groups.
-        lowest_coefficient: true coefficients of a synthetic world are uniform on
-            [lowest, lowest + c].
         bias_centred: whether mu is the mean of the bias or its lower end; it is uniform either way,
             over a range of one.
 
@@ -46,7 +44,6 @@ class Conventions:
     group_choice: Literal["uniform", "proportional"] = "uniform"
     correction_scale: float = 1.0
     group_size: Literal["own", "sensitive"] = "own"
-    lowest_coefficient: float = 0.0
     bias_centred: bool = True
 
 
@@ -61,7 +58,6 @@ AUTHORS_CODE = Conventions(
     group_choice="proportional",
     correction_scale=0.9,
     group_size="sensitive",
-    lowest_coefficient=30.0,
     bias_centred=False,
 )
 

@@ -227,9 +227,7 @@ class Policy:
         for arm, row, value in zip(self._arms(numbers), rows, values, strict=True):
             self._remember(self._memory, int(arm), row, float(value))
 
-    def intervals(
-        self, contexts: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction."""
         rows, n = self._rows(contexts), self.n_arms
         bad = kernels.load_contexts(self._memory, rows)

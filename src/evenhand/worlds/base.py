@@ -61,7 +61,11 @@ def world_kernel(instance: type) -> Callable[[Function], Function]:
 
 @overload(draw_round, jit_options=INLINED)
 def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
-    return _WRITTEN.get(instance.instance_class) if isinstance(instance, types.BaseNamedTuple) else None
+    return (
+        _WRITTEN.get(instance.instance_class)
+        if isinstance(instance, types.BaseNamedTuple)
+        else None
+    )
 
 
 @compiled

@@ -78,8 +78,9 @@ class LinearWorld(World):
 class SyntheticWorld(World):
     """The paper's synthetic world: coefficients and bias are drawn anew in every replication.
 
-    True coefficients are uniform on a range of length `coefficient_range`, from 0 under PAPER and
-    from 30 under AUTHORS_CODE. The bias of the sensitive group is the same vector for all of its
+    True coefficients are uniform on [lowest_coefficient, lowest_coefficient + coefficient_range].
+    The text says "uniformly at random" and, in its appendix, "between [0, c]"; the published curves
+    were made with [30, 30 + c], which is the default here. The bias of the sensitive group is the same vector for all of its
     arms, uniform over a range of one around -`bias_mean` (PAPER) or below it (AUTHORS_CODE).
 
     Args:
@@ -88,6 +89,7 @@ class SyntheticWorld(World):
         n_sensitive: how many of the arms are sensitive; they come first.
         bias_mean: mu, how much the feedback on every feature is lowered.
         coefficient_range: c.
+        lowest_coefficient: where that range begins.
         noise: the standard deviation of observed rewards around their mean.
         conventions: PAPER or AUTHORS_CODE.
 
@@ -104,6 +106,7 @@ class SyntheticWorld(World):
         n_sensitive: int = 5,
         bias_mean: float = 10.0,
         coefficient_range: float = 10.0,
+        lowest_coefficient: float = 30.0,
         noise: float = 1.0,
         conventions: Conventions = PAPER,
     ) -> None:
@@ -113,8 +116,9 @@ class SyntheticWorld(World):
         if self.n_sensitive >= n:
             raise ValueError(f"n_sensitive is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms")
         self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
-        self.coefficient_range = _checks.number(
-            "coefficient_range", coefficient_range, 0.0, np.inf
+        self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
+        self.lowest_coefficient = _checks.number(
+            "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
         )
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
         self.conventions = conventions
@@ -127,8 +131,5 @@ class SyntheticWorld(World):
         lowest = self.bias_mean - (0.5 if self.conventions.bias_centred else 0.0)
         bias = np.zeros((n, d))
         bias[: self.n_sensitive] = -(lowest + generator.random(d))
-        coefficients = (
-            self.conventions.lowest_coefficient
-            + self.coefficient_range * generator.random((n, d))
-        )
+        coefficients = generator.random((n, d)) * self.coefficient_range + self.lowest_coefficient
         return LinearInstance(coefficients, bias, self.noise)

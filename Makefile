@@ -1,0 +1,34 @@
+# Each target alone does all of its set-up: a fresh clone needs only Python 3.11+ and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+.PHONY: paper test docs bench clean
+
+paper: $(INSTALLED)  ## every synthetic figure of the paper beside ours
+	$(BIN)/evenhand paper --out paper-report
+
+test: $(INSTALLED)  ## style, types, arrows, then all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2
+
+docs: $(INSTALLED)  ## the documentation site, in site/
+	$(BIN)/mkdocs build --strict
+
+bench: $(INSTALLED)  ## speed, beside the libraries that you might use instead
+	$(BIN)/python -m benchmarks
+
+$(INSTALLED):
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "evenhand needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	rm -f $(VENV)/.installed-*
+	touch $@
+
+clean:
+	rm -rf $(VENV) site build dist paper-report benchmarks/.venv

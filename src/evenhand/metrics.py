@@ -1,0 +1,78 @@
+"""Numbers about runs: shares, regret, the price of fairness, and intervals around their means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand import _checks
+from evenhand.groups import Groups
+
+
+def summarise(
+    table: pd.DataFrame, by: Sequence[str], value: str, level: float = 0.95
+) -> pd.DataFrame:
+    """n, mean, standard deviation and Student interval of a column, by the columns `by`.
+
+    Groups keep the order in which they first appear. A mean of one value has no interval: it is
+    missing, never zero.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.metrics import summarise
+        >>> table = pd.DataFrame({"policy": ["a", "a", "b"], "share": [0.4, 0.6, 0.5]})
+        >>> summarise(table, ["policy"], "share").round(3).values.tolist()
+        [['a', 2, 0.5, 0.141, -0.771, 1.771], ['b', 1, 0.5, nan, nan, nan]]
+    """
+    from scipy.special import stdtrit
+
+    _checks.number("level", level, 0.0, 1.0, open_ends=True)
+    found = table.groupby(list(by), sort=False, observed=True)[value]
+    out = found.agg(n="count", mean="mean", sd="std").reset_index()
+    freedom = np.maximum(out["n"] - 1, 1)
+    reach = stdtrit(freedom, 0.5 + level / 2) * out["sd"] / np.sqrt(np.maximum(out["n"], 1))
+    out["low"], out["high"] = out["mean"] - reach, out["mean"] + reach
+    return out
+
+
+def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
+    """The share of choices that each group got, beside what proportional and equal parity ask.
+
+    Example:
+        >>> import evenhand as eh
+        >>> groups = eh.Groups(["F", "M", "M", "M"], sensitive="F")
+        >>> eh.metrics.shares([0, 1, 2, 3, 3], groups)[["group", "pulls", "share"]].values.tolist()
+        [['F', 1, 0.2], ['M', 4, 0.8]]
+    """
+    chosen = np.asarray(arms, dtype=np.int64)
+    if chosen.size and not (0 <= chosen.min() and chosen.max() < groups.n_arms):
+        raise ValueError(f"arms hold numbers outside of 0 to {groups.n_arms - 1}")
+    pulls = np.bincount(groups.of[chosen], minlength=len(groups))
+    return pd.DataFrame(
+        {
+            "group": groups.names,
+            "pulls": pulls,
+            "share": pulls / max(chosen.size, 1),
+            "proportional_share": groups.sizes / groups.n_arms,
+            "equal_share": 1.0 / len(groups),
+        }
+    )
+
+
+def price_of_fairness(
+    regret: float, regret_of_top: float, share: float, share_of_top: float
+) -> float:
+    """Perceived regret given up per point (0.01) of share gained over TopInterval.
+
+    Missing where no share was gained.
+
+    Example:
+        >>> from evenhand.metrics import price_of_fairness
+        >>> round(price_of_fairness(regret=7.0, regret_of_top=4.0, share=0.5, share_of_top=0.2), 3)
+        0.1
+    """
+    gained = 100.0 * (share - share_of_top)
+    return (regret - regret_of_top) / gained if gained > 0.0 else float("nan")

@@ -1,0 +1,244 @@
+"""Policies x worlds x replications, in parallel, with the same numbers for any number of workers.
+
+Every replication has random numbers of its own, made from the seed and its number alone: one
+stream for the world, which all policies meet alike, and one seed for the policies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.policies.base import Policy
+from evenhand.simulation.loop import Run, run
+from evenhand.simulation.results import Key, Simulation
+from evenhand.worlds.base import World
+
+PolicyMaker = Callable[..., Policy]
+Progress = Callable[[int, int], None]
+
+CHUNK = 20_000  # rounds in a piece of work: short enough to share out, long enough not to matter
+
+
+class Piece(NamedTuple):
+    """Some replications of one policy in one world: what a worker gets."""
+
+    policy: str
+    world: str
+    make: PolicyMaker
+    place: World
+    settings: dict[str, Any]
+    horizon: int
+    seed: int
+    replications: range
+    trace: bool
+
+
+def simulate(
+    policies: Sequence[PolicyMaker] | Mapping[str, PolicyMaker],
+    worlds: World | Mapping[str, World],
+    horizon: int,
+    replications: int = 80,
+    seed: int = 0,
+    trace: bool = False,
+    workers: int | None = None,
+    client: Any = None,
+    progress: bool | Progress = False,
+    **settings: Any,
+) -> Simulation:
+    """Run every policy in every world, `replications` times.
+
+    Args:
+        policies: classes of policies, or a mapping from names to classes; use
+            `functools.partial(eh.NaiveFair, inside="thompson")` for one with settings of its own.
+        worlds: a world, or a mapping from names to worlds.
+        horizon: the number of rounds.
+        replications: how often; each with random numbers of its own.
+        seed: of everything. The same seed gives the same numbers, whatever the workers.
+        trace: keep every round, and not only sums. Costs 40 bytes a round.
+        workers: threads; all cores without it. Policies in plain Python run in processes (joblib).
+        client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
+        progress: True for a bar in the terminal, or a function of (rounds done, rounds in all).
+        settings: passed to every policy, such as delta=0.2 or conventions=eh.AUTHORS_CODE.
+
+    Example:
+        >>> import evenhand as eh
+        >>> world = eh.SyntheticWorld(n_arms=10, n_sensitive=5, bias_mean=10)
+        >>> policies = [eh.TopInterval, eh.GroupFairTopInterval]
+        >>> runs = eh.simulate(policies, world, horizon=500, replications=8, seed=1).runs
+        >>> runs.groupby("policy", sort=False)["share"].mean().round(1).tolist()
+        [0.2, 0.5]
+    """
+    makers, places = named_policies(policies), _named_worlds(worlds)
+    _checks.whole("horizon", horizon)
+    _checks.whole("replications", replications)
+    _checks.whole("seed", seed, least=0)
+    count = available_cores() if workers is None else _checks.whole("workers", workers)
+    pieces = [
+        Piece(policy, world, make, place, settings, horizon, seed, part, trace)
+        for world, place in places.items()
+        for policy, make in makers.items()
+        for part in _parts(replications, max(1, CHUNK // horizon))
+    ]
+    for policy, make in makers.items():  # a wrong setting is told before anything runs
+        for place in places.values():
+            try:
+                make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
+            except TypeError as error:
+                raise ValueError(f"policy {policy}: {error}") from error
+    outcomes = list(_with_progress(run_pieces(pieces, count, client), pieces, progress))
+    keys = [Key(p.policy, p.world, number) for p in pieces for number in p.replications]
+    runs = [one for outcome in outcomes for one in outcome]
+    return Simulation(horizon, keys, runs, {name: place.groups for name, place in places.items()})
+
+
+def run_piece(piece: Piece, stop: Event | None = None) -> list[Run]:
+    """The work of a worker: some replications of one policy in one world."""
+    runs = []
+    for number in piece.replications:
+        stream = np.random.SeedSequence(piece.seed, spawn_key=(number,))
+        of_world, of_policy = stream.spawn(2)
+        policy = piece.make(
+            piece.place.groups,
+            piece.place.n_features,
+            horizon=piece.horizon,
+            seed=int(of_policy.generate_state(1, np.uint64)[0]),
+            **piece.settings,
+        )
+        runs.append(run(policy, piece.place, piece.horizon, of_world, piece.trace, stop))
+    return runs
+
+
+def run_pieces(pieces: Sequence[Piece], workers: int, client: Any = None) -> Iterator[list[Run]]:
+    """The outcomes of the pieces, in their order, as soon as they are there."""
+    if client is not None:
+        return _on_dask(pieces, client)
+    if all(_is_compiled(piece.make) for piece in pieces):
+        return _in_threads(pieces, workers)
+    return _in_processes(pieces, workers)
+
+
+def _in_threads(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
+    """The compiled loop lets go of the interpreter's lock, so threads are enough."""
+    stop = Event()
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(run_piece, piece, stop) for piece in pieces]
+        try:
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _in_processes(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
+    """Plain Python holds the lock; joblib's own processes do not share it."""
+    if workers > 1:
+        try:
+            from joblib import Parallel, delayed
+        except ImportError:
+            workers = 1  # joblib is in evenhand[cluster]; one core does the same, slower
+    if workers == 1:
+        yield from (run_piece(piece) for piece in pieces)
+        return
+    yield from Parallel(n_jobs=workers, return_as="generator")(
+        delayed(run_piece)(piece) for piece in pieces
+    )
+
+
+def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError(
+            "client needs dask: install it with pip install 'evenhand[cluster]'"
+        ) from error
+    owned = isinstance(client, str)
+    connected = Client(client) if owned else client
+    futures = connected.map(run_piece, pieces, pure=False)
+    try:
+        for future in futures:
+            yield future.result()
+    except BaseException:
+        connected.cancel(futures)
+        raise
+    finally:
+        if owned:
+            connected.close()
+
+
+def named_policies(
+    policies: Sequence[PolicyMaker] | Mapping[str, PolicyMaker],
+) -> dict[str, PolicyMaker]:
+    """Names for policies: the mapping's own, or those of the classes."""
+    if isinstance(policies, Mapping):
+        return dict(policies)
+    makers = {_class_of(make).__name__: make for make in policies}
+    if not makers or len(makers) < len(policies):
+        raise ValueError(
+            "policies are empty or name a class twice; "
+            "give a mapping from names of your own to policies"
+        )
+    return makers
+
+
+def _named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
+    return {"world": worlds} if isinstance(worlds, World) else dict(worlds)
+
+
+def _class_of(make: PolicyMaker) -> type[Policy]:
+    kind = make.func if isinstance(make, partial) else make
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise ValueError(
+            f"policy {make!r} is not a class of policies; allowed are subclasses of Policy "
+            "and functools.partial of them"
+        )
+    return kind
+
+
+def _is_compiled(make: PolicyMaker) -> bool:
+    return _class_of(make).is_compiled()
+
+
+def _parts(number: int, size: int) -> list[range]:
+    return [range(first, min(first + size, number)) for first in range(0, number, size)]
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _with_progress(
+    outcomes: Iterator[list[Run]], pieces: Sequence[Piece], progress: bool | Progress
+) -> Iterator[list[Run]]:
+    tell = _bar() if progress is True else progress
+    if not tell:
+        yield from outcomes
+        return
+    total = sum(len(piece.replications) * piece.horizon for piece in pieces)
+    done = 0
+    for piece, outcome in zip(pieces, outcomes, strict=True):
+        done += len(piece.replications) * piece.horizon
+        tell(done, total)
+        yield outcome
+
+
+def _bar() -> Progress:
+    """A bar on the terminal's error stream; plain percentages where rich is not installed."""
+    import sys
+
+    def plain(done: int, total: int) -> None:
+        print(f"\r{100 * done // total:3d} %", end="\n" if done == total else "", file=sys.stderr)
+
+    return plain
