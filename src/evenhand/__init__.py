@@ -51,7 +51,7 @@ _HOME = {
 }
 _MODULES = ("charts", "contracts", "metrics", "theory")
 
-__all__ = sorted([*_HOME, *_MODULES])  # noqa: PLE0605
+__all__ = sorted([*_HOME, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:

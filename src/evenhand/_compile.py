@@ -2,7 +2,7 @@
 
 Numba's own cache notices a change in the file of a cached function, but not in another file whose
 functions it calls. So the cache lives in a folder named by a hash of every source file of this
-package: change anything, and everything is compiled once more.
+package that has to do with compiling: change any of them, and everything is compiled once more.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import config
+from numba.core import config as numba_config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+config: Any = numba_config  # its settings are attributes made at run time
 
 PACKAGE = Path(__file__).parent
 
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
+OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
+INLINED: Any = {**OPTIONS, "forceinline": True}
 
 
 def compiled(function: Function) -> Function:
@@ -96,7 +98,9 @@ def cache_folder(source: Path | None = None) -> Path | None:
         return None
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
+        text = path.read_bytes()
+        if b"compiled" in text or b"kernel" in text:
+            digest.update(text)
     if PACKAGE not in source.parents:
         digest.update(str(source).encode() + source.read_bytes())
     for root in _cache_roots():

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled, inlined
+from evenhand._compile import inlined
 
 Exploration = str | float | Sequence[float] | Callable[[int], float]
 
 
 class Schedule(NamedTuple):
-    """The probability at round t: table[t - 1], the last entry held; without one, scale t^-power."""
+    """The probability at round t: table[t - 1], the last one held; with no table scale t^-power."""
 
     scale: float
     power: float

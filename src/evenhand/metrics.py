@@ -48,7 +48,7 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
         [['F', 1, 0.2], ['M', 4, 0.8]]
     """
     chosen = np.asarray(arms, dtype=np.int64)
-    if chosen.size and not (0 <= chosen.min() and chosen.max() < groups.n_arms):
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < groups.n_arms):
         raise ValueError(f"arms hold numbers outside of 0 to {groups.n_arms - 1}")
     pulls = np.bincount(groups.of[chosen], minlength=len(groups))
     return pd.DataFrame(

@@ -16,8 +16,8 @@ from evenhand._compile import entry_point
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
-from evenhand.leastsquares import SINGULAR, counts
-from evenhand.policies import kernels
+from evenhand.leastsquares import counts
+from evenhand.policies import checking, kernels
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.memory import (
     ESTIMATE,
@@ -88,11 +88,11 @@ class Policy:
         self.n_features = _checks.whole("n_features", n_features)
         self.horizon = None if horizon is None else _checks.whole("horizon", horizon)
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
-        self.noise = noise if noise == "estimate" else _known_noise(noise)
+        self.noise = checking.known_noise(noise)
         if not isinstance(conventions, Conventions):
             raise ValueError(f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE")
         self.conventions = conventions
-        self.singular, self.ridge = _singular(singular, ridge, conventions)
+        self.singular, self.ridge = checking.singular_treatment(singular, ridge, conventions)
         self.exploration = exploration
         self._schedule: Schedule = schedule(exploration, self.horizon)
         if seed is None:
@@ -109,7 +109,7 @@ class Policy:
         """The policy's own numbers, for its compiled functions."""
         return _PlainRule()
 
-    def score(self, contexts: NDArray[np.float64]) -> ArrayLike:
+    def score(self, contexts: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
         """Plain Python in place of a compiled rule: the upper bound of every arm.
 
         `self.intervals(contexts)` has the arms' estimates and widths. A table of five rows
@@ -134,8 +134,10 @@ class Policy:
             >>> 0 <= decision.arm < 4, decision.propensity
             (True, 0.25)
         """
-        rows = self._rows(contexts)
-        open_arms = self._all_arms if available is None else self._available(available)
+        rows = checking.rows_of(contexts, self._shape)
+        open_arms = (
+            self._all_arms if available is None else checking.open_arms(available, self.n_arms)
+        )
         t = self.round + 1
         context, scores = np.empty(self.n_features), np.empty((N_SCORES, self._all_arms.size))
         if not self._is_compiled:
@@ -152,7 +154,7 @@ class Policy:
             scores,
         )
         if arm < 0:
-            raise _bad_contexts(-1 - arm, rows)
+            raise checking.bad_contexts(-1 - arm, rows)
         self.round = t
         return Decision(arm, propensity, explored, t, context, Scores(scores))
 
@@ -172,7 +174,9 @@ class Policy:
             self.select(contexts, available)
         finally:
             self.round = before
-        open_arms = self._all_arms if available is None else self._available(available)
+        open_arms = (
+            self._all_arms if available is None else checking.open_arms(available, self.n_arms)
+        )
         return np.array(
             [
                 kernels.propensity(
@@ -199,7 +203,7 @@ class Policy:
         self.absorb(
             arms=[one.arm for one in decisions],
             contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
-            rewards=reward,  # type: ignore[arg-type]
+            rewards=reward,
         )
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
@@ -212,27 +216,16 @@ class Policy:
             >>> policy.counts.tolist()
             [1, 2]
         """
-        numbers = np.atleast_1d(np.asarray(arms))
-        rows = np.asarray(contexts, dtype=np.float64)
-        values = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
-        if rows.shape != (numbers.size, self.n_features):
-            raise ValueError(
-                f"contexts has shape {rows.shape}; allowed is ({numbers.size}, "
-                f"{self.n_features}): one row for each of the arms"
-            )
-        if values.shape != (numbers.size,):
-            raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
-        _check_finite("contexts", rows)
-        _check_finite("rewards", values)
-        for arm, row, value in zip(self._arms(numbers), rows, values, strict=True):
+        checked = checking.observations(arms, contexts, rewards, self.n_arms, self.n_features)
+        for arm, row, value in zip(*checked, strict=True):
             self._remember(self._memory, int(arm), row, float(value))
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction."""
-        rows, n = self._rows(contexts), self.n_arms
+        rows, n = checking.rows_of(contexts, self._shape), self.n_arms
         bad = kernels.load_contexts(self._memory, rows)
         if bad >= 0:
-            raise _bad_contexts(bad, rows)
+            raise checking.bad_contexts(bad, rows)
         score_arms(self._memory, self.round + 1)
         return self._memory.work[ESTIMATE, :n].copy(), self._memory.work[WIDTH, :n].copy()
 
@@ -255,7 +248,7 @@ class Policy:
 
     def settings(self) -> dict[str, Any]:
         """What the policy was made with, by the names of the constructor."""
-        names = [name for name in inspect.signature(type(self).__init__).parameters][1:]
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}
 
     def clone(self, **changes: Any) -> Self:
@@ -341,7 +334,8 @@ class Policy:
         levels = np.zeros((3, sizes.size))
         levels[SIZE] = sizes
         levels[QUANTILE] = [normal_quantile(min(base * size, 0.5)) for size in sizes]
-        levels[NOISE, :2] = (np.inf, 1.0) if self.noise == "estimate" else (self.noise**2, 0.0)
+        known = not isinstance(self.noise, str)
+        levels[NOISE, :2] = (float(self.noise) ** 2, 0.0) if known else (np.inf, 1.0)
         return make_memory(
             self.groups.of,
             levels,
@@ -353,21 +347,12 @@ class Policy:
                 n_arms=self.n_arms,
                 delta=self.delta,
                 horizon=self.horizon or 0,
-                noise=-1.0 if self.noise == "estimate" else float(self.noise),
+                noise=float(self.noise) if known else -1.0,
                 by_round=self.horizon is None or self.conventions.level == "round",
                 by_variance=self.conventions.width == "variance",
                 first_of_ties=self.conventions.ties == "first",
             ),
         )
-
-    def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
-        rows = np.ascontiguousarray(contexts, dtype=np.float64)
-        if rows.shape != self._shape:
-            raise ValueError(
-                f"contexts has shape {rows.shape}; allowed is {self._shape}: "
-                "a row per arm, a column per feature"
-            )
-        return rows
 
     def _score_in_python(self, rows: NDArray[np.float64]) -> None:
         table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
@@ -382,29 +367,6 @@ class Policy:
             table = np.vstack([estimate, width, zero, zero, table])
         self._memory.work[:N_SCORES, : self.n_arms] = table
 
-    def _available(self, available: ArrayLike) -> NDArray[np.bool_]:
-        given = np.asarray(available)
-        if given.dtype == np.bool_:
-            if given.shape != (self.n_arms,):
-                raise ValueError(
-                    f"available has shape {given.shape}; allowed is ({self.n_arms},) or arm numbers"
-                )
-            mask = given
-        else:
-            mask = np.zeros(self.n_arms, dtype=np.bool_)
-            mask[self._arms(np.atleast_1d(given))] = True
-        if not mask.any():
-            raise ValueError("available leaves no arm; allowed is at least one")
-        return np.ascontiguousarray(mask)
-
-    def _arms(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
-        if numbers.size and not (ok and 0 <= numbers.min() and numbers.max() < self.n_arms):
-            raise ValueError(
-                f"arms are {numbers.tolist()}; allowed are numbers from 0 to {self.n_arms - 1}"
-            )
-        return numbers.astype(np.int64)
-
 
 class _PlainRule(NamedTuple):
     """The rule of policies in plain Python: their scores are there already."""
@@ -413,37 +375,3 @@ class _PlainRule(NamedTuple):
 @kernels.kernel(kernels.score, _PlainRule)
 def _score_plain(rule, memory, t):  # type: ignore[no-untyped-def]
     pass
-
-
-def _known_noise(noise: float | str) -> float:
-    if isinstance(noise, str):
-        raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
-    return _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
-
-
-def _singular(
-    singular: str | None, ridge: float | None, conventions: Conventions
-) -> tuple[str, float | None]:
-    if singular is None:
-        singular = conventions.singular if ridge is None else "ridge"
-    _checks.one_of("singular", singular, SINGULAR)
-    if singular != "ridge":
-        if ridge is not None:
-            raise ValueError(
-                f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
-                "leave one of them out"
-            )
-        return singular, None
-    value = 1.0 if ridge is None else ridge
-    return singular, _checks.number("ridge", value, 0.0, np.inf, open_ends=True)
-
-
-def _bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
-    return ValueError(f"contexts of arm {arm} are {rows[arm]}; allowed are finite numbers")
-
-
-def _check_finite(name: str, values: NDArray[np.float64]) -> None:
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        row = int(bad[0][0])
-        raise ValueError(f"{name} in row {row} are {values[row]}; allowed are finite numbers")

@@ -21,30 +21,34 @@ class Scores:
     def __init__(self, table: NDArray[np.float64]) -> None:
         self.table = table
 
+    def _row(self, row: int) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = self.table[row]
+        return values
+
     @property
     def estimate(self) -> NDArray[np.float64]:
         """The estimated observed reward, beta_hat . x; 0 for an arm that was never observed."""
-        return self.table[ESTIMATE]
+        return self._row(ESTIMATE)
 
     @property
     def width(self) -> NDArray[np.float64]:
         """The half-width w of the interval around the estimate; infinite where nothing is known."""
-        return self.table[WIDTH]
+        return self._row(WIDTH)
 
     @property
     def correction(self) -> NDArray[np.float64]:
         """What is added for the bias of the arm's group, in reward units."""
-        return self.table[CORRECTION]
+        return self._row(CORRECTION)
 
     @property
     def correction_width(self) -> NDArray[np.float64]:
         """How unsure the correction is: the widths b of the groups in it."""
-        return self.table[CORRECTION_WIDTH]
+        return self._row(CORRECTION_WIDTH)
 
     @property
     def upper(self) -> NDArray[np.float64]:
         """The upper bound that the policy ranks by."""
-        return self.table[UPPER]
+        return self._row(UPPER)
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row per arm."""

@@ -121,6 +121,7 @@ class GroupFairTopInterval(Policy):
         self.groups.warn_of_single_arms()
 
     def rule(self) -> GroupFairRule:
+        """The two groups, and the arms to correct."""
         sensitive = self.groups.index(self.groups.sensitive)
         corrected = np.zeros(padded(self.n_arms), dtype=np.bool_)
         corrected[: self.n_arms] = self.groups.of == sensitive

@@ -109,4 +109,5 @@ class IntervalChaining(Policy):
     """
 
     def rule(self) -> IntervalChainingRule:
+        """How to chain, as the conventions say."""
         return IntervalChainingRule(two_passes=self.conventions.chain == "two passes")

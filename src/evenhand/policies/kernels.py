@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numba.core import types
 from numba.extending import overload
 
 from evenhand._compile import INLINED, PACKAGE, compiled, inlined
@@ -85,7 +84,7 @@ def sources(rule: type) -> list[Path]:
 
 
 def _find(name: str, rule: Any) -> Callable[..., Any] | None:
-    kind = rule.instance_class if isinstance(rule, types.BaseNamedTuple) else None
+    kind = getattr(rule, "instance_class", None)  # of Numba's type for a NamedTuple
     return _WRITTEN.get((name, kind)) or _WRITTEN.get((name, None))
 
 
@@ -221,7 +220,7 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
 
 @compiled
 def decide(rule, memory, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
-    """A live decision: the arm, its propensity, whether it explored; an arm below 0 has bad contexts.
+    """A live decision: the arm, its propensity, whether it explored; -1 - i: arm i is not finite.
 
     Fills `context` with the arm's own and `scores` with the scores of all arms, which are made in
     rounds that explore as well.

@@ -148,6 +148,7 @@ class MultiGroupFairTopInterval(Policy):
         return np.full_like(sizes, sizes[self.groups.index(sensitive)])
 
     def rule(self) -> MeanReferenceRule | ConstantReferenceRule:
+        """The members of every group, for the kind of reference."""
         everyone = np.zeros(padded(self.n_arms), dtype=np.bool_)
         everyone[: self.n_arms] = True
         members = np.zeros((len(self.groups), everyone.size), dtype=np.bool_)

@@ -292,6 +292,7 @@ class NaiveFair(Policy):
         )
 
     def rule(self) -> NaiveFairRule | NaiveFairThompsonRule:
+        """The members of every group, for the kind of choice inside it."""
         members = self.groups.of == np.arange(len(self.groups))[:, None]
         proportional = self.group_choice == "proportional"
         if self.inside == "top-interval":

@@ -37,4 +37,5 @@ class TopInterval(Policy):
     """
 
     def rule(self) -> TopIntervalRule:
+        """No numbers of its own."""
         return TopIntervalRule()

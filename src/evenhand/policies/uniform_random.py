@@ -43,4 +43,5 @@ class UniformRandom(Policy):
     """
 
     def rule(self) -> UniformRandomRule:
+        """No numbers of its own."""
         return UniformRandomRule()

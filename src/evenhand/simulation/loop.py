@@ -52,28 +52,24 @@ def run(
         np.zeros((horizon if trace else 0, len(TRACE))),
     )
     observed, true = np.empty(n), np.empty(n)
-    play = _loop(policy) if policy.is_compiled() else _plain_rounds
+    where = (instance, generator, observed, true, out)
     for first in range(1, horizon + 1, SEGMENT):
         if stop is not None and stop.is_set():
             raise Stopped
         last = min(first + SEGMENT - 1, horizon)
         if policy.is_compiled():
-            play(
+            _loop(policy)(
                 policy._rule,
                 policy._memory,
                 policy._schedule,
                 policy._all_arms,
                 policy._key,
-                instance,
-                generator,
                 first,
                 last,
-                observed,
-                true,
-                out,
+                *where,
             )
         else:
-            play(policy, instance, generator, first, last, observed, true, out)
+            _plain_rounds(policy, first, last, *where)
         policy.round = last
     return out
 
@@ -90,9 +86,9 @@ def _rounds_of(source: Path) -> Callable[..., None]:
 
 
 @compiled
-def rounds(
-    rule, memory, schedule, available, key, instance, generator, first, last, observed, true, out
-):  # type: ignore[no-untyped-def]
+def rounds(  # type: ignore[no-untyped-def]
+    rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
+):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
     for t in range(first, last + 1):
         draw_round(instance, generator, memory.contexts, observed, true)
@@ -119,10 +115,10 @@ def _note(out, t, arm, explored, reward, observed, true):  # type: ignore[no-unt
 
 def _plain_rounds(
     policy: Policy,
-    instance: Any,
-    generator: np.random.Generator,
     first: int,
     last: int,
+    instance: Any,
+    generator: np.random.Generator,
     observed: NDArray[np.float64],
     true: NDArray[np.float64],
     out: Run,

@@ -7,6 +7,7 @@ stream for the world, which all policies meet alike, and one seed for the polici
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -65,7 +66,7 @@ def simulate(
         trace: keep every round, and not only sums. Costs 40 bytes a round.
         workers: threads; all cores without it. Policies in plain Python run in processes (joblib).
         client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
-        progress: True for a bar in the terminal, or a function of (rounds done, rounds in all).
+        progress: True for a line in the terminal, or a function of (rounds done, rounds in all).
         settings: passed to every policy, such as delta=0.2 or conventions=eh.AUTHORS_CODE.
 
     Example:
@@ -222,10 +223,10 @@ def available_cores() -> int:
 def _with_progress(
     outcomes: Iterator[list[Run]], pieces: Sequence[Piece], progress: bool | Progress
 ) -> Iterator[list[Run]]:
-    tell = _bar() if progress is True else progress
-    if not tell:
+    if not progress:
         yield from outcomes
         return
+    tell = _print_progress if progress is True else progress
     total = sum(len(piece.replications) * piece.horizon for piece in pieces)
     done = 0
     for piece, outcome in zip(pieces, outcomes, strict=True):
@@ -234,11 +235,8 @@ def _with_progress(
         yield outcome
 
 
-def _bar() -> Progress:
-    """A bar on the terminal's error stream; plain percentages where rich is not installed."""
-    import sys
-
-    def plain(done: int, total: int) -> None:
-        print(f"\r{100 * done // total:3d} %", end="\n" if done == total else "", file=sys.stderr)
-
-    return plain
+def _print_progress(done: int, total: int) -> None:
+    """A line on the error stream that writes over itself."""
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r{100 * done // total:3d} % of {total:,} rounds{end}")
+    sys.stderr.flush()

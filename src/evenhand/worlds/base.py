@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba.core import types
 from numba.extending import overload
 
 from evenhand._compile import INLINED, compiled
@@ -61,11 +60,7 @@ def world_kernel(instance: type) -> Callable[[Function], Function]:
 
 @overload(draw_round, jit_options=INLINED)
 def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
-    return (
-        _WRITTEN.get(instance.instance_class)
-        if isinstance(instance, types.BaseNamedTuple)
-        else None
-    )
+    return _WRITTEN.get(getattr(instance, "instance_class", None))  # type: ignore[arg-type]
 
 
 @compiled

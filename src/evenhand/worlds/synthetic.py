@@ -72,6 +72,7 @@ class LinearWorld(World):
                 )
 
     def begin(self, generator: np.random.Generator) -> LinearInstance:
+        """The same in every replication."""
         return LinearInstance(self.coefficients, self.bias[self.groups.of], self.noise)
 
 
@@ -80,8 +81,9 @@ class SyntheticWorld(World):
 
     True coefficients are uniform on [lowest_coefficient, lowest_coefficient + coefficient_range].
     The text says "uniformly at random" and, in its appendix, "between [0, c]"; the published curves
-    were made with [30, 30 + c], which is the default here. The bias of the sensitive group is the same vector for all of its
-    arms, uniform over a range of one around -`bias_mean` (PAPER) or below it (AUTHORS_CODE).
+    were made with [30, 30 + c], which is the default here. The bias of the sensitive group is the
+    same vector for all of its arms, uniform over a range of one around -`bias_mean` (PAPER) or
+    below it (AUTHORS_CODE).
 
     Args:
         n_arms: the number of arms n.
@@ -127,6 +129,7 @@ class SyntheticWorld(World):
         )
 
     def begin(self, generator: np.random.Generator) -> LinearInstance:
+        """Draw the bias, then the coefficients."""
         n, d = self.n_arms, self.n_features
         lowest = self.bias_mean - (0.5 if self.conventions.bias_centred else 0.0)
         bias = np.zeros((n, d))

@@ -1,0 +1,102 @@
+"""What comes in from outside, checked once at the border of a policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand import _checks
+from evenhand.conventions import Conventions
+from evenhand.leastsquares import SINGULAR
+
+
+def known_noise(noise: float | str) -> float | str:
+    """A standard deviation, or the word "estimate"."""
+    if noise == "estimate":
+        return noise
+    if isinstance(noise, str):
+        raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+    return _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
+
+
+def singular_treatment(
+    singular: str | None, ridge: float | None, conventions: Conventions
+) -> tuple[str, float | None]:
+    """How singular designs are treated, and the ridge if that is how."""
+    if singular is None:
+        singular = conventions.singular if ridge is None else "ridge"
+    _checks.one_of("singular", singular, SINGULAR)
+    if singular != "ridge":
+        if ridge is not None:
+            raise ValueError(
+                f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
+                "leave one of them out"
+            )
+        return singular, None
+    value = 1.0 if ridge is None else ridge
+    return singular, _checks.number("ridge", value, 0.0, np.inf, open_ends=True)
+
+
+def bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
+    """The error for contexts with a NaN or an infinity."""
+    return ValueError(f"contexts of arm {arm} are {rows[arm]}; allowed are finite numbers")
+
+
+def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Contexts as an array of the right shape."""
+    rows = np.ascontiguousarray(contexts, dtype=np.float64)
+    if rows.shape != shape:
+        raise ValueError(
+            f"contexts has shape {rows.shape}; allowed is {shape}: "
+            "a row per arm, a column per feature"
+        )
+    return rows
+
+
+def arm_numbers(numbers: NDArray[Any], n_arms: int) -> NDArray[np.int64]:
+    """Numbers of arms that exist."""
+    ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
+    if numbers.size and not (ok and numbers.min() >= 0 and numbers.max() < n_arms):
+        raise ValueError(f"arms are {numbers.tolist()}; allowed are numbers from 0 to {n_arms - 1}")
+    return numbers.astype(np.int64)
+
+
+def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
+    """The arms of a round as a mask, from a mask or from numbers."""
+    given = np.asarray(available)
+    if given.dtype == np.bool_:
+        if given.shape != (n_arms,):
+            raise ValueError(
+                f"available has shape {given.shape}; allowed is ({n_arms},) or arm numbers"
+            )
+        mask = given
+    else:
+        mask = np.zeros(n_arms, dtype=np.bool_)
+        mask[arm_numbers(np.atleast_1d(given), n_arms)] = True
+    if not mask.any():
+        raise ValueError("available leaves no arm; allowed is at least one")
+    return np.ascontiguousarray(mask)
+
+
+def observations(
+    arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, n_arms: int, n_features: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Rows to learn from: all good, or an error before any of them is learned."""
+    numbers = arm_numbers(np.atleast_1d(np.asarray(arms)), n_arms)
+    rows = np.ascontiguousarray(contexts, dtype=np.float64)
+    values = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
+    if rows.shape != (numbers.size, n_features):
+        raise ValueError(
+            f"contexts has shape {rows.shape}; allowed is ({numbers.size}, {n_features}): "
+            "one row for each of the arms"
+        )
+    if values.shape != (numbers.size,):
+        raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
+    for name, array in (("contexts", rows), ("rewards", values)):
+        bad = np.argwhere(~np.isfinite(array))
+        if bad.size:
+            row = int(bad[0][0])
+            raise ValueError(f"{name} in row {row} are {array[row]}; allowed are finite numbers")
+    return numbers, rows, values
