@@ -88,6 +88,17 @@ def _source_of(function: Callable[..., Any]) -> Path | None:
 
 
 @cache
+def source_digest() -> str:
+    """A hash of all sources that have to do with compiling, and of the compiler."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_bytes()
+        if b"compiled" in text or b"kernel" in text:
+            digest.update(text)
+    return digest.hexdigest()[:16]
+
+
+@cache
 def cache_folder(source: Path | None = None) -> Path | None:
     """Where compiled code is kept: a folder per state of the package's (and the user's) sources.
 
@@ -96,15 +107,12 @@ def cache_folder(source: Path | None = None) -> Path | None:
     """
     if source is None:
         return None
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_bytes()
-        if b"compiled" in text or b"kernel" in text:
-            digest.update(text)
+    name = source_digest()
     if PACKAGE not in source.parents:
-        digest.update(str(source).encode() + source.read_bytes())
+        own = hashlib.sha256(str(source).encode() + source.read_bytes())
+        name += "-" + own.hexdigest()[:16]
     for root in _cache_roots():
-        folder = root / digest.hexdigest()[:16]
+        folder = root / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()

@@ -1,0 +1,1 @@
+"""The paper's sweeps as data, their runs, and the report."""

@@ -1,0 +1,16 @@
+"""Where the reference values are: the folder `shared` beside the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[1].parent / "shared"
+REFERENCE = SHARED / "reference"
+
+needs_shared = pytest.mark.skipif(
+    not REFERENCE.is_dir(),
+    reason="needs the folder `shared` beside the project: fetch it with its `reference` "
+    "(traces and results of the authors' code)",
+)
