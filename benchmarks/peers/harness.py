@@ -80,7 +80,11 @@ def measure(
 
 
 class Rounds:
-    """Contexts and rewards of a linear world, drawn once: `contexts[t][arm]`, `rewards[t][arm]`."""
+    """A linear world of which all rounds are drawn once, so that drawing them is off the clock.
+
+    `rewards[t][arm]` are the rewards for `contexts[t][arm]`. For a library that knows one context a
+    round, `shared[t]` is a context for all arms and `shared_rewards[t][arm]` their rewards for it.
+    """
 
     def __init__(self, number: int = 512, seed: int = 1) -> None:
         generator = random.Random(seed)
@@ -89,28 +93,38 @@ class Rounds:
         self.contexts = [
             [[generator.random() for _ in features] for _ in arms] for _ in range(number)
         ]
-        noise = [generator.gauss(0.0, 0.1) for _ in range(number)]
-        self.rewards = [
-            [sum(a * b for a, b in zip(theta[i], rows[i], strict=True)) + error for i in arms]
-            for rows, error in zip(self.contexts, noise, strict=True)
-        ]
-        # For a library that knows one context a round: the first arm's, for all arms.
         self.shared = [rows[0] for rows in self.contexts]
-        self.shared_rewards = [
-            [sum(a * b for a, b in zip(theta[i], x, strict=True)) + error for i in arms]
-            for x, error in zip(self.shared, noise, strict=True)
-        ]
+        self.rewards, self.shared_rewards = [], []
+        for rows in self.contexts:
+            noise = generator.gauss(0.0, 0.1)
+            self.rewards.append([_dot(theta[i], rows[i]) + noise for i in arms])
+            self.shared_rewards.append([_dot(theta[i], rows[0]) + noise for i in arms])
 
 
-def tell(package: str, play: Callable[[int], object]) -> None:
-    """Warm up, measure, and print the figures as JSON. `--quick` as an argument makes it short."""
+def _dot(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def learned(play: Callable[[int], float], rewards: list[list[float]]) -> float:
+    """Rewards of one more pass: 0 is what uniform choice earns, 1 what the best arms do."""
+    number = len(rewards)
+    uniform = sum(sum(row) / len(row) for row in rewards) / number
+    best = sum(max(row) for row in rewards) / number
+    return (play(number) / number - uniform) / (best - uniform)
+
+
+def tell(package: str, play: Callable[[int], float], rewards: list[list[float]]) -> None:
+    """Warm up, measure, and print the figures as JSON. `--quick` as an argument makes it short.
+
+    `play` plays so many rounds, each a choice and an update, and returns the sum of the rewards.
+    """
     quick = "--quick" in sys.argv
     play(WARM_UP)
     rounds = enough_rounds(play, 0.05 if quick else 0.3, least=20, most=50_000)
     figures = measure(lambda: play, rounds, 3 if quick else 7)
-    versions = {"version": metadata.version(package), "numpy": ""}
     try:
-        versions["numpy"] = metadata.version("numpy")
+        numpy = metadata.version("numpy")
     except metadata.PackageNotFoundError:
-        versions["numpy"] = "none"
-    print(json.dumps({**versions, **figures}))
+        numpy = "none"
+    facts = {"version": metadata.version(package), "numpy": numpy}
+    print(json.dumps({**facts, **figures, "learned": learned(play, rewards)}))

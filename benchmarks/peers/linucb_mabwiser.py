@@ -1,4 +1,4 @@
-"""mabwiser: LinUCB with one context for all arms; its public calls check and convert."""
+"""mabwiser: LinUCB, by the inverse of the chosen arm's matrix."""
 
 import numpy as np
 from harness import N_ARMS, Rounds, tell
@@ -11,13 +11,17 @@ def main() -> None:
     bandit = MAB(list(range(N_ARMS)), LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0), seed=1)
     bandit.fit([0], [rounds.shared_rewards[0][0]], contexts[0])
 
-    def play(number: int) -> None:
+    def play(number: int) -> float:
+        earned = 0.0
         for t in range(number):
             t %= len(contexts)
             arm = bandit.predict(contexts[t])
-            bandit.partial_fit([arm], [rounds.shared_rewards[t][arm]], contexts[t])
+            reward = rounds.shared_rewards[t][arm]
+            bandit.partial_fit([arm], [reward], contexts[t])
+            earned += reward
+        return earned
 
-    tell("mabwiser", play)
+    tell("mabwiser", play, rounds.shared_rewards)
 
 
 if __name__ == "__main__":

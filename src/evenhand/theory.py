@@ -194,7 +194,7 @@ def two_group_bound(
     tail: float = 2.0,
     alpha: float = 0.5,
     failures: float = 4.0,
-    concentration: float | None = None,
+    constant: float | None = None,
     exponent: float = PROOFS,
 ) -> RegretBound:
     """Theorem 1: what true regret GroupFairTopInterval has with two groups, by the proof.
@@ -219,7 +219,7 @@ def two_group_bound(
             The paper leaves it open.
         failures: how many events can fail per arm and round. There are 1 + 2 (n + m), at most 4 n
             with two arms or more in every group; the paper writes 6 in all.
-        concentration: the constant of `concentration_round`.
+        constant: of T_1, as in `concentration_round`.
         exponent: of T_1: 3/2 as in the proofs, or 2/3 as the theorem prints, which no proof gives.
 
     Example:
@@ -236,7 +236,7 @@ def two_group_bound(
         largest_norm,
         None,
         alpha,
-        concentration,
+        constant,
         exponent,
     )
     width = _width(horizon, n_arms, n_features, delta, alpha * smallest_eigenvalue, tail)
@@ -259,7 +259,7 @@ def multi_group_bound(
     tail: float = 2.0,
     alpha: float = 0.5,
     failures: float = 4.0,
-    concentration: float | None = None,
+    constant: float | None = None,
     exponent: float = PROOFS,
 ) -> RegretBound:
     """Theorem 2: the same for m groups, whose average true reward is the known rho.
@@ -290,7 +290,7 @@ def multi_group_bound(
         largest_norm,
         n_groups,
         alpha,
-        concentration,
+        constant,
         exponent,
     )
     width = _width(horizon, n_arms, n_features, delta, alpha * smallest_eigenvalue, tail)

@@ -32,7 +32,7 @@ def run_sweep(
     folder: Path,
     workers: int | None = None,
     client: object = None,
-    tell: Callable[[int], None] = lambda rounds: None,
+    tell: Callable[[int], None] = lambda *_: None,
 ) -> pd.DataFrame:
     """All runs of a sweep, with their `sweep`, `conventions` and `x`.
 

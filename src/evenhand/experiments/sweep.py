@@ -43,6 +43,7 @@ class Sweep:
     world: dict[str, Any] = field(default_factory=dict)
     run: dict[str, Any] = field(default_factory=dict)
     under: dict[str, Any] = field(default_factory=dict)
+    conventions: tuple[str, ...] = ("AUTHORS_CODE", "PAPER")
 
     def points(self, conventions: Conventions) -> Iterator[Point]:
         """The points of the sweep, as one reading of the paper has them."""
@@ -89,6 +90,7 @@ def read_sweep(path: Path) -> Sweep:
             parameter=sweep["parameter"],
             values=tuple(sweep["values"]),
             multiples=sweep.get("multiples", {}),
+            conventions=tuple(data.pop("conventions", BY_NAME)),
             **data,
         )
     except tomllib.TOMLDecodeError as error:
@@ -100,19 +102,20 @@ def read_sweep(path: Path) -> Sweep:
             raise ValueError(
                 f"{path.name}: policy {name!r} is unknown; known are {', '.join(sorted(POLICIES))}"
             )
-    for name in found.under:
+    for name in (*found.under, *found.conventions):
         if name not in BY_NAME:
-            raise ValueError(f"{path.name}: [under.{name}] is unknown; known: {', '.join(BY_NAME)}")
+            known = ", ".join(BY_NAME)
+            raise ValueError(f"{path.name}: conventions {name!r} are unknown; known are {known}")
     return found
 
 
 def paper_sweeps() -> dict[str, Sweep]:
-    """The seven sweeps of the paper, in its order.
+    """The seven sweeps of the paper, in its order, and one for the rate of its theorem.
 
     Example:
         >>> from evenhand.experiments.sweep import paper_sweeps
         >>> list(paper_sweeps())
-        ['T', 'arms', 'error', 'ratio', 'c', 'd', 'delta']
+        ['T', 'arms', 'error', 'ratio', 'c', 'd', 'delta', 'rate']
     """
     sweeps = [read_sweep(path) for path in PAPER_FOLDER.glob("*.toml")]
     return {sweep.name: sweep for sweep in sorted(sweeps, key=lambda sweep: sweep.order)}

@@ -1,0 +1,206 @@
+"""What the paper says about its figures, checked against the numbers, in words.
+
+Each claim is a function of the means of a run and answers whether it holds and with what numbers.
+How much is "roughly" or "comparably" is ours to say, and is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pandas as pd
+
+from evenhand.theory import growth_exponent
+
+HOLDS, PARTLY, FAILS = "holds", "holds in part", "does not hold"
+
+TOP, CHAIN, FAIR, NAIVE = "TopInterval", "IntervalChaining", "GroupFairTopInterval", "NaiveFair"
+
+
+class Means:
+    """The mean of a metric by sweep, x and policy, under one reading of the paper."""
+
+    def __init__(self, runs: pd.DataFrame) -> None:
+        metrics = ["share", "perceived_regret", "true_regret"]
+        self._table = runs.groupby(["sweep", "policy", "x"])[metrics].mean()
+
+    def curve(self, sweep: str, policy: str, metric: str) -> pd.Series[float]:
+        """The values of one line of a figure, by x."""
+        line: pd.Series[float] = self._table[metric].xs((sweep, policy)).sort_index()
+        return line
+
+    def first(self, sweep: str, policy: str, metric: str) -> float:
+        """Where the line begins."""
+        return float(self.curve(sweep, policy, metric).iloc[0])
+
+    def last(self, sweep: str, policy: str, metric: str) -> float:
+        """Where the line ends."""
+        return float(self.curve(sweep, policy, metric).iloc[-1])
+
+
+class Verdict(NamedTuple):
+    """Whether a claim holds, and the numbers that say so."""
+
+    verdict: str
+    numbers: str
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper in our words, the sweep whose figure it is about, and its check."""
+
+    sweep: str
+    says: str
+    check: Callable[[Means], Verdict]
+
+
+def _yes(condition: bool, numbers: str) -> Verdict:
+    return Verdict(HOLDS if condition else FAILS, numbers)
+
+
+def _half(m: Means) -> Verdict:
+    share = m.last("T", FAIR, "share")
+    return _yes(abs(share - 0.5) <= 0.05, f"its share at T = 1000 is {share:.3f} (within 0.05?)")
+
+
+def _comparable(m: Means) -> Verdict:
+    fair, top = m.last("T", FAIR, "true_regret"), m.last("T", TOP, "perceived_regret")
+    return _yes(
+        abs(fair / top - 1) <= 0.15,
+        f"true regret {fair:.2f} against TopInterval's perceived {top:.2f} a round at T = 1000 "
+        "(within 15 %?)",
+    )
+
+
+def _naive_poor(m: Means) -> Verdict:
+    naive, fair = m.last("T", NAIVE, "true_regret"), m.last("T", FAIR, "true_regret")
+    return _yes(
+        naive > 1.25 * fair,
+        f"true regret {naive:.2f} a round against {fair:.2f} of GroupFairTopInterval at T = 1000 "
+        "(a quarter more?)",
+    )
+
+
+def _chain_fairer(m: Means) -> Verdict:
+    few, many = m.first("arms", CHAIN, "share"), m.last("arms", CHAIN, "share")
+    return _yes(
+        abs(many - 0.5) < abs(few - 0.5) - 0.05,
+        f"its share goes from {few:.3f} with 10 arms to {many:.3f} with 100",
+    )
+
+
+def _chain_regret(m: Means) -> Verdict:
+    texts, grew = [], []
+    for metric, name in (("true_regret", "true"), ("perceived_regret", "perceived")):
+        few, many = m.first("arms", CHAIN, metric), m.last("arms", CHAIN, metric)
+        grew.append(many > 2 * few)
+        texts.append(f"{name} regret from {few:.1f} to {many:.1f}")
+    return _yes(all(grew), ", ".join(texts) + " with 10 and 100 arms (more than doubled?)")
+
+
+def _fewer_sensitive(m: Means) -> Verdict:
+    texts, fell = [], []
+    for policy in (CHAIN, TOP):
+        low, high = m.first("error", policy, "share"), m.last("error", policy, "share")
+        fell.append(high < low - 0.05)
+        texts.append(f"{policy} from {low:.3f} to {high:.3f}")
+    return _yes(all(fell), "share at mu = 0 and mu = 9: " + ", ".join(texts))
+
+
+def _high_true_regret(m: Means) -> Verdict:
+    texts, rose = [], []
+    for policy in (CHAIN, TOP):
+        low, high = m.first("error", policy, "true_regret"), m.last("error", policy, "true_regret")
+        rose.append(high > 1.25 * low)
+        texts.append(f"{policy} from {low:.2f} to {high:.2f}")
+    return _yes(all(rose), "true regret at mu = 0 and mu = 9: " + ", ".join(texts))
+
+
+def _naive_highest(m: Means) -> Verdict:
+    texts, worst = [], []
+    for metric, name in (("perceived_regret", "perceived"), ("true_regret", "true")):
+        values = {policy: m.last("error", policy, metric) for policy in (TOP, CHAIN, FAIR, NAIVE)}
+        highest = max(values, key=lambda policy: values[policy])
+        worst.append(highest == NAIVE)
+        texts.append(f"{name} regret {values[NAIVE]:.2f} (highest: {highest})")
+    verdict = HOLDS if all(worst) else PARTLY if any(worst) else FAILS
+    return Verdict(verdict, "at mu = 9 " + ", ".join(texts))
+
+
+def _proportional(m: Means) -> Verdict:
+    curve = m.curve("ratio", FAIR, "share")
+    gap = (curve - curve.index.to_numpy() / 10).abs()
+    return _yes(
+        bool(gap.max() <= 0.04),
+        f"the largest distance from proportional is {100 * gap.max():.1f} points, with "
+        f"{gap.idxmax():g} sensitive arms (within 4?)",
+    )
+
+
+def _unaffected(m: Means) -> Verdict:
+    curve = m.curve("ratio", FAIR, "true_regret")
+    return _yes(
+        bool(curve.max() <= 1.1 * curve.min()),
+        f"true regret is between {curve.min():.2f} and {curve.max():.2f} (within 10 %?)",
+    )
+
+
+def _nothing_interesting(sweep: str) -> Callable[[Means], Verdict]:
+    def check(m: Means) -> Verdict:
+        share = m.curve(sweep, FAIR, "share")
+        order = m.curve(sweep, FAIR, "true_regret") < m.curve(sweep, TOP, "true_regret")
+        calm = bool(((share - 0.5).abs() <= 0.05).all())
+        verdict = HOLDS if calm and order.all() else PARTLY if calm or order.all() else FAILS
+        return Verdict(
+            verdict,
+            f"the share of GroupFairTopInterval is between {share.min():.3f} and "
+            f"{share.max():.3f} (within 0.05 of a half?), and its true regret is below "
+            f"TopInterval's at {int(order.sum())} of {len(order)} points",
+        )
+
+    return check
+
+
+def _rate(m: Means) -> Verdict:
+    total = m.curve("rate", FAIR, "true_regret")
+    horizons = total.index.to_numpy()
+    slope = growth_exponent(horizons, (total * horizons).to_numpy())
+    return _yes(
+        slope <= 2 / 3 + 0.02,
+        f"between T = {horizons[0]:g} and {horizons[-1]:g} it grows as T^{slope:.2f} "
+        "(at most T^0.67, 0.02 allowed for noise)",
+    )
+
+
+CLAIMS = (
+    Claim("T", "GroupFairTopInterval pulls sensitive arms roughly half of the time", _half),
+    Claim(
+        "T",
+        "GroupFairTopInterval does on true regret about what TopInterval does on perceived regret",
+        _comparable,
+    ),
+    Claim("T", "NaiveFair does poorly where feedback is biased", _naive_poor),
+    Claim("arms", "IntervalChaining becomes more group fair with more arms", _chain_fairer),
+    Claim("arms", "both regrets of IntervalChaining rise dramatically", _chain_regret),
+    Claim(
+        "error",
+        "with a large bias IntervalChaining and TopInterval choose fewer sensitive arms",
+        _fewer_sensitive,
+    ),
+    Claim("error", "and that leads to a high true regret", _high_true_regret),
+    Claim("error", "NaiveFair has very high regret of both kinds", _naive_highest),
+    Claim(
+        "ratio",
+        "the share of GroupFairTopInterval matches the number of sensitive arms",
+        _proportional,
+    ),
+    Claim(
+        "ratio",
+        "the number of sensitive arms does not affect the true regret of GroupFairTopInterval",
+        _unaffected,
+    ),
+    Claim("c", "no interesting effect of the range of coefficients", _nothing_interesting("c")),
+    Claim("d", "no interesting effect of the number of features", _nothing_interesting("d")),
+    Claim("delta", "no interesting effect of delta", _nothing_interesting("delta")),
+    Claim("rate", "the true regret of GroupFairTopInterval grows no faster than T^(2/3)", _rate),
+)
