@@ -88,7 +88,7 @@ def through_simulate(kind: type[eh.Policy], n: int, d: int, repeats: int) -> Fig
     return measure(lambda: play, number * HORIZON, repeats)
 
 
-# Early and late in a policy's life -------------------------------------------------------------------
+# Early and late in a policy's life ----------------------------------------------------------------
 
 
 class Life:
@@ -137,18 +137,18 @@ def rounds(policy: eh.Policy, instance: Any, generator: np.random.Generator, num
         np.zeros(loop.N_TOTALS), np.zeros(n, dtype=np.int64), np.zeros((0, len(loop.TRACE)))
     )
     loop.rounds(
-        policy._rule,
-        policy._memory,
-        policy._schedule,
-        policy._all_arms,
-        policy._key,
-        instance,
-        generator,
-        first,
-        first + number - 1,
-        np.empty(n),
-        np.empty(n),
-        out,
+        rule=policy._rule,
+        memory=policy._memory,
+        schedule=policy._schedule,
+        available=policy._all_arms,
+        key=policy._key,
+        first=first,
+        last=first + number - 1,
+        instance=instance,
+        generator=generator,
+        observed=np.empty(n),
+        true=np.empty(n),
+        out=out,
     )
     policy.round += number
 

@@ -18,6 +18,17 @@ def three_errors(rate, replications):
     return 3.0 * np.sqrt(rate * (1.0 - rate) / replications)
 
 
+def is_nominal(rate, replications):
+    """Not below 90 % by three standard errors, which is the promise, nor above it by four.
+
+    More than 90 % breaks no promise, but an interval wider than it need be is a mistake as well.
+    That side has four, because there are a dozen such tests: of 2,000 replications with 100 rows
+    92.05 % covered, 3.06 standard errors above, and of 20,000 with the same seed 89.8 %.
+    """
+    error = three_errors(NOMINAL, replications) / 3.0
+    return -3.0 * error <= rate - NOMINAL <= 4.0 * error
+
+
 # Lemma 1: all arms, all rounds ------------------------------------------------------------------
 
 
@@ -58,7 +69,7 @@ def test_lemma_1(policy, settings, n_arms, n_features, horizon, delta):
     """Any failure at all in at most delta of the runs.
 
     At exactly delta three standard errors would be left in 1 of 700 cases; the union bound of the
-    lemma is generous, and the rates are a fifth of delta.
+    lemma is generous, and the rates are a quarter of delta at most.
     """
     rate = failed_runs(policy, n_arms, n_features, horizon, 120, delta=delta, **settings)
     assert rate <= delta + three_errors(delta, 120)
@@ -73,7 +84,15 @@ def test_the_authors_code_violates_lemma_1_in_every_run(policy):
 # One interval -----------------------------------------------------------------------------------
 
 
-def covered(n_rows, replications, *, n_arms=1, sigma=1.0, contexts=None, **settings):
+def in_the_square(rng, count):
+    return rng.random((count, 2))
+
+
+def on_a_line(rng, count):
+    return rng.uniform(0.5, 1.5, (count, 1)) * [0.6, 0.8]
+
+
+def covered(n_rows, replications, *, n_arms=1, sigma=1.0, draw=in_the_square, **settings):
     """The part of intervals that hold x . beta, each from `n_rows` rewards of a fixed design.
 
     With one round and delta = 0.1 n, the level of a width is 0.05: a nominal 90 % interval.
@@ -86,19 +105,17 @@ def covered(n_rows, replications, *, n_arms=1, sigma=1.0, contexts=None, **setti
     for _ in range(replications):
         beta = 30.0 + 10.0 * rng.random((n_arms, 2))
         arms = np.repeat(np.arange(n_arms), n_rows)
-        rows = rng.random((arms.size, 2)) if contexts is None else contexts(rng, arms.size)
+        rows, x = draw(rng, arms.size), draw(rng, n_arms)
         rewards = np.sum(rows * beta[arms], axis=1) + sigma * rng.standard_normal(arms.size)
         learner = policy.clone()
         learner.absorb(arms, rows, rewards)
-        # A context inside of what was seen, also where that is a line.
-        x = rows[rng.integers(0, arms.size, n_arms)] * rng.uniform(0.5, 2.0, (n_arms, 1))
         estimate, width = learner.intervals(x)
         hits += int(abs(estimate[0] - x[0] @ beta[0]) <= width[0])
     return hits / replications
 
 
-# The designs are fixed and the noise is normal, so 90 % is not a bound but the rate itself: it must
-# be met from both sides, at three standard errors, which a right library leaves in 1 of 370 cases.
+# The designs are fixed and the noise is normal, so 90 % is not a bound but the rate itself. A right
+# library fails one of these in 1 of 700 cases.
 
 ROWS = [3, 10, 100]
 
@@ -106,52 +123,48 @@ ROWS = [3, 10, 100]
 @pytest.mark.parametrize("n_rows", ROWS)
 def test_known_noise(n_rows):
     rate = covered(n_rows, 2_000)
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    assert is_nominal(rate, 2_000)
 
 
 def test_known_noise_of_another_size():
     rate = covered(10, 2_000, sigma=3.0, noise=3.0)
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    assert is_nominal(rate, 2_000)
 
 
 @pytest.mark.parametrize("n_rows", ROWS)
 def test_estimated_noise(n_rows):
     """Student's quantile makes up for not knowing sigma, down to one degree of freedom."""
     rate = covered(n_rows, 2_000, sigma=3.0, noise="estimate")
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    assert is_nominal(rate, 2_000)
 
 
 def test_estimated_noise_pooled_over_arms():
     rate = covered(3, 2_000, n_arms=4, sigma=3.0, noise="estimate")
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    assert is_nominal(rate, 2_000)
 
 
 @pytest.mark.parametrize("noise", [1.0, "estimate"])
 def test_a_tiny_ridge(noise):
     """Small enough not to pull the coefficients, of 30 to 40, to zero."""
     rate = covered(10, 2_000, ridge=1e-8, noise=noise)
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    assert is_nominal(rate, 2_000)
 
 
 @pytest.mark.parametrize("noise", [1.0, "estimate"])
 def test_singular_designs_inside_of_what_was_seen(noise):
     """Rows on one line: estimate and width along it are those of one feature."""
-
-    def on_a_line(rng, count):
-        return rng.uniform(0.5, 1.5, (count, 1)) * [0.6, 0.8]
-
-    rate = covered(10, 2_000, contexts=on_a_line, noise=noise)
-    assert abs(rate - NOMINAL) < three_errors(NOMINAL, 2_000)
+    rate = covered(10, 2_000, draw=on_a_line, noise=noise)
+    assert is_nominal(rate, 2_000)
 
 
 @pytest.mark.parametrize(("n_rows", "known"), [(10, 0.51), (50, 0.24), (200, 0.12), (1000, 0.05)])
 def test_the_authors_code_covers_less_the_more_it_sees(n_rows, known):
-    """Rates as measured with the authors' code; 500 replications, standard error 0.02 at most.
+    """Rates as measured with the authors' code, known to two digits; 500 replications.
 
-    They depend on where x is drawn, hence the room of 0.08: three standard errors and a bit.
+    The room of 0.07 is three standard errors at 0.5, and six and more at the lowest two rates.
     """
     rate = covered(n_rows, 500, conventions=eh.AUTHORS_CODE)
-    assert abs(rate - known) < 0.08
+    assert abs(rate - known) < 0.07
 
 
 # Groups -----------------------------------------------------------------------------------------
@@ -197,7 +210,7 @@ def test_group_widths_cover_the_pull_weighted_average():
     The plain average is missed far more often: psi_j follows the pulls.
     """
     missed = group_misses(2_000, spread=10.0, pulls=[40, 10, 25, 25])
-    assert abs(missed["weighted"] - 0.1) < three_errors(0.1, 2_000)
+    assert is_nominal(1.0 - missed["weighted"], 2_000)
     assert missed["plain"] > 0.5
 
 
@@ -207,7 +220,7 @@ def test_group_widths_cover_the_average_by_count_where_arms_are_alike():
     The second part is where the guarantee stops: between arms that differ, contexts weigh too.
     """
     missed = group_misses(2_000, spread=0.1, pulls=[40, 10, 25, 25])
-    assert abs(missed["by count"] - 0.1) < three_errors(0.1, 2_000)
+    assert is_nominal(1.0 - missed["by count"], 2_000)
     assert group_misses(500, spread=10.0, pulls=[40, 10, 25, 25])["by count"] > 0.15
 
 
@@ -218,9 +231,7 @@ def test_the_correction_covers_the_difference_of_group_averages():
     """
     rng = np.random.default_rng(11)
     groups = eh.Groups(["s", "s", "o", "o"], sensitive="s")
-    policy = eh.GroupFairTopInterval(
-        groups, 2, horizon=1, delta=0.2, exploration="none", seed=0
-    )
+    policy = eh.GroupFairTopInterval(groups, 2, horizon=1, delta=0.2, exploration="none", seed=0)
     arms, hits = np.repeat(np.arange(4), 20), 0
     for _ in range(1_000):
         beta = 30.0 + 10.0 * rng.random((4, 2))

@@ -52,7 +52,7 @@ def ask_shared(fits, g, contexts, wanted):
 
 
 def fitted(rows, rewards, singular="infinite", ridge=0.0, shared=False):
-    """One regression on all rows. It is the third of three: not the first lane, not a full block."""
+    """One regression on all rows. The third of three: not the first lane, not a full block."""
     rows, rewards = np.asarray(rows, dtype=float), np.asarray(rewards, dtype=float)
     fits = regressions(3, rows.shape[1], singular, ridge, shared)
     absorb_rows(fits, np.full(rewards.size, 2), rows, rewards)
@@ -289,9 +289,7 @@ def test_an_unseen_arm_has_an_infinite_variance(singular):
 
 
 small_rows = st.integers(1, 4).flatmap(
-    lambda d: st.lists(
-        st.lists(st.integers(-2, 2), min_size=d, max_size=d), min_size=1, max_size=9
-    )
+    lambda d: st.lists(st.lists(st.integers(-2, 2), min_size=d, max_size=d), min_size=1, max_size=9)
 )
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from evenhand import compiled
 from evenhand.quantiles import normal_quantile, student_quantile
 
-# Just below 0.5 the quantile is nearly 0 and no method has its last digits: P(X > x) is 0.5 - x / c,
+# Just below 0.5 the quantile is nearly 0 and no method has its last digits: P(X > x) = 0.5 - x / c,
 # so a relative error of 1e-16 in P is one of 1e-16 / x in x. Hence 0.499 and not closer.
 LEVELS = np.concatenate([[0.499, 0.49], np.geomspace(0.45, 1e-12, 120)])
 FREEDOM = [1.0, 1.5, 2.0, 3.0, 4.0, 10.0, 33.3, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8]

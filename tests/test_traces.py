@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from reference import REFERENCE, needs_shared
 
 import evenhand as eh
 from evenhand.exploration import probability, schedule
 from evenhand.leastsquares import coefficients, counts
 from evenhand.policies.interval_chaining import chain
+from reference import REFERENCE, needs_shared
 
 pytestmark = needs_shared
 
@@ -38,9 +38,7 @@ class Trace(NamedTuple):
 
     @property
     def groups(self):
-        labels = {
-            arm: name for name, members in self.header["groups"].items() for arm in members
-        }
+        labels = {arm: name for name, members in self.header["groups"].items() for arm in members}
         return eh.Groups(
             [labels[arm] for arm in range(self.header["n"])],
             sensitive=self.header["sensitive_group"],

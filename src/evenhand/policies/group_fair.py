@@ -61,8 +61,10 @@ class GroupFairTopInterval(Policy):
     psi_j is the least squares fit to all data of group j and b_j its width. It assumes that the
     true averages of both groups are equal, or differ by a known `offset`.
 
-    True regret grows as T^(2/3) (Theorem 1), and no faster rate can be promised for feedback of
-    this kind without further assumptions.
+    The paper bounds true regret by O(T^(2/3)) (Theorem 1), and no faster rate can be promised for
+    feedback of this kind without further assumptions. The guarantee stops where the fit psi_j,
+    which leans to the arms that are pulled most, differs from the plain average of the group's
+    arms: docs/explanation/theory.md has an example in which regret grows with T.
 
     Args:
         groups: exactly two, with `sensitive` named.

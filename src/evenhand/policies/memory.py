@@ -123,6 +123,9 @@ def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
     if noise == np.inf:  # nothing to estimate it from yet
         for i in range(n):
             work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
+    elif noise == 0.0:  # residuals that are all zero; 0 times infinite must not become NaN
+        for i in range(n):
+            work[row, i] = np.inf if work[_VARIANCE, i] == np.inf else 0.0
     elif memory.settings.by_variance:
         factor = quantile * noise
         for i in range(n):
