@@ -10,19 +10,46 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import evenhand as eh
 from benchmarks import live, others, report, simulated
 from benchmarks.peers.harness import yardstick
 from evenhand.simulation.run import available_cores
 
+Row = dict[str, Any]
+
+SECTIONS = ("simulated", "ages", "long", "settings", "through_simulate", "others")
 RESULTS = Path(__file__).parent / "RESULTS.md"
-CELLS = [(n, d) for n in simulated.ARMS for d in simulated.FEATURES]
+
+
+class Plan(NamedTuple):
+    """What to measure, and how long."""
+
+    cells: Sequence[tuple[int, int]]  # n and d
+    kinds: Mapping[str, type[eh.Policy]]
+    settings: Iterable[str]
+    seconds: float  # of a repeat
+    repeats: int
+    last: int  # round of the long run
+    libraries: bool
+    again: int  # how many times at most disturbed figures are measured again
+
+
+def full() -> Plan:
+    cells = [(n, d) for n in simulated.ARMS for d in simulated.FEATURES]
+    return Plan(cells, simulated.policies(), live.SETTINGS, 0.05, 5, 1_000_000, True, 2)
+
+
+def quick() -> Plan:
+    cells = [(10, 2), (10, 5), (1000, 5)]
+    return Plan(cells, simulated.policies(), live.SETTINGS, 0.01, 3, 100_000, True, 0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,7 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--without-others", action="store_true", help="leave other libraries out")
     parser.add_argument("--out", type=Path, help="where to write the page (RESULTS.md)")
     options = parser.parse_args(arguments)
-    results = measure_all(options.quick, options.without_others, progress())
+    plan = quick() if options.quick else full()
+    plan = plan._replace(libraries=not options.without_others)
+    results = measure_all(plan, options.quick, progress())
     page = report.page(results)
     print(page)
     out = options.out or (None if options.quick or options.without_others else RESULTS)
@@ -39,58 +68,96 @@ def main(arguments: list[str] | None = None) -> None:
         out.write_text(page, encoding="utf-8")
 
 
-def measure_all(quick: bool, without_others: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    """All figures, in the form that `report.page` reads."""
-    facts = machine()  # before: the load that others make, not ours
+def measure_all(plan: Plan, is_quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    """All figures, in the form that `report.page` reads.
+
+    Every task gives rows for sections of the page. Tasks whose rows were disturbed are done again
+    after all others, when whatever disturbed them may be over; the better figure is kept.
+    """
+    facts = machine()  # now: the load that others make, not ours
     tell("compiling")
-    simulated.compile_all()
-    seconds, repeats = (0.01, 3) if quick else (0.1, 5)
-    policies = simulated.policies()
-    cells = [(10, 2), (10, 5), (1000, 5)] if quick else CELLS
-    replications: list[dict[str, Any]] = []
-    ages: list[dict[str, Any]] = []
-    for n, d in cells:
-        for name, kind in policies.items():
-            tell(f"n = {n}, d = {d}: {name}")
-            key = {"policy": name, "n": n, "d": d}
-            replications.append({**key, **simulated.replication(kind, n, d, seconds, repeats)})
-            ages += measure_ages(kind, key, 0.4 * seconds, repeats)
-    tell("a long run, and settings")
-    until = 100_000 if quick else 1_000_000
-    long = list(simulated.long_run(0.4 * seconds, 2 * repeats, until))
-    settings = list(live.settings(0.4 * seconds, repeats))
-    through = simulated.through_simulate(eh.GroupFairTopInterval, 10, 2, repeats)
-    beside = []
-    if not without_others:
-        tell("other libraries (on the first run they are installed: minutes)")
-        beside = list(others.measure_all(quick, tell))
+    simulated.compile_for(plan.kinds.values())
+    todo = tasks(plan, is_quick)
+    if plan.libraries:
+        tell("on the first run, other libraries are installed when it is their turn: minutes")
+    rows: dict[str, list[Row]] = {}
+    for again in range(1 + plan.again):
+        for name, task in todo.items():
+            tell(name + " (again)" * bool(again))
+            rows[name] = better(rows.get(name), task())
+        quiet = report.quietest(row for name in rows for row in rows[name])
+        todo = {
+            name: task
+            for name, task in todo.items()
+            if any(report.is_disturbed(row, quiet) for row in rows[name])
+        }
+    measured = [row for name in rows for row in rows[name]]
+    sections = {
+        section: [row for row in measured if row["section"] == section] for section in SECTIONS
+    }
     return {
         "date": date.today().isoformat(),
-        "command": "make bench" if not quick else "python -m benchmarks --quick",
+        "command": "python -m benchmarks --quick" if is_quick else "make bench",
         "machine": facts,
-        "simulated": replications,
-        "ages": ages,
-        "long": long,
-        "settings": settings,
-        "through_simulate": through,
-        "others": beside,
+        **sections,
     }
 
 
-def measure_ages(
-    kind: type[eh.Policy], key: dict[str, Any], seconds: float, repeats: int
-) -> list[dict[str, Any]]:
-    """Simulated and live rounds of one policy, early and late."""
-    life = simulated.Life(kind, key["n"], key["d"])
-    rows = []
-    for name, t in (("early", simulated.EARLY), ("late", simulated.LATE)):
-        life.age(t)
-        for what, measured in (
-            ("simulated", life.simulated(seconds, repeats)),
-            ("live", live.live(life, seconds, repeats)),
+def better(old: list[Row] | None, new: list[Row]) -> list[Row]:
+    """Row by row, the one with the best repeat; a row without figures gives way to any."""
+    if old is None:
+        return new
+    return [min(pair, key=lambda row: row.get("best", inf)) for pair in zip(old, new, strict=True)]
+
+
+def tasks(plan: Plan, is_quick: bool) -> dict[str, Callable[[], list[Row]]]:
+    """By name, what is to be measured."""
+    made: dict[str, Callable[[], list[Row]]] = {}
+    for n, d in plan.cells:
+        for policy in plan.kinds:
+            made[f"n = {n}, d = {d}: {policy}"] = partial(cell, plan, policy, n, d)
+    made["a long run"] = partial(long_run, plan)
+    made["settings"] = partial(settings, plan)
+    made["evenhand.simulate"] = partial(through_simulate, plan)
+    if plan.libraries:
+        for name, task in others.tasks(is_quick).items():
+            made[name] = partial(library, task)
+    return made
+
+
+def cell(plan: Plan, policy: str, n: int, d: int) -> list[Row]:
+    """One policy at one n and d: a replication, and simulated and live rounds early and late."""
+    kind, key = plan.kinds[policy], {"policy": policy, "n": n, "d": d}
+    figures = simulated.replication(kind, n, d, 2 * plan.seconds, plan.repeats)
+    rows = [{"section": "simulated", **key, **figures}]
+    life = simulated.Life(kind, n, d)
+    for t, age in (("early", simulated.EARLY), ("late", simulated.LATE)):
+        life.age(age)
+        for what, figures in (
+            ("simulated", life.simulated(plan.seconds, plan.repeats)),
+            ("live", live.live(life, plan.seconds, plan.repeats)),
         ):
-            rows.append({**key, "kind": what, "t": name, **measured})
+            rows.append({"section": "ages", **key, "kind": what, "t": t, **figures})
     return rows
+
+
+def long_run(plan: Plan) -> list[Row]:
+    measured = simulated.long_run(plan.seconds, 2 * plan.repeats, plan.last)
+    return [{"section": "long", **row} for row in measured]
+
+
+def settings(plan: Plan) -> list[Row]:
+    measured = live.settings(plan.settings, plan.seconds, plan.repeats)
+    return [{"section": "settings", **row} for row in measured]
+
+
+def through_simulate(plan: Plan) -> list[Row]:
+    figures = simulated.through_simulate(eh.GroupFairTopInterval, 10, 2, plan.repeats)
+    return [{"section": "through_simulate", **figures}]
+
+
+def library(task: Callable[[], Row]) -> list[Row]:
+    return [{"section": "others", **task()}]
 
 
 def machine() -> dict[str, str]:

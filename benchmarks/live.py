@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import partial
 from itertools import cycle, islice
@@ -37,9 +37,10 @@ def live(life: Life, seconds: float, repeats: int) -> Figures:
     return measure(prepare, number, repeats)
 
 
-def settings(seconds: float, repeats: int) -> Iterator[Figures]:
+def settings(names: Iterable[str], seconds: float, repeats: int) -> Iterator[Figures]:
     """The cost of some settings, at n 10, d 5."""
-    for name, (kind, chosen) in SETTINGS.items():
+    for name in names:
+        kind, chosen = SETTINGS[name]
         life = Life(kind, 10, 5, **chosen)
         life.age(EARLY)
         yield {"name": name, **live(life, seconds, repeats)}

@@ -7,7 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,33 +53,37 @@ OURS = {
 }
 
 
-def measure_all(quick: bool, tell: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Figures of evenhand and of every library, or the reason why there are none.
+def tasks(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
+    """By name, functions that measure evenhand and every library.
 
-    evenhand runs before the others and after them: if those two differ, the machine changed.
+    evenhand comes before the others and after them: if those two differ, the machine changed.
     """
-    yield from _ours(quick, tell, "before")
+    made: dict[str, Callable[[], dict[str, Any]]] = {}
+    for name in OURS:
+        made[f"{name}, before the others"] = partial(_ours, name, "before", quick)
     for requirement in requirements():
-        name, version = requirement.split("==")
-        tell(f"  {name} {version}")
-        known = {"name": name, "version": version, "what": WHAT[name]}
-        environment = ENVIRONMENTS / name
-        reason = install(environment, requirement)
-        if reason is None:
-            python = environment / "bin" / "python"
-            known |= _measure(python, f"linucb_{name}.py", ["--quick"] if quick else [])
-        else:
-            known["reason"] = f"does not install here: {reason}"
-        yield known
-    yield from _ours(quick, tell, "after")
+        made[requirement] = partial(_theirs, requirement, quick)
+    for name in OURS:
+        made[f"{name}, after the others"] = partial(_ours, name, "after", quick)
+    return made
 
 
-def _ours(quick: bool, tell: Callable[[str], None], when: str) -> Iterator[dict[str, Any]]:
-    for name, what in OURS.items():
-        tell(f"  {name}, {when} the others")
-        options = ["--quick"] * quick + ["--fair"] * name.endswith("GroupFairTopInterval")
-        figures = _measure(Path(sys.executable), "linucb_evenhand.py", options)
-        yield {"name": name, "what": what, "when": when, **figures}
+def _ours(name: str, when: str, quick: bool) -> dict[str, Any]:
+    options = ["--quick"] * quick + ["--fair"] * name.endswith("GroupFairTopInterval")
+    figures = _measure(Path(sys.executable), "linucb_evenhand.py", options)
+    return {"name": name, "what": OURS[name], "when": when, **figures}
+
+
+def _theirs(requirement: str, quick: bool) -> dict[str, Any]:
+    """The figures of a library or the reason why there are none."""
+    name, version = requirement.split("==")
+    known = {"name": name, "version": version, "what": WHAT[name]}
+    environment = ENVIRONMENTS / name
+    reason = install(environment, requirement)
+    if reason is not None:
+        return {**known, "reason": f"does not install here: {reason}"}
+    python = environment / "bin" / "python"
+    return known | _measure(python, f"linucb_{name}.py", ["--quick"] * quick)
 
 
 def requirements() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,12 +12,15 @@ Row = dict[str, Any]
 
 AUTHORS = 4900.0  # microseconds a round of the authors' code; measured elsewhere, cited as given
 FAIR = "GroupFairTopInterval"
+DISTURBED = 1.2  # times the quickest yardstick
 
 UNITS = f"""\
 Times are microseconds a round, the best of several repeats: whatever else a machine does only adds
 to them. In brackets the same in *yardsticks*, the median over repeats of the time divided by what
 {STEPS_OF_A_YARDSTICK} steps of a plain Python loop took just before and after, in the same
-process. Compare microseconds within this page, yardsticks between pages."""
+process. Compare microseconds within this page, yardsticks between pages. A star marks figures that
+were disturbed: beside even the best repeat a yardstick took over {DISTURBED} times what it took at
+its quickest, so the microseconds are too many."""
 
 COMPARABLE = """\
 The rounds are alike: ten arms, five features, one choice and one update through each library's
@@ -26,21 +30,31 @@ evenhand take a context per arm; the other libraries are given one context a rou
 which is less to read and less to check. Vowpal Wabbit fits by gradient steps, not by least squares,
 and its text is made off the clock. evenhand's figure includes the checks of the input, the
 propensity and the scores of all arms that a decision carries, and ties broken at random; the
-others return an arm, or probabilities. *Learned* shows that each of them does learn in these
-rounds (0 is what uniform choice earns, 1 what always the best arm earns); settings were not tuned
-for it, contexts differ, and it must not be read as a ranking. Nearly all of these libraries are
-made for batches too, in which they do better per row; here every decision is learned from before
-the next, as in a live service. A library that wins on other grounds (models that are not linear,
-features in the millions) is not slower for that. The authors' code has no live interface; it is
-compared in simulation only, by a figure measured elsewhere on another machine, so that ratio is a
-magnitude and not a measurement of this run."""
+others return an arm, or probabilities. Nearly all of these libraries are made for batches too, in
+which they do better per row; here every decision is learned from before the next, as in a live
+service. And nothing here speaks of models that are not linear, or of features in the millions, for
+which some of them are made.
+
+*Learned* only shows that each of them does learn in these rounds: 0 is what uniform choice earns,
+1 what always the best arm earns. It is no ranking: contexts and numbers of rounds differ, and
+settings were chosen with unequal care, after looking at it. evenhand and river are told the true
+noise. The other LinUCBs were tried with alpha 0.1 and 1.0, and 1.0 was kept for all because
+mabwiser learned little with 0.1 (0.25 against 0.88; contextualbandits 0.97 against 0.87, obp 0.96
+against 0.95). For Vowpal Wabbit nine sets of RegCB options were tried and learned between 0.03 and
+0.76, the latter when arms were drawn from its probabilities; of those that play the most probable
+arm, the best was kept (0.56). Its squarecb learned more (0.92) at about the same speed, but is
+further from a UCB. Of three ways to hand it a round, the quickest was kept: parsed once, 45 to 65
+microseconds in those trials, against 77 to 122 with text read twice or made on the clock.
+
+The authors' code has no live interface; it is compared in simulation only, by a figure measured
+elsewhere on another machine, so that ratio is a magnitude and not a measurement of this run."""
 
 LATER = """\
 Rounds just after t = 1,000 and just after t = 100,000; the policies came there by learning from
 uniformly chosen arms. A ratio near 1 is what we promise: the cost of a round does not grow with t.
 Where n d is not small against t = 1,000, most arms have not seen all directions at the early round
-yet and are solved in the directions seen, which costs more or less than the later solve. So a
-ratio far from 1 there compares two states of the regressions, not two lengths of history."""
+yet and are solved in the directions seen, one by one, which costs more than the later solve. So a
+ratio below 1 there compares two states of the regressions, not two lengths of history."""
 
 
 class Goal(NamedTuple):
@@ -54,6 +68,7 @@ class Goal(NamedTuple):
 
 def page(results: Row) -> str:
     """The whole page, in Markdown."""
+    results = with_stars(results)
     sections = [
         "# Benchmarks\n\n"
         f"Made on {results['date']} by `{results['command']}`. {_machine(results['machine'])}\n\n"
@@ -71,15 +86,40 @@ def page(results: Row) -> str:
     if results["others"]:
         sections.append(
             "## Beside other libraries\n\nA disjoint linear UCB with n = 10 and d = 5: one choice "
-            "and one update.\n\n" + _others(results["others"]) + "\n\n" + COMPARABLE
+            "and one update. *Times* is the least that the figures can mean: the smaller one of "
+            "the ratios in microseconds and in yardsticks, to our slower run of the two.\n\n"
+            + _others(results["others"])
+            + "\n\n"
+            + COMPARABLE
         )
     sections.append("## All figures\n\n" + _all(results))
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
 
+def quietest(rows: Iterable[Row]) -> float:
+    """The quickest yardstick of all."""
+    return min((row["yardstick"] for row in rows if "yardstick" in row), default=math.inf)
+
+
+def is_disturbed(row: Row, quiet: float) -> bool:
+    return bool(row.get("yardstick", 0.0) > DISTURBED * quiet)
+
+
+def with_stars(results: Row) -> Row:
+    """The same with a star on every row that was disturbed."""
+    parts = {key: rows for key, rows in results.items() if isinstance(rows, list)}
+    quiet = quietest(row for rows in parts.values() for row in rows)
+    starred = {
+        key: [{**row, "star": "*" if is_disturbed(row, quiet) else ""} for row in rows]
+        for key, rows in parts.items()
+    }
+    return {**results, **starred}
+
+
 def cell(figures: Row) -> str:
-    """Microseconds, and yardsticks in brackets."""
-    return f"{short(figures['best'])} ({short(figures['yardsticks'])})"
+    """Microseconds, and yardsticks in brackets; a star if they were disturbed."""
+    star = figures.get("star", "")
+    return f"{short(figures['best'])}{star} ({short(figures['yardsticks'])})"
 
 
 def short(value: float) -> str:
@@ -117,7 +157,7 @@ def _grids(rows: list[Row]) -> str:
 
 
 def _through_simulate(results: Row) -> str:
-    figures = results["through_simulate"]
+    figures = results["through_simulate"][0]
     return (
         f"\n\nThrough `evenhand.simulate` with one worker, {FAIR} at n = 10, d = 2, 200 "
         f"replications, making policies and tables included: {cell(figures)}."
@@ -140,8 +180,6 @@ def _early_and_late(rows: list[Row]) -> str:
 
 
 def _others(rows: list[Row]) -> str:
-    ours = {row["name"]: row for row in rows if "when" in row and "best" in row}
-    reference = _slower(rows, "evenhand TopInterval")
     lines, notes = [], []
     for row in rows:
         name = row["name"] + (f" ({row['when']})" if "when" in row else "")
@@ -149,8 +187,9 @@ def _others(rows: list[Row]) -> str:
         if "reason" in row:
             lines.append([name, row.get("version", ""), row["reason"], "", "", ""])
             continue
-        times = "" if row["name"] in ours or reference is None else _times(row["best"] / reference)
-        figures = [cell(row), short(row["median"]), f"{row['learned']:.2f}", times]
+        times = ratio(row, rows, "evenhand TopInterval")
+        figures = [cell(row), short(row["median"]), f"{row['learned']:.2f}"]
+        figures.append("" if "when" in row or times is None else _times(times))
         lines.append([name, f"{row['version']}, NumPy {row['numpy']}", *figures])
     head = ["library", "version", "a round", "median", "learned", "times evenhand TopInterval"]
     return _table(head, lines) + "\n\n" + "\n".join(dict.fromkeys(notes))
@@ -160,9 +199,15 @@ def _times(ratio: float) -> str:
     return f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
-def _slower(rows: list[Row], name: str) -> float | None:
-    """Our slower figure of the two, before and after the others."""
-    return max((row["best"] for row in _find(rows, name=name) if "best" in row), default=None)
+def ratio(other: Row, rows: list[Row], name: str) -> float | None:
+    """How many times as long `other` takes as we do: the least that the figures can mean.
+
+    They come from processes that ran one after the other. So the smaller one of the ratios in
+    microseconds and in yardsticks, and our slower figure of the two, before and after the others.
+    """
+    ours = [row for row in _find(rows, name=name) if "best" in row]
+    keys = ("best", "yardsticks")
+    return min((other[key] / row[key] for key in keys for row in ours), default=None)
 
 
 def _goals(results: Row) -> str:
@@ -179,8 +224,9 @@ def goals(results: Row) -> list[Goal]:
 
     def at_most(what: str, limit: float, found: list[Row]) -> None:
         if found:
-            worst = max(row["best"] for row in found)
-            made.append(Goal(what, f"at most {limit:g}", short(worst), worst <= limit))
+            worst = max(found, key=lambda row: row["best"])
+            measured = short(worst["best"]) + worst.get("star", "")
+            made.append(Goal(what, f"at most {limit:g}", measured, worst["best"] <= limit))
 
     simulated = _find(results["simulated"], policy=FAIR, n=10, d=2)
     at_most(f"simulated {FAIR}, n = 10, d = 2, a round", 1.1, simulated)
@@ -191,23 +237,24 @@ def goals(results: Row) -> list[Goal]:
         made.append(Goal(what, "at least 4,000 times", measured, times >= 4000))
     ends = [row for t in (1_000, 100_000) for row in _find(results["long"], t=t)]
     if len(ends) == 2:
-        ratio = ends[1]["best"] / ends[0]["best"]
+        growth = ends[1]["best"] / ends[0]["best"]
         what = "the same from t = 1,000 to t = 100,000"
-        made.append(Goal(what, "at most 1.1 times", f"{ratio:.2f} times", ratio <= 1.1))
-    live = _find(results["ages"], kind="live", d=5)
-    at_most(f"live {FAIR}, n = 10, d = 5", 10, _find(live, policy=FAIR, n=10))
-    at_most("live, n = 10, d = 5, the slowest policy", 10, _find(live, n=10))
-    at_most(f"live {FAIR}, n = 1,000, d = 5", 60, _find(live, policy=FAIR, n=1000))
-    at_most("live, n = 1,000, d = 5, the slowest policy", 60, _find(live, n=1000))
+        made.append(Goal(what, "at most 1.1 times", f"{growth:.2f} times", growth <= 1.1))
+    for n, limit in ((10, 10.0), (1000, 60.0)):
+        for t, when in _WHEN.items():
+            live = _find(results["ages"], kind="live", t=t, n=n, d=5)
+            where = f"n = {n:,}, d = 5, {when}"
+            at_most(f"live select + update, {FAIR}, {where}", limit, _find(live, policy=FAIR))
+            at_most(f"the slowest policy, {where}", limit, live)
     others = [row for row in results["others"] if "best" in row and "when" not in row]
     for name in ("evenhand TopInterval", f"evenhand {FAIR}"):
-        ours = _slower(results["others"], name)
-        if others and ours is not None:
-            nearest = min(others, key=lambda row: row["best"])
-            ratio = nearest["best"] / ours
-            what = f"{name} faster than every library beside it, n = 10, d = 5"
-            measured = f"{_times(ratio)} times ({nearest['name']})"
-            made.append(Goal(what, "at least 8 times", measured, ratio >= 8))
+        times = {row["name"]: ratio(row, results["others"], name) for row in others}
+        known = {other: value for other, value in times.items() if value is not None}
+        if known:
+            nearest = min(known, key=lambda other: known[other])
+            what = f"{name}, n = 10, d = 5, faster than every library beside it"
+            measured = f"{_times(known[nearest])} times ({nearest})"
+            made.append(Goal(what, "at least 8 times", measured, known[nearest] >= 8))
     return made
 
 
@@ -215,7 +262,7 @@ def _all(results: Row) -> str:
     """Every figure with its median and CPU time, for those who look closer."""
     named: list[tuple[Callable[[Row], str], list[Row]]] = [
         (lambda r: f"simulated, rounds 1 to 1,000: {_where(r)}", results["simulated"]),
-        (lambda _: f"through simulate: {FAIR}, 10, 2", [results["through_simulate"]]),
+        (lambda _: f"through simulate: {FAIR}, 10, 2", results["through_simulate"]),
         (lambda r: f"{r['kind']}, {_WHEN[r['t']]}: {_where(r)}", results["ages"]),
         (lambda r: f"long run, t = {r['t']:,}", results["long"]),
         (lambda r: f"settings: {r['name']}", results["settings"]),
@@ -226,7 +273,8 @@ def _all(results: Row) -> str:
         for row in rows:
             figures = (row[key] for key in ("best", "median", "cpu", "yardsticks"))
             counts = [f"{row['rounds']:,}", str(row["repeats"])]
-            lines.append([name(row), *(short(value) for value in figures), *counts])
+            shown = [short(value) for value in figures]
+            lines.append([name(row) + row.get("star", ""), *shown, *counts])
     head = ["what (policy, n, d)", "best", "median", "CPU", "yardsticks", "rounds", "repeats"]
     return _table(head, lines)
 

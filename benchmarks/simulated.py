@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -39,9 +40,9 @@ def make(kind: Callable[..., eh.Policy], n: int, d: int, **settings: Any) -> eh.
     return kind(world(n, d).groups, d, **settings)
 
 
-def compile_all() -> None:
-    """Everything is compiled once per kind of policy, whatever n and d: off the clock, here."""
-    for kind in policies().values():
+def compile_for(kinds: Iterable[type[eh.Policy]]) -> None:
+    """Compiled is once per kind of policy, whatever n and d: off the clock, here."""
+    for kind in kinds:
         policy = make(kind, 4, 2)
         loop.run(policy, world(4, 2), 20, np.random.SeedSequence(1))
         policy.update(policy.select(np.ones((4, 2))), 1.0)
@@ -66,11 +67,11 @@ def replication(
             _ = policy.counts  # its memory is made on first use
         return partial(_replications, made, place)
 
-    took = measure(lambda: prepare(1), HORIZON, 1)["best"] * HORIZON * 1e-6
+    begin = time.perf_counter()
+    prepare(1)(HORIZON)
+    took = time.perf_counter() - begin
     number = max(1, round(seconds / took))
-    if took > 4 * seconds:  # a second or more: the noise of one is small
-        repeats = min(repeats, 3)
-    return measure(lambda: prepare(number), number * HORIZON, repeats)
+    return measure(lambda: prepare(number), number * HORIZON, repeats if took < 0.5 else 3)
 
 
 def _replications(made: list[eh.Policy], place: eh.World, _: int) -> None:

@@ -1,5 +1,6 @@
 """Every contract on every policy, found by themselves; and policies that break them are caught."""
 
+import numpy as np
 import pytest
 
 import evenhand as eh
@@ -10,15 +11,35 @@ from evenhand.policies.base import Policy
 OURS = [kind for kind in POLICIES.values() if kind.__module__.startswith("evenhand.")]
 
 
-class Thompson(eh.NaiveFair):
-    """NaiveFair with Thompson sampling inside: the other half of that policy."""
+class NaiveFairThompson(eh.NaiveFair):
+    """The other half of NaiveFair: Thompson sampling inside the group."""
 
-    def __init__(self, groups, n_features, inside="thompson", **settings):
-        super().__init__(groups, n_features, inside=inside, **settings)
-
-    def settings(self):
-        names = eh.NaiveFair.settings
-        return {**names(self), "inside": "thompson"}
+    def __init__(
+        self,
+        groups,
+        n_features,
+        horizon=None,
+        delta=0.1,
+        noise=1.0,
+        singular=None,
+        ridge=None,
+        exploration="paper",
+        conventions=eh.PAPER,
+        seed=None,
+    ):
+        super().__init__(
+            groups,
+            n_features,
+            horizon,
+            delta,
+            noise,
+            inside="thompson",
+            singular=singular,
+            ridge=ridge,
+            exploration=exploration,
+            conventions=conventions,
+            seed=seed,
+        )
 
 
 class PlainTopInterval(Policy):
@@ -30,7 +51,9 @@ class PlainTopInterval(Policy):
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("kind", [*OURS, PlainTopInterval], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "kind", [*OURS, NaiveFairThompson, PlainTopInterval], ids=lambda one: one.__name__
+)
 def test_contract(kind, contract):
     contract(kind)
 
@@ -44,3 +67,41 @@ def test_all_policies_are_found():
         "MultiGroupFairTopInterval",
         "UniformRandom",
     }
+
+
+class FirstArmBonus(PlainTopInterval):
+    """Prefers an arm for its place in the list."""
+
+    def score(self, contexts):
+        return super().score(contexts) + np.eye(self.n_arms)[0]
+
+
+class Forgetful(PlainTopInterval):
+    """Learns while it decides."""
+
+    def score(self, contexts):
+        self.absorb([0], contexts[:1], [0.0])
+        return super().score(contexts)
+
+
+class Careless(PlainTopInterval):
+    """Gives NaN where it knows nothing."""
+
+    def score(self, contexts):
+        estimate, width = self.intervals(contexts)
+        return estimate + width * 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "broken"),
+    [
+        (FirstArmBonus, "permuting_arms_permutes_scores"),
+        (Forgetful, "select_learns_nothing"),
+        (Careless, "never_nan"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_broken_policy_is_caught(kind, broken):
+    contract = next(one for one in CONTRACTS if one.__name__ == broken)
+    with pytest.raises((AssertionError, ValueError)):
+        contract(kind)

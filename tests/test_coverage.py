@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import evenhand as eh
 
@@ -71,8 +72,8 @@ def test_lemma_1(policy, settings, n_arms, n_features, horizon, delta):
     At exactly delta three standard errors would be left in 1 of 700 cases; the union bound of the
     lemma is generous, and the rates are a quarter of delta at most.
     """
-    rate = failed_runs(policy, n_arms, n_features, horizon, 120, delta=delta, **settings)
-    assert rate <= delta + three_errors(delta, 120)
+    rate = failed_runs(policy, n_arms, n_features, horizon, 100, delta=delta, **settings)
+    assert rate <= delta + three_errors(delta, 100)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -143,6 +144,18 @@ def test_estimated_noise_pooled_over_arms():
     assert is_nominal(rate, 2_000)
 
 
+@pytest.mark.parametrize("n_rows", [10, 300, 3_000])
+def test_estimated_noise_is_students(n_rows):
+    """The width in closed form, at the levels and lengths of a real run."""
+    rng = np.random.default_rng(n_rows)
+    policy = eh.TopInterval(["a"] * 10, 1, horizon=n_rows, delta=0.1, noise="estimate")
+    rewards = rng.standard_normal(n_rows)
+    policy.absorb(np.zeros(n_rows, dtype=int), np.ones((n_rows, 1)), rewards)
+    quantile = stats.t.isf(0.1 / (2 * 10 * n_rows), n_rows - 1)
+    expected = quantile * rewards.std(ddof=1) / np.sqrt(n_rows)
+    assert policy.intervals(np.ones((10, 1)))[1][0] == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("noise", [1.0, "estimate"])
 def test_a_tiny_ridge(noise):
     """Small enough not to pull the coefficients, of 30 to 40, to zero."""
@@ -202,6 +215,32 @@ def group_misses(replications, spread, pulls):
             error = abs(-scores.correction[0] - x @ average)
             missed[name] += int(error > scores.correction_width[0])
     return {name: count / replications for name, count in missed.items()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds", "freedom"),
+    [
+        ({"horizon": 50}, 50, np.inf),
+        ({"horizon": 50, "noise": "estimate"}, 50, 20 - 4),
+        ({"horizon": None}, 1, np.inf),
+        ({"horizon": None, "noise": "estimate"}, 1, 20 - 4),
+    ],
+)
+def test_group_widths_in_closed_form(settings, rounds, freedom):
+    """|Q| at delta / (2 (n / |P_j|) T) with |P_j| of 3 and 1; without a horizon T is t."""
+    rng = np.random.default_rng(8)
+    rewards, arms = rng.standard_normal(20), np.repeat(np.arange(4), 5)
+    with pytest.warns(UserWarning, match="group b has a single arm"):
+        policy = eh.MultiGroupFairTopInterval(
+            ["a", "a", "a", "b"], 1, delta=0.1, reference=0.0, seed=0, **settings
+        )
+    policy.absorb(arms, np.ones((20, 1)), rewards)
+    left = rewards.reshape(4, 5) - rewards.reshape(4, 5).mean(axis=1, keepdims=True)
+    sigma = 1.0 if freedom == np.inf else np.sqrt(np.sum(left**2) / freedom)
+    quantiles = stats.t.isf([0.1 * size / (2 * 4 * rounds) for size in (3, 1)], freedom)
+    widths = policy.select(np.ones((4, 1))).scores.correction_width
+    expected = quantiles * sigma / np.sqrt([15, 5])
+    assert widths == pytest.approx(expected[[0, 0, 0, 1]], rel=1e-10)
 
 
 def test_group_widths_cover_the_pull_weighted_average():

@@ -44,22 +44,30 @@ def enough_rounds(play: Callable[[int], object], seconds: float, least: int, mos
 
 
 def measure(
-    prepare: Callable[[], Callable[[int], object]], rounds: int, repeats: int = 5
+    prepare: Callable[[], Callable[[int], object]],
+    rounds: int,
+    repeats: int = 5,
+    patience: float = 2.0,
 ) -> dict[str, float]:
-    """Time `rounds` rounds, `repeats` times over and up to three times as often if disturbed.
+    """Time `rounds` rounds, `repeats` times over, and more often if the repeats disagree.
 
     `prepare` makes, off the clock, the function that plays so many rounds. All times are in
     microseconds a round. What else the machine does only ever adds time, so the best repeat is the
-    nearest to the truth, and a median far above it says that the repeats were disturbed.
+    nearest to the truth; if the median is far above it, repeats are added for some `patience`
+    seconds, up to three times as many. `yardstick` is what it took beside the best repeat: it tells
+    later whether even that one was disturbed.
     """
     wall: list[float] = []
     cpu: list[float] = []
     beside: list[float] = []
+    gc.collect()
+    start = time.perf_counter()
     while len(wall) < repeats or (
-        len(wall) < 3 * repeats and statistics.median(wall) > 1.15 * min(wall)
+        len(wall) < 3 * repeats
+        and statistics.median(wall) > 1.15 * min(wall)
+        and time.perf_counter() - start < patience
     ):
         play = prepare()
-        gc.collect()
         before = yardstick()
         begin, cpu_begin = time.perf_counter(), time.process_time()
         play(rounds)
@@ -75,7 +83,7 @@ def measure(
         "median": statistics.median(wall),
         "cpu": min(cpu),
         "yardsticks": statistics.median(w / y for w, y in zip(wall, beside, strict=True)),
-        "yardstick": min(beside),
+        "yardstick": beside[wall.index(min(wall))],
     }
 
 
@@ -121,7 +129,7 @@ def tell(package: str, play: Callable[[int], float], rewards: list[list[float]])
     quick = "--quick" in sys.argv
     play(WARM_UP)
     rounds = enough_rounds(play, 0.05 if quick else 0.3, least=20, most=50_000)
-    figures = measure(lambda: play, rounds, 3 if quick else 7)
+    figures = measure(lambda: play, rounds, 3 if quick else 7, patience=6.0)
     try:
         numpy = metadata.version("numpy")
     except metadata.PackageNotFoundError:

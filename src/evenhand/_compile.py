@@ -20,6 +20,7 @@ import numba
 from numba.core import config as numba_config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Sources = tuple[Path, ...] | None
 
 config: Any = numba_config  # its settings are attributes made at run time
 
@@ -45,16 +46,52 @@ def compiled(function: Function) -> Function:
         >>> double(21.0)
         42.0
     """
-    return _cached_in(function, cache_folder(_source_of(function)))
+    return _njit(function, OPTIONS, cache_folder(sources_of(function)))
 
 
 def inlined(function: Function) -> Function:
     """Compile `function` into each of its callers.
 
-    For what runs in every round: a policy's memory is a hundred machine words, and a call that is
+    For what runs in every round: a policy's memory is some fifty machine words, and a call that is
     not inlined copies them all.
     """
-    return _cached_in(function, cache_folder(_source_of(function)), forceinline=True)
+    return _njit(function, INLINED, cache_folder(sources_of(function)))
+
+
+def open_to_users(function: Function) -> Function:
+    """Like `inlined`, for a function that takes rules or worlds of the user's: never cached itself.
+
+    Numba cannot read a function's cache any more once it holds a type whose module is gone. So
+    user's types stay out of our caches: what calls this is compiled by `for_sources`.
+    """
+    return _njit(function, INLINED, None)
+
+
+def for_sources(function: Function, sources: Sources) -> Function:
+    """`function`, or, for types of the user's, a copy with a cache that follows their files."""
+    return function if sources == () else _copy(function, sources)
+
+
+@cache
+def _copy(function: Function, sources: Sources) -> Function:
+    return _njit(function.py_func, OPTIONS, cache_folder(sources))  # type: ignore[attr-defined,no-any-return]
+
+
+def sources_of(*things: Any) -> Sources:
+    """The files outside of this package that classes and functions stand in.
+
+    None if one has no file, because it was typed at a prompt: such code cannot be cached.
+    """
+    files = set()
+    for thing in things:
+        code = getattr(thing, "__code__", None)
+        name = code.co_filename if code else getattr(sys.modules[thing.__module__], "__file__", "")
+        path = Path(name or "")
+        if not path.is_file():
+            return None
+        if PACKAGE not in path.parents:
+            files.add(path)
+    return tuple(sorted(files))
 
 
 def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
@@ -65,13 +102,7 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
     return function.compile(tuple(numba.typeof(value) for value in arguments))  # type: ignore[attr-defined,no-any-return]
 
 
-def compiled_for(function: Function, source: Path | None) -> Function:
-    """A copy of `function` with a cache of its own for code of the user's in the file `source`."""
-    return _cached_in(function, cache_folder(source))
-
-
-def _cached_in(function: Function, folder: Path | None, forceinline: bool = False) -> Function:
-    options = {**OPTIONS, "forceinline": forceinline}
+def _njit(function: Function, options: Any, folder: Path | None) -> Function:
     if folder is None:
         return numba.njit(**options)(function)  # type: ignore[no-any-return]
     before = config.CACHE_DIR
@@ -80,11 +111,6 @@ def _cached_in(function: Function, folder: Path | None, forceinline: bool = Fals
         return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
     finally:
         config.CACHE_DIR = before
-
-
-def _source_of(function: Callable[..., Any]) -> Path | None:
-    path = Path(function.__code__.co_filename)
-    return path if path.exists() else None
 
 
 @cache
@@ -99,35 +125,33 @@ def source_digest() -> str:
 
 
 @cache
-def cache_folder(source: Path | None = None) -> Path | None:
+def cache_folder(sources: Sources = ()) -> Path | None:
     """Where compiled code is kept: a folder per state of the package's (and the user's) sources.
 
-    None where nothing can be written or the code has no file (a prompt): then it is compiled in
-    every process anew.
+    None where nothing can be written or the code has no file: then it is compiled in every process
+    anew.
     """
-    if source is None:
+    if sources is None:
         return None
     name = source_digest()
-    if PACKAGE not in source.parents:
-        own = hashlib.sha256(str(source).encode() + source.read_bytes())
+    if sources:
+        own = hashlib.sha256()
+        for path in sources:
+            own.update(str(path).encode() + path.read_bytes())
         name += "-" + own.hexdigest()[:16]
-    for root in _cache_roots():
-        folder = root / name
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        return folder
-    return None
+    folder = _cache_root() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return None
+    return folder
 
 
-def _cache_roots() -> list[Path]:
+def _cache_root() -> Path:
+    """Only folders that belong to the user: compiled code that others could write is not safe."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
-        return [Path(chosen) / "evenhand"]
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or base
-    user = f"evenhand-{os.getuid()}" if hasattr(os, "getuid") else "evenhand"
-    return [Path(base) / "evenhand" / "compiled", Path(tempfile.gettempdir()) / user]
+        return Path(chosen) / "evenhand"
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "evenhand" / "compiled"

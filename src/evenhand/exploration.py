@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,23 +48,32 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
         if exploration not in named:
             raise ValueError(_allowed(exploration))
         return named[exploration]
-    if isinstance(exploration, (int, float)):
-        if not 0.0 <= exploration <= 1.0:
-            raise ValueError(_allowed(exploration))
-        return Schedule(float(exploration), 0.0, empty)
+    if isinstance(exploration, Real) and not isinstance(exploration, bool):
+        return Schedule(_chance(exploration), 0.0, empty)
     if callable(exploration):
         if horizon is None:
             raise ValueError(
                 "exploration given as a function needs a horizon: give horizon=..., "
                 "or a list of probabilities whose last one is kept"
             )
-        values = [float(exploration(t)) for t in range(1, horizon + 1)]
+        chances = [_chance(exploration(t)) for t in range(1, horizon + 1)]
+    elif isinstance(exploration, Iterable):
+        chances = [_chance(value) for value in exploration]
+        if not chances:
+            raise ValueError(_allowed("an empty list"))
     else:
-        values = [float(value) for value in exploration]
-    if not values or not all(math.isfinite(p) and 0.0 <= p <= 1.0 for p in values):
-        bad = next((p for p in values if not 0.0 <= p <= 1.0), "an empty list")
-        raise ValueError(_allowed(bad))
-    return Schedule(0.0, 0.0, np.array(values))
+        raise ValueError(_allowed(exploration))
+    return Schedule(0.0, 0.0, np.array(chances))
+
+
+def _chance(value: Any) -> float:
+    try:
+        chance = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(_allowed(value)) from None
+    if not 0.0 <= chance <= 1.0:
+        raise ValueError(_allowed(value))
+    return chance
 
 
 def _allowed(value: object) -> str:

@@ -83,7 +83,7 @@ class Groups:
                 f"group {', '.join(single)} has a single arm: its bias cannot be told from the "
                 "worth of that arm; give it more arms, or merge it with another group",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def __eq__(self, other: object) -> bool:

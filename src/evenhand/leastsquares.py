@@ -172,6 +172,8 @@ def _rotate_in(table, lane, d, row, y, rank):  # type: ignore[no-untyped-def]
         if s == 0.0:
             continue
         length = np.sqrt(r * r + s * s)
+        if not 1e-150 < length < 1e150:  # the squares left the range of numbers
+            length = np.hypot(r, s)
         cos, sin = r / length, s / length
         table[diagonal, lane] = length
         table[inverse + k, lane] = 1.0 / length
@@ -201,8 +203,12 @@ def _to_basis(fits, table, lane, row, rank):  # type: ignore[no-untyped-def]
             part[q] += dot
             for k in range(d):
                 rest[k] -= dot * table[basis + q * d + k, lane]
-    length = np.sqrt(np.sum(rest * rest))
-    if length > fits.new_direction * np.sqrt(np.sum(row * row)):
+    length = whole = 0.0
+    size = np.max(np.abs(row))
+    if size > 0.0:  # scaled, for the squares of tiny and of huge numbers
+        length = size * np.sqrt(np.sum((rest / size) ** 2))
+        whole = size * np.sqrt(np.sum((row / size) ** 2))
+    if length > fits.new_direction * whole:
         for k in range(d):
             table[basis + rank * d + k, lane] = rest[k] / length
         part[rank] = length
@@ -357,9 +363,10 @@ def _solve_block(table, contexts, first, out, estimate, variance):  # type: igno
 def _solve_singular(fits, i, contexts, row):  # type: ignore[no-untyped-def]
     """Estimate and variance by the minimum-norm fit in the directions seen."""
     d, rank = fits.n_features, rank_of(fits, i)
-    if rank == 0:
-        return 0.0, np.inf
     table, lane = fits.table[i // fits.per_block], i % fits.per_block
+    if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
+        seen = table[_tail(d) + COUNT, lane] > 0.0
+        return 0.0, 0.0 if seen and fits.singular == PSEUDO_INVERSE else np.inf
     z, basis = d * (d + 1) // 2, _tail(d) + _BASIS
     v = np.empty(rank)
     estimate = variance = inside = 0.0

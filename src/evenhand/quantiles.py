@@ -45,10 +45,10 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
     if p >= 0.5:
         return 0.0
     z = normal_quantile(p)
-    if freedom > 1e7:
-        return z
+    if freedom > 2000.0:
+        return _student_by_series(z, freedom)
     shrink = (freedom - 5.0 / 6.0) / (freedom - 2.0 / 3.0 + 0.1 / freedom) ** 2
-    u = 0.5 * math.log(freedom * math.expm1(min(z * z * max(shrink, 0.1), 600.0)))
+    u = 0.5 * math.log(freedom * math.expm1(min(z * z * shrink, 600.0)))
     density = math.lgamma(0.5 * freedom + 0.5) - math.lgamma(0.5 * freedom)
     density -= 0.5 * math.log(freedom * math.pi)
     for _ in range(50):
@@ -61,6 +61,17 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
         if abs(step) < 1e-14:
             break
     return math.exp(u)
+
+
+@compiled
+def _student_by_series(z, freedom):  # type: ignore[no-untyped-def]
+    """From the normal quantile z, four terms in 1 / freedom (Abramowitz and Stegun 26.7.5)."""
+    s = z * z
+    first = z * (s + 1.0) / 4.0
+    second = z * ((5.0 * s + 16.0) * s + 3.0) / 96.0
+    third = z * (((3.0 * s + 19.0) * s + 17.0) * s - 15.0) / 384.0
+    fourth = z * ((((79.0 * s + 776.0) * s + 1482.0) * s - 1920.0) * s - 945.0) / 92160.0
+    return z + (first + (second + (third + fourth / freedom) / freedom) / freedom) / freedom
 
 
 @compiled

@@ -60,7 +60,7 @@ def _yes(condition: bool, numbers: str) -> Verdict:
 
 def _half(m: Means) -> Verdict:
     share = m.last("T", FAIR, "share")
-    return _yes(abs(share - 0.5) <= 0.05, f"its share at T = 1000 is {share:.3f} (within 0.05?)")
+    return _yes(abs(share - 0.5) <= 0.05, f"its share at T = 1000 is {share:.3f} (0.05 allowed)")
 
 
 def _comparable(m: Means) -> Verdict:
@@ -68,7 +68,7 @@ def _comparable(m: Means) -> Verdict:
     return _yes(
         abs(fair / top - 1) <= 0.15,
         f"true regret {fair:.2f} against TopInterval's perceived {top:.2f} a round at T = 1000 "
-        "(within 15 %?)",
+        "(15 % allowed)",
     )
 
 
@@ -77,7 +77,7 @@ def _naive_poor(m: Means) -> Verdict:
     return _yes(
         naive > 1.25 * fair,
         f"true regret {naive:.2f} a round against {fair:.2f} of GroupFairTopInterval at T = 1000 "
-        "(a quarter more?)",
+        "(a quarter more counts as poor)",
     )
 
 
@@ -95,7 +95,7 @@ def _chain_regret(m: Means) -> Verdict:
         few, many = m.first("arms", CHAIN, metric), m.last("arms", CHAIN, metric)
         grew.append(many > 2 * few)
         texts.append(f"{name} regret from {few:.1f} to {many:.1f}")
-    return _yes(all(grew), ", ".join(texts) + " with 10 and 100 arms (more than doubled?)")
+    return _yes(all(grew), ", ".join(texts) + " with 10 and 100 arms (doubling counts as dramatic)")
 
 
 def _fewer_sensitive(m: Means) -> Verdict:
@@ -133,7 +133,7 @@ def _proportional(m: Means) -> Verdict:
     return _yes(
         bool(gap.max() <= 0.04),
         f"the largest distance from proportional is {100 * gap.max():.1f} points, with "
-        f"{gap.idxmax():g} sensitive arms (within 4?)",
+        f"{gap.idxmax():g} sensitive arms (4 allowed)",
     )
 
 
@@ -141,7 +141,7 @@ def _unaffected(m: Means) -> Verdict:
     curve = m.curve("ratio", FAIR, "true_regret")
     return _yes(
         bool(curve.max() <= 1.1 * curve.min()),
-        f"true regret is between {curve.min():.2f} and {curve.max():.2f} (within 10 %?)",
+        f"true regret is between {curve.min():.2f} and {curve.max():.2f} (10 % allowed)",
     )
 
 
@@ -154,7 +154,7 @@ def _nothing_interesting(sweep: str) -> Callable[[Means], Verdict]:
         return Verdict(
             verdict,
             f"the share of GroupFairTopInterval is between {share.min():.3f} and "
-            f"{share.max():.3f} (within 0.05 of a half?), and its true regret is below "
+            f"{share.max():.3f} (0.05 from a half allowed), and its true regret is below "
             f"TopInterval's at {int(order.sum())} of {len(order)} points",
         )
 

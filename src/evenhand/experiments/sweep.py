@@ -90,7 +90,7 @@ def read_sweep(path: Path) -> Sweep:
             parameter=sweep["parameter"],
             values=tuple(sweep["values"]),
             multiples=sweep.get("multiples", {}),
-            conventions=tuple(data.pop("conventions", BY_NAME)),
+            conventions=tuple(data.pop("conventions", ("AUTHORS_CODE", "PAPER"))),
             **data,
         )
     except tomllib.TOMLDecodeError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
-from evenhand._compile import entry_point
+from evenhand._compile import entry_point, for_sources
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
@@ -177,34 +177,42 @@ class Policy:
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        return np.array(
-            [
-                kernels.propensity(
-                    self._rule, self._memory, self._schedule, open_arms, before + 1, arm
-                )
-                for arm in range(self.n_arms)
-            ]
+        chances = np.empty(self.n_arms)
+        self._compiled(kernels.all_propensities)(
+            self._rule, self._memory, self._schedule, open_arms, before + 1, chances
         )
+        return chances
 
-    def update(
-        self, decision: Decision | Sequence[Decision], reward: float | Sequence[float]
-    ) -> None:
+    def update(self, decision: Decision | Sequence[Decision], reward: ArrayLike) -> None:
         """Learn the observed reward of a decision, or of many. Order and delay do not matter.
 
         Nothing is learned if any of the values is bad.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10)
+            >>> made = [policy.select(np.ones((2, 1))) for _ in range(3)]
+            >>> policy.update(made[2], 1.0)
+            >>> policy.update(made[:2], [0.5, 2.0])
+            >>> int(policy.counts.sum())
+            3
         """
-        if isinstance(decision, Decision):
-            value = float(reward)  # type: ignore[arg-type]
-            if not -np.inf < value < np.inf:
-                raise ValueError(f"reward is {value!r}; allowed is any finite number")
-            self._remember(self._memory, decision.arm, decision.context, value)
+        if not isinstance(decision, Decision):
+            decisions = list(decision)
+            self.absorb(
+                arms=np.array([one.arm for one in decisions], dtype=np.int64),
+                contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
+                rewards=reward,
+            )
             return
-        decisions = list(decision)
-        self.absorb(
-            arms=[one.arm for one in decisions],
-            contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
-            rewards=reward,
-        )
+        context = np.ascontiguousarray(decision.context, dtype=np.float64)
+        n_arms, n_features = self._shape
+        if context.shape != (n_features,) or not 0 <= decision.arm < n_arms:
+            raise ValueError(
+                f"decision is {decision!r} with {context.size} features; it was not made by a "
+                f"policy with {n_arms} arms and {n_features} features"
+            )
+        self._remember(self._memory, decision.arm, context, checking.reward_of(reward))
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
@@ -292,13 +300,17 @@ class Policy:
     def _is_compiled(self) -> bool:
         return self.is_compiled()
 
+    def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A compiled function that takes rules, for the rule of this policy."""
+        return for_sources(function, kernels.rule_sources(type(self._rule)))
+
     # The two compiled functions of a live policy, for its own types: see `entry_point`.
 
     @cached_property
     def _decide(self) -> Callable[..., tuple[int, float, bool]]:
         rows, table = np.empty((1, 1)), np.empty((1, 1))
         return entry_point(
-            kernels.decide,
+            self._compiled(kernels.decide),
             self._rule,
             self._memory,
             self._schedule,

@@ -55,6 +55,17 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     return rows
 
 
+def reward_of(value: Any) -> float:
+    """A finite number."""
+    try:
+        reward = float(value)
+    except (TypeError, ValueError):
+        reward = np.nan
+    if not -np.inf < reward < np.inf:
+        raise ValueError(f"reward is {value!r}; allowed is any finite number")
+    return reward
+
+
 def arm_numbers(numbers: NDArray[Any], n_arms: int) -> NDArray[np.int64]:
     """Numbers of arms that exist."""
     ok = numbers.dtype.kind in "iu" and numbers.ndim == 1

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import INLINED, PACKAGE, compiled, inlined
+from evenhand._compile import INLINED, Sources, compiled, inlined, open_to_users, sources_of
 from evenhand.exploration import probability
 from evenhand.policies.memory import UPPER
 from evenhand.streams import mix, uniform
@@ -76,11 +75,9 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(function).parameters)
 
 
-def sources(rule: type) -> list[Path]:
-    """The files outside of this package that a rule's functions stand in."""
-    functions = [function for (_, kind), function in _WRITTEN.items() if kind is rule]
-    files = {Path(function.__code__.co_filename) for function in functions}
-    return sorted(path for path in files if PACKAGE not in path.parents)
+def rule_sources(rule: type) -> Sources:
+    """The files of the user's that a rule and its functions stand in; see `for_sources`."""
+    return sources_of(rule, *(written for (_, kind), written in _WRITTEN.items() if kind is rule))
 
 
 def _find(name: str, rule: Any) -> Callable[..., Any] | None:
@@ -195,7 +192,7 @@ def _explore_all_chance(rule, memory, available, arm):  # type: ignore[no-untype
 # What uses them ------------------------------------------------------------------------------
 
 
-@inlined
+@open_to_users
 def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
     """The arm of round t and whether it explores. `score` runs only where it is needed."""
     round_key = mix(key, t)
@@ -239,7 +236,7 @@ def decide(rule, memory, schedule, available, t, key, contexts, context, scores)
     return arm, propensity(rule, memory, schedule, available, t, arm), explored
 
 
-@compiled
+@open_to_users
 def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
     """The probability that round t gives `arm`, with the scores as they are."""
     p = probability(schedule, t)
@@ -249,3 +246,10 @@ def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-un
     if p < 1.0:
         total += (1.0 - p) * chance(rule, memory, available, arm)
     return total
+
+
+@compiled
+def all_propensities(rule, memory, schedule, available, t, out):  # type: ignore[no-untyped-def]
+    """`propensity` of every arm, with the scores as they are."""
+    for arm in range(out.size):
+        out[arm] = propensity(rule, memory, schedule, available, t, arm)

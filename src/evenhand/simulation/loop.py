@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled, compiled_for, inlined
+from evenhand._compile import compiled, for_sources, inlined
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import choose, sources
+from evenhand.policies.kernels import choose, rule_sources
 from evenhand.policies.memory import remember
-from evenhand.worlds.base import World, draw_round, next_round
+from evenhand.worlds.base import World, draw_round, next_round, world_sources
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
@@ -53,12 +51,13 @@ def run(
     )
     observed, true = np.empty(n), np.empty(n)
     where = (instance, generator, observed, true, out)
+    play = _for_types(rounds, policy._rule, instance) if policy.is_compiled() else None
     for first in range(1, horizon + 1, SEGMENT):
         if stop is not None and stop.is_set():
             raise Stopped
         last = min(first + SEGMENT - 1, horizon)
-        if policy.is_compiled():
-            _loop(policy)(
+        if play is not None:
+            play(
                 policy._rule,
                 policy._memory,
                 policy._schedule,
@@ -74,15 +73,13 @@ def run(
     return out
 
 
-def _loop(policy: Policy) -> Callable[..., None]:
-    """The compiled loop; for rules of the user's one with a cache that follows their source."""
-    own = sources(type(policy._rule))
-    return _rounds_of(own[0]) if own else rounds
-
-
-@cache
-def _rounds_of(source: Path) -> Callable[..., None]:
-    return compiled_for(rounds.py_func, source if source.exists() else None)  # type: ignore[attr-defined,no-any-return]
+def _for_types(
+    function: Callable[..., Any], rule: NamedTuple, instance: NamedTuple
+) -> Callable[..., Any]:
+    """A compiled function for a rule and a world, which may be the user's."""
+    of_rule, of_world = rule_sources(type(rule)), world_sources(type(instance))
+    both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
+    return for_sources(function, both)
 
 
 @compiled
@@ -125,8 +122,9 @@ def _plain_rounds(
 ) -> None:
     """The same rounds for a policy in plain Python, through its public face."""
     contexts = np.empty((policy.n_arms, policy.n_features))
+    draw = _for_types(next_round, policy._rule, instance)
     for t in range(first, last + 1):
-        next_round(instance, generator, contexts, observed, true)
+        draw(instance, generator, contexts, observed, true)
         noise = instance.noise * generator.standard_normal()
         decision = policy.select(contexts)
         reward = float(observed[decision.arm] + noise)

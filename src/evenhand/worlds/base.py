@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import INLINED, compiled
+from evenhand._compile import INLINED, Sources, compiled, sources_of
 from evenhand.groups import Groups
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -56,6 +56,11 @@ def world_kernel(instance: type) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+def world_sources(instance: type) -> Sources:
+    """The files of the user's that a kind of instance and its function stand in."""
+    return sources_of(*([instance, _WRITTEN[instance]] if instance in _WRITTEN else [instance]))
 
 
 @overload(draw_round, jit_options=INLINED)

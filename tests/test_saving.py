@@ -1,0 +1,122 @@
+"""Saved policies: versioned, whole or not at all, and clear about what is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+
+
+@pytest.fixture
+def policy():
+    groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+    policy = eh.GroupFairTopInterval(groups, n_features=3, horizon=50, noise="estimate", seed=2)
+    generator = np.random.default_rng(0)
+    for _ in range(25):
+        decision = policy.select(generator.random((4, 3)))
+        policy.update(decision, generator.standard_normal())
+    return policy
+
+
+def test_file_round_trip_decides_alike(policy, tmp_path):
+    policy.save(tmp_path / "loans.json")
+    again = eh.load(tmp_path / "loans.json")
+    assert type(again) is type(policy) and again.settings() == policy.settings()
+    generator = np.random.default_rng(1)
+    for _ in range(30):
+        contexts = generator.random((4, 3))
+        first, second = policy.select(contexts), again.select(contexts)
+        assert (first.arm, first.propensity, first.explored) == (
+            second.arm,
+            second.propensity,
+            second.explored,
+        )
+        np.testing.assert_array_equal(first.scores.table, second.scores.table)
+        policy.update(first, 0.5)
+        again.update(second, 0.5)
+
+
+def test_a_truncated_file_is_told_at_every_byte(policy, tmp_path):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    whole = path.read_bytes()
+    for end in range(0, len(whole), max(1, len(whole) // 60)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match="not a saved policy"):
+            eh.load(path)
+
+
+def test_saving_replaces_the_file_at_once(policy, tmp_path):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    policy.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["loans.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "cookies"}, "not a saved policy"),
+        ({"version": 99}, "version is 99"),
+        ({"policy": "Nobody"}, "import the module"),
+        ({"arms": [[[1.0]]]}, "damaged"),
+        ({"settings": {}}, "damaged"),
+    ],
+)
+def test_damage_is_named(policy, tmp_path, change, words):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ValueError, match=words):
+        eh.load(path)
+
+
+def test_a_function_cannot_be_saved(tmp_path):
+    policy = eh.TopInterval(["F", "M"], n_features=1, horizon=5, exploration=lambda t: 1 / t)
+    with pytest.raises(ValueError, match="give its values as a list"):
+        policy.save(tmp_path / "p.json")
+    assert not list(tmp_path.iterdir())
+
+
+# What version 1 looked like when it was first written: old files keep loading.
+VERSION_1 = {
+    "format": "evenhand policy",
+    "version": 1,
+    "policy": "TopInterval",
+    "settings": {
+        "groups": {"labels": ["F", "M"], "sensitive": None},
+        "n_features": 1,
+        "horizon": 10,
+        "delta": 0.1,
+        "noise": 1.0,
+        "singular": "infinite",
+        "ridge": None,
+        "exploration": "none",
+        "conventions": "PAPER",
+        "seed": 5,
+    },
+    "round": 3,
+    "arms": [
+        [
+            [2.0, 0.0, 0.0, 0.0],  # R: four observations at x = 1
+            [6.0, 0.0, 0.0, 0.0],  # z: their mean is 3
+            [0.5, 0.0, 0.0, 0.0],  # 1 / R
+            [4.0, 0.0, 0.0, 0.0],  # count
+            [2.0, 0.0, 0.0, 0.0],  # residual sum of squares
+            [3.0, 0.0, 0.0, 0.0],  # degrees of freedom
+            [1.0, 0.0, 0.0, 0.0],  # rank
+            [1.0, 0.0, 0.0, 0.0],  # basis
+        ]
+    ],
+    "groups": [],
+}
+
+
+def test_version_1_keeps_loading(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(VERSION_1))
+    policy = eh.load(path)
+    assert policy.round == 3 and policy.counts.tolist() == [4, 0]
+    estimate, width = policy.intervals(np.ones((2, 1)))
+    assert estimate.tolist() == [3.0, 0.0] and np.isinf(width[1])

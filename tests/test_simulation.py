@@ -1,0 +1,217 @@
+"""The simulator: same numbers for any workers, paired worlds, bounded memory, clean ends."""
+
+import functools
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.metrics import price_of_fairness, shares, summarise
+
+WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
+FOUR = [eh.TopInterval, eh.IntervalChaining, eh.GroupFairTopInterval, eh.NaiveFair]
+
+
+class Greedy(eh.Policy):
+    """A plain Python policy, as a user's."""
+
+    def score(self, contexts):
+        estimate, width = self.intervals(contexts)
+        return np.where(np.isinf(width), np.inf, estimate)
+
+
+def test_workers_do_not_change_the_numbers():
+    tables = [
+        eh.simulate(FOUR, WORLD, horizon=150, replications=7, seed=5, workers=workers).runs
+        for workers in (1, 2, 3)
+    ]
+    assert tables[0].equals(tables[1]) and tables[0].equals(tables[2])
+
+
+def test_plain_policies_run_in_processes_with_the_same_numbers():
+    tables = [
+        eh.simulate([Greedy], WORLD, horizon=40, replications=4, seed=5, workers=workers).runs
+        for workers in (1, 2)
+    ]
+    assert tables[0].equals(tables[1])
+
+
+def test_a_replication_does_not_depend_on_how_many_there_are():
+    few = eh.simulate([eh.TopInterval], WORLD, horizon=100, replications=2, seed=9).runs
+    many = eh.simulate([eh.TopInterval], WORLD, horizon=100, replications=6, seed=9).runs
+    assert few.equals(many.head(2))
+
+
+def test_policies_meet_the_same_rounds():
+    # All explore always, with the same seed: the same arms, so the same rewards and regret.
+    found = eh.simulate(FOUR[:3], WORLD, horizon=80, replications=3, seed=1, exploration=1.0)
+    table = found.runs.pivot(index="replication", columns="policy", values="perceived_regret")
+    assert table.nunique(axis=1).eq(1).all()
+
+
+def test_traces_add_up_to_the_summary():
+    found = eh.simulate(FOUR, WORLD, horizon=120, replications=3, seed=2, trace=True)
+    trace = found.trace.groupby(["policy", "replication"], sort=False)
+    runs = found.runs.set_index(["policy", "replication"])
+    for name in ("perceived_regret", "true_regret", "explored"):
+        np.testing.assert_allclose(trace[name].mean(), runs[name], rtol=1e-12)
+    sensitive = found.trace["arm"] < 2
+    np.testing.assert_allclose(
+        sensitive.groupby([found.trace["policy"], found.trace["replication"]], sort=False).mean(),
+        runs["share"],
+    )
+    assert (found.trace["true_regret"] >= 0).all()
+    assert len(found.trace) == 4 * 3 * 120
+
+
+def test_tables_agree_with_each_other():
+    found = eh.simulate(FOUR, WORLD, horizon=60, replications=2, seed=3)
+    assert found.arms.groupby(["policy", "replication"])["pulls"].sum().eq(60).all()
+    sensitive = found.groups[found.groups["group"] == "sensitive"]
+    np.testing.assert_allclose(sensitive["share"], found.runs["share"])
+    assert sensitive["proportional_share"].eq(1 / 3).all()
+    assert found.trace.empty
+
+
+def test_several_worlds_and_settings_of_their_own():
+    found = eh.simulate(
+        {
+            "uniform": functools.partial(eh.NaiveFair, group_choice="uniform"),
+            "proportional": functools.partial(eh.NaiveFair, group_choice="proportional"),
+        },
+        {"mild": eh.SyntheticWorld(bias_mean=1, n_sensitive=2), "harsh": WORLD},
+        horizon=300,
+        replications=10,
+        seed=4,
+    )
+    means = found.runs.groupby(["policy", "world"])["share"].mean()
+    # Standard error below 0.01: 0.06 are six of them.
+    np.testing.assert_allclose(means["uniform"], 0.5, atol=0.06)
+    np.testing.assert_allclose(means["proportional"], [1 / 3, 1 / 5], atol=0.06)
+
+
+def test_a_world_without_a_sensitive_group_has_no_share():
+    groups = eh.Groups(["a", "b"])
+    world = eh.LinearWorld(groups, [[1.0], [2.0]], [[0.0], [0.0]])
+    found = eh.simulate([eh.TopInterval], world, horizon=20, replications=2)
+    assert found.runs["share"].isna().all()
+    assert found.groups["share"].notna().all()
+
+
+def test_three_groups_are_brought_together():
+    # Equal true coefficients, different bias: the mean reference must learn the differences.
+    groups = eh.Groups(["a", "a", "b", "b", "c", "c"])
+    world = eh.LinearWorld(groups, np.full((6, 2), 5.0), [[0.0, 0.0], [-3.0, -3.0], [3.0, 0.0]])
+    found = eh.simulate(
+        [eh.TopInterval, eh.MultiGroupFairTopInterval], world, horizon=2000, replications=10, seed=1
+    )
+    share = found.groups.groupby(["policy", "group"])["share"].mean()
+    assert share["TopInterval", "c"] > 0.6
+    # Measured 0.33 each with a standard error of about 0.02.
+    np.testing.assert_allclose(share["MultiGroupFairTopInterval"], 1 / 3, atol=0.12)
+    regret = found.runs.groupby("policy")["true_regret"].mean()
+    assert regret["MultiGroupFairTopInterval"] < regret["TopInterval"]
+
+
+def test_summary_intervals_are_students():
+    from scipy.stats import t
+
+    values = [1.0, 2.0, 4.0, 9.0]
+    table = pd.DataFrame({"policy": "a", "share": values})
+    row = summarise(table, ["policy"], "share", level=0.9).iloc[0]
+    low, high = t.interval(0.9, 3, np.mean(values), np.std(values, ddof=1) / 2)
+    np.testing.assert_allclose([row["low"], row["high"]], [low, high])
+
+
+def test_price_of_fairness_and_shares():
+    assert price_of_fairness(5.0, 4.0, 0.3, 0.5) != price_of_fairness(5.0, 4.0, 0.3, 0.5)  # NaN
+    assert price_of_fairness(5.0, 4.0, 0.5, 0.3) == pytest.approx(1 / 20)
+    with pytest.raises(ValueError, match="outside"):
+        shares([0, 7], eh.Groups(["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"horizon": 0}, "horizon is 0"),
+        ({"replications": -1}, "replications is -1"),
+        ({"seed": -1}, "seed is -1"),
+        ({"workers": 0}, "workers is 0"),
+        ({"delta": 3.0}, "delta is 3.0"),
+        ({"colour": "red"}, "colour"),
+        ({"policies": [eh.TopInterval, eh.TopInterval]}, "twice"),
+        ({"policies": [print]}, "not a class of policies"),
+        ({"client": "tcp://127.0.0.1:1"}, None),
+    ],
+)
+def test_bad_input_is_told(change, words):
+    settings = {"policies": [eh.TopInterval], "worlds": WORLD, "horizon": 5, "replications": 1}
+    if words is None:  # no scheduler there
+        with pytest.raises(OSError):
+            eh.simulate(**{**settings, **change})
+        return
+    with pytest.raises(ValueError, match=words):
+        eh.simulate(**{**settings, **change})
+
+
+def test_progress_is_told():
+    heard = []
+    eh.simulate(FOUR, WORLD, horizon=50, replications=3, progress=lambda *told: heard.append(told))
+    assert heard[-1] == (600, 600)
+    assert [done for done, _ in heard] == sorted(done for done, _ in heard)
+
+
+def test_memory_stays_bounded_with_traces_off():
+    import tracemalloc
+
+    tracemalloc.start()
+    eh.simulate([eh.TopInterval], WORLD, horizon=100_000, replications=2, seed=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000  # a trace would take 8 million bytes
+
+
+INTERRUPTED = """
+import sys, evenhand as eh
+world = eh.SyntheticWorld()
+eh.simulate([eh.GroupFairTopInterval], world, horizon=10, replications=1)
+print("ready", flush=True)
+try:
+    eh.simulate([eh.GroupFairTopInterval], world, horizon=20_000_000, replications=50)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def test_interrupting_ends_cleanly():
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out == "stopped\n" and process.returncode == 0, err
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, evenhand; print([m for m in ('numba', 'pandas', 'scipy') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+def test_every_exported_name_is_there():
+    for name in eh.__all__:
+        assert getattr(eh, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = eh.nonsense
