@@ -78,7 +78,7 @@ def test_a_bad_file_is_told(tmp_path, text, words):
 def test_an_unknown_setting_is_told(tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text((PAPER_FOLDER / "T.toml").read_text() + "\ncolour = 3\n")  # under [run]
-    with pytest.raises(ValueError, match="policy TopInterval: .*colour"):
+    with pytest.raises(ValueError, match=r"policy TopInterval: .*colour"):
         run_sweep(read_sweep(path), eh.PAPER, tmp_path)
 
 
