@@ -204,3 +204,29 @@ def test_help_and_version():
     shown = evenhand("paper", "--help").stdout
     for option in ("--sweep", "--seeds", "--out", "--seed", "--conventions", "--workers", "--dask"):
         assert option in shown
+
+
+def test_an_interrupted_run_is_resumed(tmp_path):
+    import signal
+    import time
+
+    options = ["paper", "--sweep", "ratio", "--seeds", "4000", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenhand.cli", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    parts = tmp_path / "out" / "parts"
+    for _ in range(600):  # until the first point is there
+        time.sleep(0.1)
+        if parts.is_dir() and list(parts.glob("*.csv")):
+            break
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "run the same command again" in told and "Traceback" not in told
+    finished = list(parts.glob("*.csv"))
+    assert 1 <= len(finished) < 14
+    assert not list(parts.glob("*.part"))
+    assert all(len(pd.read_csv(path)) == 4 * 4000 for path in finished)
