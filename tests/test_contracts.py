@@ -14,32 +14,15 @@ OURS = [kind for kind in POLICIES.values() if kind.__module__.startswith("evenha
 class NaiveFairThompson(eh.NaiveFair):
     """The other half of NaiveFair: Thompson sampling inside the group."""
 
-    def __init__(
-        self,
-        groups,
-        n_features,
-        horizon=None,
-        delta=0.1,
-        noise=1.0,
-        singular=None,
-        ridge=None,
-        exploration="paper",
-        conventions=eh.PAPER,
-        seed=None,
-    ):
-        super().__init__(
-            groups,
-            n_features,
-            horizon,
-            delta,
-            noise,
-            inside="thompson",
-            singular=singular,
-            ridge=ridge,
-            exploration=exploration,
-            conventions=conventions,
-            seed=seed,
-        )
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, inside="thompson", **common):
+        super().__init__(groups, n_features, horizon, delta, inside=inside, **common)
+
+
+class ConstantReference(eh.MultiGroupFairTopInterval):
+    """The other half of the m-group policy: the paper's constant rho."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, reference=0.0, **common):
+        super().__init__(groups, n_features, horizon, delta, reference=reference, **common)
 
 
 class PlainTopInterval(Policy):
@@ -52,7 +35,9 @@ class PlainTopInterval(Policy):
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(
-    "kind", [*OURS, NaiveFairThompson, PlainTopInterval], ids=lambda one: one.__name__
+    "kind",
+    [*OURS, NaiveFairThompson, ConstantReference, PlainTopInterval],
+    ids=lambda one: one.__name__,
 )
 def test_contract(kind, contract):
     contract(kind)

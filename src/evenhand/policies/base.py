@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,17 @@ from evenhand.quantiles import normal_quantile
 from evenhand.streams import mix
 
 POLICIES: dict[str, type[Policy]] = {}
+
+
+class Common(TypedDict, total=False):
+    """The settings that a policy passes on to `Policy`, which says what they mean."""
+
+    noise: float | str
+    singular: str | None
+    ridge: float | None
+    exploration: Exploration
+    conventions: Conventions
+    seed: int | None
 
 
 class Policy:
@@ -256,8 +267,12 @@ class Policy:
 
     def settings(self) -> dict[str, Any]:
         """What the policy was made with, by the names of the constructor."""
-        names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
+        named: dict[str, Any] = {}
+        for kind in reversed(type(self).__mro__[:-1]):
+            for name, parameter in inspect.signature(kind.__init__).parameters.items():
+                if name != "self" and parameter.kind != parameter.VAR_KEYWORD:
+                    named[name] = getattr(self, name)
+        return named
 
     def clone(self, **changes: Any) -> Self:
         """A policy with the same settings, or changed ones, that has learned nothing yet.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.conventions import PAPER, Conventions
-from evenhand.exploration import Exploration
 from evenhand.groups import Groups
 from evenhand.leastsquares import padded
-from evenhand.policies.base import Policy
+from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
 from evenhand.policies.memory import (
     CORRECTION,
@@ -89,26 +87,11 @@ class GroupFairTopInterval(Policy):
         n_features: int,
         horizon: int | None = None,
         delta: float = 0.1,
-        noise: float | str = 1.0,
+        *,
         offset: float = 0.0,
-        singular: str | None = None,
-        ridge: float | None = None,
-        exploration: Exploration = "paper",
-        conventions: Conventions = PAPER,
-        seed: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            groups,
-            n_features,
-            horizon,
-            delta,
-            noise,
-            singular,
-            ridge,
-            exploration,
-            conventions,
-            seed,
-        )
+        super().__init__(groups, n_features, horizon, delta, **common)
         self.offset = _checks.number("offset", offset, -np.inf, np.inf)
         if len(self.groups) != 2:
             raise ValueError(

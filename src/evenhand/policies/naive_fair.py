@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled
-from evenhand.conventions import PAPER, Conventions
-from evenhand.exploration import Exploration
 from evenhand.groups import Groups
-from evenhand.policies.base import Policy
+from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import (
     FREE,
     PICKS,
@@ -259,28 +257,13 @@ class NaiveFair(Policy):
         n_features: int,
         horizon: int | None = None,
         delta: float = 0.1,
-        noise: float | str = 1.0,
+        *,
         group_choice: str | None = None,
         inside: str = "top-interval",
         thompson_scale: float = 1.0,
-        singular: str | None = None,
-        ridge: float | None = None,
-        exploration: Exploration = "paper",
-        conventions: Conventions = PAPER,
-        seed: int | None = None,
+        **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            groups,
-            n_features,
-            horizon,
-            delta,
-            noise,
-            singular,
-            ridge,
-            exploration,
-            conventions,
-            seed,
-        )
+        super().__init__(groups, n_features, horizon, delta, **common)
         self.group_choice = _checks.one_of(
             "group_choice",
             self.conventions.group_choice if group_choice is None else group_choice,
