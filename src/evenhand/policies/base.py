@@ -22,9 +22,6 @@ from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.memory import (
     ESTIMATE,
     N_SCORES,
-    NOISE,
-    QUANTILE,
-    SIZE,
     WIDTH,
     Memory,
     Settings,
@@ -32,7 +29,6 @@ from evenhand.policies.memory import (
     remember,
     score_arms,
 )
-from evenhand.quantiles import normal_quantile
 from evenhand.streams import mix
 
 POLICIES: dict[str, type[Policy]] = {}
@@ -268,9 +264,10 @@ class Policy:
     def settings(self) -> dict[str, Any]:
         """What the policy was made with, by the names of the constructor."""
         named: dict[str, Any] = {}
-        for kind in reversed(type(self).__mro__[:-1]):
-            for name, parameter in inspect.signature(kind.__init__).parameters.items():
-                if name != "self" and parameter.kind != parameter.VAR_KEYWORD:
+        makers = [vars(kind).get("__init__") for kind in reversed(type(self).__mro__[:-1])]
+        for maker in filter(None, makers):
+            for name, parameter in list(inspect.signature(maker).parameters.items())[1:]:
+                if parameter.kind != parameter.VAR_KEYWORD:
                     named[name] = getattr(self, name)
         return named
 
@@ -355,17 +352,9 @@ class Policy:
 
     @cached_property
     def _memory(self) -> Memory:
-        rounds = 1 if self.horizon is None else self.horizon
-        sizes = np.append(self._group_sizes(), 1).astype(np.float64)
-        base = self.delta / (2.0 * self.n_arms * rounds)
-        levels = np.zeros((3, sizes.size))
-        levels[SIZE] = sizes
-        levels[QUANTILE] = [normal_quantile(min(base * size, 0.5)) for size in sizes]
-        known = not isinstance(self.noise, str)
-        levels[NOISE, :2] = (float(self.noise) ** 2, 0.0) if known else (np.inf, 1.0)
         return make_memory(
             self.groups.of,
-            levels,
+            self._group_sizes(),
             self.n_features,
             self.learns_groups,
             self.singular,
@@ -374,7 +363,7 @@ class Policy:
                 n_arms=self.n_arms,
                 delta=self.delta,
                 horizon=self.horizon or 0,
-                noise=float(self.noise) if known else -1.0,
+                noise=-1.0 if isinstance(self.noise, str) else self.noise,
                 by_round=self.horizon is None or self.conventions.level == "round",
                 by_variance=self.conventions.width == "variance",
                 first_of_ties=self.conventions.ties == "first",

@@ -55,7 +55,7 @@ class Memory(NamedTuple):
 
 def make_memory(
     group_of: NDArray[np.int64],
-    levels: NDArray[np.float64],
+    group_sizes: NDArray[np.int64],
     n_features: int,
     learn_groups: bool,
     singular: str,
@@ -64,10 +64,17 @@ def make_memory(
 ) -> Memory:
     """An empty memory. Group regressions are kept only for policies that use them."""
     n = group_of.size
+    sizes = np.append(group_sizes, 1).astype(np.float64)
+    levels = np.zeros((3, sizes.size))
+    levels[SIZE] = sizes
+    levels[QUANTILE] = [
+        normal_quantile(level(settings, max(settings.horizon, 1), size)) for size in sizes
+    ]
+    levels[NOISE, :2] = (settings.noise**2, 0.0) if settings.noise > 0.0 else (np.inf, 1.0)
     return Memory(
         arms=regressions(n, n_features, singular, ridge),
         groups=regressions(
-            levels.shape[1] - 1 if learn_groups else 0, n_features, singular, ridge, shared=True
+            group_sizes.size if learn_groups else 0, n_features, singular, ridge, shared=True
         ),
         group_of=group_of,
         levels=levels,

@@ -1,0 +1,49 @@
+"""Many least squares regressions side by side: absorb an observation, estimate, width.
+
+Each regression keeps the square root of its sufficient statistics: a triangular R with
+R'R = X'X (plus the ridge), z with R'z = X'y, the residual sum of squares and the count. Absorbing a
+row is d plane rotations, O(d^2), which is as accurate as a fresh QR decomposition of all rows;
+updating an inverse is not (with a ridge of 1e-8 and features of 1e6 it loses every digit). For a
+context x, one triangular solve v = R'^-1 x gives both numbers a policy needs:
+
+    estimate = beta_hat . x = v . z          variance = x (X'X)^-1 x' = v . v
+
+While a design is singular the rows seen span a subspace. Then R lives in the coordinates of an
+orthonormal basis of that subspace, which grows with every new direction; at full rank the basis is
+folded into R and forgotten. What a context outside of the subspace gets is the caller's choice:
+see `SINGULAR`.
+
+Four regressions share a block, so that four arms are solved by one vector instruction.
+"""
+
+from evenhand.leastsquares.absorbing import absorb
+from evenhand.leastsquares.solving import (
+    coefficients,
+    noise_variance,
+    solve_each,
+    solve_shared,
+)
+from evenhand.leastsquares.table import (
+    LANES,
+    SINGULAR,
+    Regressions,
+    counts,
+    padded,
+    rank_of,
+    regressions,
+)
+
+__all__ = [
+    "LANES",
+    "SINGULAR",
+    "Regressions",
+    "absorb",
+    "coefficients",
+    "counts",
+    "noise_variance",
+    "padded",
+    "rank_of",
+    "regressions",
+    "solve_each",
+    "solve_shared",
+]
