@@ -17,7 +17,7 @@ test: $(INSTALLED)  ## style, types, arrows, then all tests
 	$(BIN)/pytest -n 2
 
 docs: $(INSTALLED)  ## the documentation site, in site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(INSTALLED)  ## speed, beside the libraries that you might use instead
 	$(BIN)/python -m benchmarks

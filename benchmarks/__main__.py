@@ -39,17 +39,17 @@ class Plan(NamedTuple):
     repeats: int
     last: int  # round of the long run
     libraries: bool
-    again: int  # how many times at most disturbed figures are measured again
+    patience: float  # seconds from the start, after which nothing is measured again
 
 
 def full() -> Plan:
     cells = [(n, d) for n in simulated.ARMS for d in simulated.FEATURES]
-    return Plan(cells, simulated.policies(), live.SETTINGS, 0.05, 5, 1_000_000, True, 2)
+    return Plan(cells, simulated.policies(), live.SETTINGS, 0.03, 5, 1_000_000, True, 240.0)
 
 
 def quick() -> Plan:
     cells = [(10, 2), (10, 5), (1000, 5)]
-    return Plan(cells, simulated.policies(), live.SETTINGS, 0.01, 3, 100_000, True, 0)
+    return Plan(cells, simulated.policies(), live.SETTINGS, 0.01, 3, 100_000, True, 0.0)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -81,16 +81,16 @@ def measure_all(plan: Plan, is_quick: bool, tell: Callable[[str], None]) -> dict
     if plan.libraries:
         tell("on the first run, other libraries are installed when it is their turn: minutes")
     rows: dict[str, list[Row]] = {}
-    for again in range(1 + plan.again):
-        for name, task in todo.items():
-            tell(name + " (again)" * bool(again))
-            rows[name] = better(rows.get(name), task())
-        quiet = report.quietest(row for name in rows for row in rows[name])
-        todo = {
-            name: task
-            for name, task in todo.items()
-            if any(report.is_disturbed(row, quiet) for row in rows[name])
-        }
+    begin = time.perf_counter()
+    for name, task in todo.items():
+        tell(name)
+        rows[name] = task()
+    quiet = report.quietest(row for name in rows for row in rows[name])
+    for name, task in todo.items():
+        late = time.perf_counter() - begin > plan.patience
+        if not late and any(report.is_disturbed(row, quiet) for row in rows[name]):
+            tell(f"{name} (again)")
+            rows[name] = better(rows[name], task())
     measured = [row for name in rows for row in rows[name]]
     sections = {
         section: [row for row in measured if row["section"] == section] for section in SECTIONS
@@ -103,10 +103,8 @@ def measure_all(plan: Plan, is_quick: bool, tell: Callable[[str], None]) -> dict
     }
 
 
-def better(old: list[Row] | None, new: list[Row]) -> list[Row]:
+def better(old: list[Row], new: list[Row]) -> list[Row]:
     """Row by row, the one with the best repeat; a row without figures gives way to any."""
-    if old is None:
-        return new
     return [min(pair, key=lambda row: row.get("best", inf)) for pair in zip(old, new, strict=True)]
 
 

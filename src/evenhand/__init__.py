@@ -10,6 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenhand import charts as charts
+    from evenhand import contracts as contracts
+    from evenhand import metrics as metrics
+    from evenhand import theory as theory
     from evenhand._compile import compiled as compiled
     from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
     from evenhand.conventions import PAPER as PAPER
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
     from evenhand.policies import TopInterval as TopInterval
     from evenhand.policies import UniformRandom as UniformRandom
     from evenhand.policies import load as load
+    from evenhand.simulation import simulate as simulate
+    from evenhand.worlds import LinearWorld as LinearWorld
+    from evenhand.worlds import SyntheticWorld as SyntheticWorld
+    from evenhand.worlds import World as World
 
 __version__ = "0.1.0"
 

@@ -80,10 +80,13 @@ def _copy(function: Function, sources: Sources) -> Function:
 def sources_of(*things: Any) -> Sources:
     """The files outside of this package that classes and functions stand in.
 
-    None if one has no file, because it was typed at a prompt: such code cannot be cached.
+    None if one has no file, because it was typed at a prompt, or stands in the script that runs:
+    such code cannot be cached, since another process does not find it under its name.
     """
     files = set()
     for thing in things:
+        if thing.__module__ == "__main__":
+            return None
         code = getattr(thing, "__code__", None)
         name = code.co_filename if code else getattr(sys.modules[thing.__module__], "__file__", "")
         path = Path(name or "")

@@ -75,4 +75,4 @@ def price_of_fairness(
         0.1
     """
     gained = 100.0 * (share - share_of_top)
-    return (regret - regret_of_top) / gained if gained > 0.0 else float("nan")
+    return float((regret - regret_of_top) / gained) if gained > 0.0 else float("nan")
