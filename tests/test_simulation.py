@@ -215,3 +215,20 @@ def test_every_exported_name_is_there():
         assert getattr(eh, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         _ = eh.nonsense
+
+
+def test_a_policy_in_a_file_of_the_users_is_found_by_old_workers(tmp_path, monkeypatch):
+    eh.simulate([Greedy], WORLD, horizon=20, replications=2, workers=2)  # the workers are there
+    (tmp_path / "users_policy.py").write_text(
+        "import evenhand as eh\n"
+        "class Timid(eh.Policy):\n"
+        "    def score(self, contexts):\n"
+        "        estimate, width = self.intervals(contexts)\n"
+        "        return estimate - width\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from users_policy import Timid
+
+    one = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=1).runs
+    two = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=2).runs
+    assert one.equals(two)

@@ -75,7 +75,7 @@ class GroupFairTopInterval(Policy):
         >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
         >>> policy = eh.GroupFairTopInterval(groups, n_features=1, horizon=100, exploration="none")
         >>> policy.absorb([0, 1, 2, 3], np.ones((4, 1)), rewards=[1.0, 2.0, 7.0, 8.0])
-        >>> policy.select(np.ones((4, 1))).scores.correction.tolist()
+        >>> policy.select(np.ones((4, 1))).scores.correction.round(9).tolist()
         [6.0, 6.0, 0.0, 0.0]
     """
 

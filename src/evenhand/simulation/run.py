@@ -7,6 +7,7 @@ stream for the world, which all policies meet alike, and one seed for the polici
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -145,14 +146,21 @@ def _in_processes(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
     if workers > 1:
         try:
             from joblib import Parallel, delayed
+            from joblib.externals import cloudpickle
         except ImportError:
             workers = 1  # joblib is in evenhand[cluster]; one core does the same, slower
     if workers == 1:
         yield from (run_piece(piece) for piece in pieces)
         return
     yield from Parallel(n_jobs=workers, return_as="generator")(
-        delayed(run_piece)(piece) for piece in pieces
+        delayed(_run_pickled)(sys.path, cloudpickle.dumps(piece)) for piece in pieces
     )
+
+
+def _run_pickled(path: list[str], piece: bytes) -> list[Run]:
+    """In a process that may be older than the module of the user's policy: find it first."""
+    sys.path[:] = path
+    return run_piece(pickle.loads(piece))
 
 
 def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
