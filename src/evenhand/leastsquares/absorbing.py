@@ -8,7 +8,7 @@ from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.table import BASIS, COUNT, FREEDOM, RANK, RESIDUAL, RIDGE, tail_of
 
 
-@inlined
+@compiled
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
     d = fits.n_features

@@ -19,7 +19,7 @@ from evenhand.leastsquares.table import (
 )
 
 
-@inlined
+@compiled
 def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
     """Context i against regression i, for all of them: estimate and variance / sigma^2.
 
@@ -34,7 +34,7 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
             out[estimate, i], out[variance, i] = _solve_singular(fits, i, contexts, i)
 
 
-@inlined
+@compiled
 def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The wanted contexts against the one shared regression `g`; others may be filled as well."""
     full_rank = rank_of(fits, g) == fits.n_features

@@ -171,7 +171,13 @@ def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
             "client needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
     owned = isinstance(client, str)
-    connected = Client(client) if owned else client
+    try:
+        connected = Client(client, timeout=10) if owned else client
+    except OSError as error:
+        raise ValueError(
+            f"client is {client!r}, where no Dask scheduler answers; give the address that "
+            "`dask scheduler` prints, or a client"
+        ) from error
     futures = connected.map(run_piece, pieces, pure=False)
     try:
         for future in futures:
