@@ -12,7 +12,7 @@ from evenhand.leastsquares.table import (
     FREEDOM,
     INFINITE,
     LANES,
-    PSEUDO_INVERSE,
+    RANK,
     RESIDUAL,
     rank_of,
     tail_of,
@@ -27,25 +27,33 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
     work in: a column per arm, padded to whole blocks like `contexts` (see `padded`). A variance is
     infinite where nothing was seen and, treated as such, outside of the directions seen.
     """
+    full = fits.n_features
+    rank = tail_of(full) + RANK
     for block in range(fits.table.shape[0]):
-        _solve_block(fits.table[block], contexts, block * LANES, out, estimate, variance)
-    for i in range(fits.number):
-        if rank_of(fits, i) < fits.n_features:
-            out[estimate, i], out[variance, i] = _solve_singular(fits, i, contexts, i)
+        table, first = fits.table[block], block * LANES
+        least = min(table[rank, 0], table[rank, 1], table[rank, 2], table[rank, 3])
+        if max(table[rank, 0], table[rank, 1], table[rank, 2], table[rank, 3]) == full:
+            _solve_block(table, contexts, first, out, estimate, variance)
+        if least < full:  # lanes beyond the last arm are here as well, which does no harm
+            for lane in range(LANES):
+                if table[rank, lane] < full:
+                    _solve_singular(
+                        fits, table, lane, contexts, first + lane, out, estimate, variance
+                    )
 
 
 @compiled
 def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The wanted contexts against the one shared regression `g`; others may be filled as well."""
-    full_rank = rank_of(fits, g) == fits.n_features
+    table, full_rank = fits.table[g], rank_of(fits, g) == fits.n_features
     for first in range(0, contexts.shape[0], LANES):
         if not (wanted[first] or wanted[first + 1] or wanted[first + 2] or wanted[first + 3]):
             continue
         if full_rank:
-            _solve_block(fits.table[g], contexts, first, out, estimate, variance)
+            _solve_block(table, contexts, first, out, estimate, variance)
         else:
             for i in range(first, first + LANES):
-                out[estimate, i], out[variance, i] = _solve_singular(fits, g, contexts, i)
+                _solve_singular(fits, table, 0, contexts, i, out, estimate, variance)
 
 
 @inlined
@@ -86,42 +94,47 @@ def _solve_block(table, contexts, first, out, estimate, variance):  # type: igno
     out[estimate, first + 3], out[variance, first + 3] = e3, s3
 
 
-@compiled
-def _solve_singular(fits, i, contexts, row):  # type: ignore[no-untyped-def]
-    """Estimate and variance by the minimum-norm fit in the directions seen."""
-    d, rank = fits.n_features, rank_of(fits, i)
-    table, lane = fits.table[i // fits.per_block], i % fits.per_block
+@inlined
+def _solve_singular(  # type: ignore[no-untyped-def]
+    fits, table, lane, contexts, i, out, estimate, variance
+):
+    """Context i by the minimum-norm fit in the directions that the regression has seen."""
+    d, tail, v = fits.n_features, tail_of(fits.n_features), variance + 1
+    rank = int(table[tail + RANK, lane])
     if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
-        seen = table[tail_of(d) + COUNT, lane] > 0.0
-        return 0.0, 0.0 if seen and fits.singular == PSEUDO_INVERSE else np.inf
-    z, basis = d * (d + 1) // 2, tail_of(d) + BASIS
-    v = np.empty(rank)
-    estimate = variance = inside = 0.0
+        zeros = fits.singular != INFINITE and table[tail + COUNT, lane] > 0.0
+        out[estimate, i], out[variance, i] = 0.0, 0.0 if zeros else np.inf
+        return
+    z, basis = tail - 2 * d, tail + BASIS
+    length = inside = fitted = squared = 0.0
+    for q in range(d):
+        length += contexts[i, q] * contexts[i, q]
     p = 0
     for k in range(rank):
         part = 0.0
         for q in range(d):
-            part += table[basis + k * d + q, lane] * contexts[row, q]
+            part += table[basis + k * d + q, lane] * contexts[i, q]
         inside += part * part
         for j in range(k):
-            part -= table[p, lane] * v[j]
+            part -= table[p, lane] * out[v + j, i]
             p += 1
         p += 1
-        v[k] = part * table[z + d + k, lane]
-        estimate += v[k] * table[z + k, lane]
-        variance += v[k] * v[k]
-    if fits.singular == INFINITE and _leaves(fits, table, lane, contexts[row], rank, inside):
-        variance = np.inf
-    return estimate, variance
+        part *= table[z + d + k, lane]
+        out[v + k, i] = part
+        fitted += part * table[z + k, lane]
+        squared += part * part
+    if fits.singular == INFINITE:
+        # Close to the directions seen, a difference of squares cannot tell.
+        clearly = length - inside > 1e-6 * length
+        if clearly or _leaves(fits, table, lane, contexts[i], rank, length):
+            squared = np.inf
+    out[estimate, i], out[variance, i] = fitted, squared
 
 
 @compiled
-def _leaves(fits, table, lane, x, rank, inside):  # type: ignore[no-untyped-def]
-    """Whether x leaves the directions seen, in which its squared length is `inside`."""
-    length = np.sum(x * x)
-    if length - inside > 1e-6 * length:
-        return True
-    d = x.size  # too close for a difference of squares: take the parts away one by one
+def _leaves(fits, table, lane, x, rank, length):  # type: ignore[no-untyped-def]
+    """Whether x, of this squared length, leaves the directions seen, taken off one by one."""
+    d = x.size
     basis = tail_of(d) + BASIS
     rest = x.copy()
     for k in range(rank):
