@@ -191,8 +191,8 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         ((), "COMMAND"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(arguments, words):
-    found = evenhand(*arguments)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):
+    found = evenhand(*arguments, cwd=tmp_path)
     assert found.returncode == 2, found.stderr
     lines = [line for line in found.stderr.splitlines() if line.startswith("evenhand: ")]
     assert len(lines) == 1 and words in lines[0], found.stderr
