@@ -84,18 +84,21 @@ def test_an_unknown_setting_is_told(tmp_path):
 
 def test_a_finished_point_is_not_computed_again(tmp_path):
     sweep = paper_sweeps()["ratio"].with_(seeds=2, seed=3)
-    first = run_sweep(sweep, eh.PAPER, tmp_path)
+    first, took = run_sweep(sweep, eh.PAPER, tmp_path)
+    assert took > 0.0
     files = sorted(tmp_path.iterdir())
     assert len(files) == 7
     marked = pd.read_csv(files[0])
     marked["share"] = -1.0
     marked.to_csv(files[0], index=False)
     files[1].unlink()
-    second = run_sweep(sweep, eh.PAPER, tmp_path)
+    files[2].write_text("garbage\n")
+    files[3].write_text(files[3].read_text()[:200])
+    second, _ = run_sweep(sweep, eh.PAPER, tmp_path)
     assert (second["share"] == -1.0).sum() == len(marked)
     kept = second["share"] != -1.0
     pd.testing.assert_frame_equal(first[kept], second[kept])
-    other_seed = run_sweep(sweep.with_(seeds=2, seed=4), eh.PAPER, tmp_path)
+    other_seed, _ = run_sweep(sweep.with_(seeds=2, seed=4), eh.PAPER, tmp_path)
     assert not other_seed["true_regret"].equals(first["true_regret"])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 def whole(name: str, value: Any, least: int = 1) -> int:
     """`value` as an int of at least `least`."""
-    if isinstance(value, bool) or not _is_whole(value) or value < least:
+    if isinstance(value, bool) or not _is_whole(value) or not least <= value < 2**64:
         raise ValueError(f"{name} is {value!r}; allowed is a whole number of at least {least}")
     return int(value)
 
@@ -28,7 +28,7 @@ def number(name: str, value: Any, low: float, high: float, *, open_ends: bool = 
     except (TypeError, ValueError):
         result = math.nan
     inside = low < result < high if open_ends else low <= result <= high
-    if isinstance(value, bool) or not (math.isfinite(result) and inside):
+    if isinstance(value, (bool, str)) or not (math.isfinite(result) and inside):
         raise ValueError(f"{name} is {value!r}; allowed is {_range(low, high, open_ends)}")
     return result
 

@@ -14,17 +14,21 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 
 import numba
 from numba.core import config as numba_config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Sources = tuple[Path, ...] | None
+Sources = tuple[tuple[Path, str], ...] | None
 
 config: Any = numba_config  # its settings are attributes made at run time
 
 PACKAGE = Path(__file__).parent
+_LOCK = RLock()
+_COPIES: dict[tuple[Any, Sources], Any] = {}
+_DIGESTS: dict[Path, str] = {}
 
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
@@ -72,9 +76,12 @@ def for_sources(function: Function, sources: Sources) -> Function:
     return function if sources == () else _copy(function, sources)
 
 
-@cache
 def _copy(function: Function, sources: Sources) -> Function:
-    return _njit(function.py_func, OPTIONS, cache_folder(sources))  # type: ignore[attr-defined,no-any-return]
+    key = (function, sources)
+    with _LOCK:
+        if key not in _COPIES:
+            _COPIES[key] = _njit(function.py_func, OPTIONS, cache_folder(sources))  # type: ignore[attr-defined]
+    return _COPIES[key]  # type: ignore[no-any-return]
 
 
 def sources_of(*things: Any) -> Sources:
@@ -93,8 +100,17 @@ def sources_of(*things: Any) -> Sources:
         if not path.is_file():
             return None
         if PACKAGE not in path.parents:
-            files.add(path)
+            files.add((path, _DIGESTS.get(path) or note_source(path)))
     return tuple(sorted(files))
+
+
+def note_source(path: Path) -> str:
+    """Remember what a file of the user's held when its functions were defined.
+
+    That, and not what the file holds when they are first compiled, is the code that runs.
+    """
+    _DIGESTS[path] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return _DIGESTS[path]
 
 
 def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
@@ -102,27 +118,30 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
 
     That look costs more than a decision does. Whoever calls the result vouches for the types.
     """
+    if config.DISABLE_JIT:
+        return function
     return function.compile(tuple(numba.typeof(value) for value in arguments))  # type: ignore[attr-defined,no-any-return]
 
 
 def _njit(function: Function, options: Any, folder: Path | None) -> Function:
     if folder is None:
         return numba.njit(**options)(function)  # type: ignore[no-any-return]
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder)  # read once, while the decorator runs
-    try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
-    finally:
-        config.CACHE_DIR = before
+    with _LOCK:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(folder)  # read once, while the decorator runs
+        try:
+            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        finally:
+            config.CACHE_DIR = before
 
 
 @cache
-def source_digest() -> str:
-    """A hash of all sources that have to do with compiling, and of the compiler."""
+def source_digest(everything: bool = False) -> str:
+    """A hash of the sources that have to do with compiling (or of all), and of the compiler."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if b"_compile" in text or b"kernel" in text:
+        if everything or b"_compile" in text or b"kernel" in text:
             digest.update(text)
     return digest.hexdigest()[:16]
 
@@ -138,15 +157,13 @@ def cache_folder(sources: Sources = ()) -> Path | None:
         return None
     name = source_digest()
     if sources:
-        own = hashlib.sha256()
-        for path in sources:
-            own.update(str(path).encode() + path.read_bytes())
+        own = hashlib.sha256(repr([(str(path), digest) for path, digest in sources]).encode())
         name += "-" + own.hexdigest()[:16]
-    folder = _cache_root() / name
     try:
+        folder = _cache_root() / name
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
+    except (OSError, RuntimeError):  # nowhere to write, or no home at all
         return None
     return folder
 

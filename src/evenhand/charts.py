@@ -49,12 +49,13 @@ def share_chart(
         title: above the figure.
         axis: the words on the horizontal axis.
         published: values to overlay as crosses: `policy`, `x`, `value`.
-        proportional: `x` and `share`, what proportional parity asks for: a thin dashed line.
+        proportional: `x` and `share`, what proportional parity asks for: a dotted line.
     """
     alt = _altair()
+    _need(runs, x, "share")
     table = summarise(runs, ["policy", x], "share")
     colour = _colour(alt, table["policy"])
-    vertical = alt.Y("mean:Q", title="share of sensitive pulls", scale=alt.Scale(zero=False))
+    vertical = alt.Y("mean:Q", title="share of sensitive pulls", scale=alt.Scale(zero=True))
     across = _across(alt, x, axis, table[x])
     base = alt.Chart(_ours_on_top(table)).encode(across, color=colour)
     layers: list[Any] = [
@@ -86,6 +87,7 @@ def regret_chart(
         published: values to overlay: `policy`, `x`, `metric`, `value`.
     """
     alt = _altair()
+    _need(runs, x, "perceived_regret", "true_regret")
     kinds = {"perceived_regret": "perceived", "true_regret": "true"}
     long = runs.melt(id_vars=["policy", x], value_vars=list(kinds), var_name="metric")
     table = summarise(long, ["policy", "metric", x], "value")
@@ -118,6 +120,7 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.LayerChart:
             point: a curve below its line grows more slowly than the theorem allows.
     """
     alt = _altair()
+    _need(measured, "horizon", "true_regret")
     total = measured.assign(total=measured["true_regret"] * measured["horizon"])
     table = summarise(total, ["policy", "horizon"], "total")
     first = table.groupby("policy", sort=False).transform("first")
@@ -131,7 +134,7 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.LayerChart:
         title="number of rounds T",
     )
     lowest = float(min(table["mean"].min(), table["rate"].min()))
-    highest = float(max(table["high"].max(), table["rate"].max()))
+    highest = float(np.nanmax([table["high"].max(), table["mean"].max(), table["rate"].max()]))
     log = alt.Scale(type="log", domain=[0.8 * lowest, 1.25 * highest], nice=False)
     base = alt.Chart(table).encode(across)
     return _frame(
@@ -156,8 +159,14 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.LayerChart:
     )
 
 
-def save(chart: Any, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a chart as files with this stem; 'pdf', 'svg' and 'png' need no browser."""
+def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -> list[Path]:
+    """Write a chart as files with this stem: "share" gives share.pdf, share.svg and share.png.
+
+    A stem that ends in one of the formats is written in that format alone. No browser is needed.
+    """
+    stem, formats = Path(stem), [formats] if isinstance(formats, str) else formats
+    if stem.suffix[1:] in FORMATS:
+        stem, formats = stem.with_suffix(""), [stem.suffix[1:]]
     unknown = [one for one in formats if one not in FORMATS]
     if unknown:
         raise ValueError(f"format {unknown[0]!r}; allowed are {', '.join(FORMATS)}")
@@ -184,6 +193,19 @@ def to_svg(chart: Any) -> str:
     import vl_convert as vlc
 
     return str(vlc.vegalite_to_svg(chart.to_json(validate=False), vl_version=_version()))
+
+
+def _need(table: Any, x: str, *columns: str) -> None:
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(
+            f"runs is a {type(table).__name__}; allowed is a table, such as found.runs"
+        )
+    missing = [name for name in ("policy", x, *columns) if name not in table]
+    if missing or not pd.api.types.is_numeric_dtype(table[x]):
+        raise ValueError(
+            f"x is {x!r}; the table has to have a column of numbers of that name, and policy, "
+            f"{', '.join(columns)}: add one with runs.assign({x}=...)"
+        )
 
 
 def _altair() -> Any:
@@ -219,7 +241,7 @@ def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 
 def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
     found = np.unique(values)
-    few = {"values": found.tolist(), "format": "~g"} if found.size <= 10 else {"tickCount": 6}
+    few = {"values": found.tolist(), "format": ".3~f"} if found.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy")
     scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)

@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 from evenhand import __version__
 
 BAD_INPUT, INTERRUPTED = 2, 130
+NEEDED = ("rich", "altair", "vl_convert", "pyarrow")  # by `paper`; they are extras
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,6 +73,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _sweep_names() -> list[str]:
+    """From the files' names: reading them would load half of the package for --help."""
+    folder = Path(__file__).parent / "experiments" / "paper"
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
 def _paper(options: argparse.Namespace) -> int:
     from evenhand import _checks
 
@@ -78,6 +86,13 @@ def _paper(options: argparse.Namespace) -> int:
         _checks.whole("--seeds", options.seeds)
     if options.seed is not None:
         _checks.whole("--seed", options.seed, least=0)
+    if options.workers is not None:
+        _checks.whole("--workers", options.workers)
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"`evenhand paper` needs {', '.join(missing)}: pip install 'evenhand[all]'"
+        )
     from evenhand.conventions import BY_NAME
     from evenhand.experiments.paper_run import chosen_sweeps, run_paper
 
@@ -113,7 +128,7 @@ def _progress(total: int) -> Iterator[Callable[[str, int], None]]:
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("compiling (the first time only)", total=total)
+        task = bar.add_task("", total=total)
 
         def tell(what: str, rounds: int) -> None:
             bar.update(task, advance=rounds, description=what)

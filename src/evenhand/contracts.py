@@ -44,7 +44,13 @@ def check(policy: type[Policy]) -> None:
         >>> eh.contracts.check(eh.TopInterval)
     """
     for contract in CONTRACTS:
-        contract(policy)
+        try:
+            contract(policy)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{policy.__name__} breaks the contract {contract.__name__}: {contract.__doc__} "
+                f"{error}"
+            ) from error
 
 
 def contract(function: Contract) -> Contract:
@@ -184,7 +190,11 @@ def only_available_arms(kind: type[Policy]) -> None:
 
 @contract
 def starts_cold(kind: type[Policy]) -> None:
-    """With no data every arm can be chosen in the first rounds, and nothing is NaN."""
+    """With no data every arm is tried while rewards are equal, and nothing is NaN.
+
+    A rule that follows estimates alone, without widths, breaks this: give arms that were never
+    seen an infinite upper bound.
+    """
     policy = make(kind, exploration="none")
     contexts = np.tile(round_of()[0], (len(LABELS), 1))
     chances = policy.propensities(contexts)

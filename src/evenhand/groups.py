@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,15 @@ class Groups:
     def __init__(self, labels: Sequence[object], sensitive: object = None) -> None:
         if isinstance(labels, (str, bytes)):
             raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
-        self.labels: tuple[str, ...] = tuple(str(label) for label in labels)
-        if not self.labels:
+        if not isinstance(labels, Iterable):
+            raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+        given = list(labels)
+        if not given:
             raise ValueError("labels is empty; give the group of every arm, at least one")
+        missing = [arm for arm, label in enumerate(given) if label is None or label != label]
+        if missing:
+            raise ValueError(f"labels has no group for arm {missing[0]}; give one for every arm")
+        self.labels: tuple[str, ...] = tuple(str(label) for label in given)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(self.labels))
         self.sensitive: str | None = None if sensitive is None else str(sensitive)
         if self.sensitive is not None and self.sensitive not in self.names:
@@ -80,7 +86,7 @@ class Groups:
         single = [name for name, size in zip(self.names, self.sizes, strict=True) if size == 1]
         if single:
             warnings.warn(
-                f"group {', '.join(single)} has a single arm: its bias cannot be told from the "
+                f"a single arm in group {', '.join(single)}: its bias cannot be told from the "
                 "worth of that arm; give it more arms, or merge it with another group",
                 UserWarning,
                 stacklevel=3,

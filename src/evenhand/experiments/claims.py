@@ -187,7 +187,7 @@ CLAIMS = (
         "with a large bias IntervalChaining and TopInterval choose fewer sensitive arms",
         _fewer_sensitive,
     ),
-    Claim("error", "and that leads to a high true regret", _high_true_regret),
+    Claim("error", "choosing fewer sensitive arms leads to a high true regret", _high_true_regret),
     Claim("error", "NaiveFair has very high regret of both kinds", _naive_highest),
     Claim(
         "ratio",
@@ -199,8 +199,20 @@ CLAIMS = (
         "the number of sensitive arms does not affect the true regret of GroupFairTopInterval",
         _unaffected,
     ),
-    Claim("c", "no interesting effect of the range of coefficients", _nothing_interesting("c")),
-    Claim("d", "no interesting effect of the number of features", _nothing_interesting("d")),
-    Claim("delta", "no interesting effect of delta", _nothing_interesting("delta")),
+    Claim(
+        "c",
+        "no interesting effect of the range of coefficients, on share or ranking",
+        _nothing_interesting("c"),
+    ),
+    Claim(
+        "d",
+        "no interesting effect of the number of features, on share or ranking",
+        _nothing_interesting("d"),
+    ),
+    Claim(
+        "delta",
+        "no interesting effect of delta, on share or ranking",
+        _nothing_interesting("delta"),
+    ),
     Claim("rate", "the true regret of GroupFairTopInterval grows no faster than T^(2/3)", _rate),
 )

@@ -17,6 +17,7 @@ from evenhand.experiments import report
 from evenhand.experiments.parts import run_sweep
 from evenhand.experiments.sweep import PAPER_FOLDER, Sweep, paper_sweeps
 from evenhand.metrics import summarise
+from evenhand.simulation import simulate
 
 METRICS = ("share", "perceived_regret", "true_regret", "explored")
 
@@ -44,7 +45,7 @@ def chosen_sweeps(names: Sequence[str], seeds: int | None, seed: int | None) -> 
     for name in names:
         if name not in known:
             raise ValueError(f"sweep is {name!r}; allowed are {', '.join(known)}")
-    return [known[name].with_(seeds, seed) for name in (names or known)]
+    return [known[name].with_(seeds, seed) for name in dict.fromkeys(names or known)]
 
 
 def run_paper(
@@ -61,25 +62,25 @@ def run_paper(
     """
     seconds: dict[str, float] = {}
     tables, rounds = [], 0
+    tell("compiling, for the first time only: about a minute", 0)
+    warm_up(sweeps)
     for reading in conventions:
-        started = time.perf_counter()
         for sweep in sweeps:
             if reading.name not in sweep.conventions:
                 continue
-            what = f"{reading.name}: {sweep.title.lower()}"
+            what = f"{reading.name}: {sweep.title}"
             tell(what, 0)
-            tables.append(
-                run_sweep(
-                    sweep,
-                    reading,
-                    out / "parts",
-                    workers,
-                    client,
-                    lambda done, what=what: tell(what, done),  # type: ignore[misc]
-                )
+            table, took = run_sweep(
+                sweep,
+                reading,
+                out / "parts",
+                workers,
+                client,
+                lambda done, what=what: tell(what, done),  # type: ignore[misc]
             )
+            tables.append(table)
+            seconds[reading.name] = seconds.get(reading.name, 0.0) + took
             rounds += sweep.rounds(reading)
-        seconds[reading.name] = time.perf_counter() - started
     if not tables:
         raise ValueError("nothing to run: these sweeps are not made under these conventions")
     started = time.perf_counter()
@@ -93,6 +94,14 @@ def run_paper(
         json.dumps({"rounds": rounds, "seconds": seconds, "version": evenhand.__version__})
     )
     return Done(path, rounds, seconds)
+
+
+def warm_up(sweeps: Sequence[Sweep]) -> None:
+    """Compile every policy of the sweeps on a round or two, apart from what is timed."""
+    makers = {name: make for sweep in sweeps for name, make in sweep.makers().items()}
+    if sweeps:
+        world = next(sweeps[0].points(evenhand.PAPER)).world
+        simulate(makers, world, horizon=2, replications=1, workers=1)
 
 
 def write_tables(runs: pd.DataFrame, folder: Path) -> None:

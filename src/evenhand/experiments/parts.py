@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,28 +35,41 @@ def run_sweep(
     workers: int | None = None,
     client: object = None,
     tell: Callable[[int], None] = lambda *_: None,
-) -> pd.DataFrame:
-    """All runs of a sweep, with their `sweep`, `conventions` and `x`.
+) -> tuple[pd.DataFrame, float]:
+    """All runs of a sweep, with their `sweep`, `conventions` and `x`, and the seconds they took.
 
     Points that were finished before, by the same code with the same seeds, are read from `folder`.
     `tell` hears of rounds as they are done.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tables = []
+    tables, seconds = [], 0.0
     for point in sweep.points(conventions):
         path = folder / f"{sweep.name}-{conventions.name}-{point.x:g}-{_digest(sweep, point)}.csv"
         runs = len(sweep.policies) * sweep.replications
-        if path.exists():
-            table = pd.read_csv(path)
-            tell(runs * point.horizon)
-        else:
+        table = _finished(path, runs)
+        if table is None:
+            started = time.perf_counter()
             table = _run_point(sweep, point, workers, client, tell)
-            part = path.with_suffix(".part")
+            table = table.assign(seconds=(time.perf_counter() - started) / runs)
+            part = path.with_suffix(f".{os.getpid()}.part")
             table.to_csv(part, index=False)
             part.replace(path)
-        tables.append(table.assign(x=point.x))
+        else:
+            tell(runs * point.horizon)
+        seconds += float(table["seconds"].sum())
+        tables.append(table[COLUMNS].assign(x=point.x))
     whole = pd.concat(tables, ignore_index=True)
-    return whole.assign(sweep=sweep.name, conventions=conventions.name)
+    return whole.assign(sweep=sweep.name, conventions=conventions.name), seconds
+
+
+def _finished(path: Path, runs: int) -> pd.DataFrame | None:
+    """The runs of a finished point; nothing if it is not there, or not whole."""
+    try:
+        table = pd.read_csv(path)
+    except (FileNotFoundError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError):
+        return None
+    whole = list(table.columns) == [*COLUMNS, "seconds"] and len(table) == runs
+    return table if whole and table.notna().all(axis=None) else None
 
 
 def _run_point(
@@ -92,7 +107,7 @@ def _digest(sweep: Sweep, point: Point) -> str:
     text = json.dumps(
         [
             evenhand.__version__,
-            source_digest(),
+            source_digest(everything=True),
             sweep.policies,
             sweep.replications,
             sweep.seed,

@@ -69,7 +69,8 @@ def write(
     path.write_text(
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width'>"
-        f"<title>evenhand: the paper, running</title><style>{STYLE}</style></head>"
+        "<title>Group fairness in bandits with biased feedback, by evenhand</title>"
+        f"<style>{STYLE}</style></head>"
         f"<body>{''.join(body)}</body></html>",
         encoding="utf-8",
     )
@@ -92,13 +93,12 @@ def check_claims(runs: pd.DataFrame) -> list[tuple[Claim, dict[str, Verdict]]]:
 
 
 def _introduction(sweeps: Sequence[Sweep], readings: Sequence[str], facts: Facts) -> str:
-    replications = " to ".join(
-        str(n) for n in sorted({sweep.replications for sweep in sweeps if sweep.name != "rate"})
-    )
+    counts = sorted({sweep.replications for sweep in sweeps}, reverse=True)
+    replications = " or ".join(str(count) for count in counts)
     told = "; ".join(f"<b>{name}</b>, {READINGS.get(name, '')}" for name in readings)
     return (
         f"<p>{facts.rounds:,} rounds of the sweeps of Schumann, Lang, Mattei and Dickerson (AAMAS "
-        f"2022), {replications or 'with its own number of'} replications for every point, under "
+        f"2022), {replications} replications for every point, under "
         f"{told}. Lines are means over replications, bands their 95 % intervals; regret is per "
         "round.</p>"
     )
@@ -127,7 +127,7 @@ def _claims(verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence
 def _section(sweep: Sweep, runs: pd.DataFrame, figures: Sequence[Figure]) -> str:
     parts = [
         f"<h2 id='{sweep.name}'>{escape(sweep.title)}</h2>",
-        f"<p class='note'>In the paper: {escape(sweep.in_paper)}.</p>",
+        f"<p class='note'>In the paper: {escape(sweep.in_paper)}. {escape(sweep.note)}</p>",
     ]
     for reading in dict.fromkeys(figure.conventions for figure in figures):
         drawn = [figure for figure in figures if figure.conventions == reading]
@@ -142,11 +142,16 @@ def _section(sweep: Sweep, runs: pd.DataFrame, figures: Sequence[Figure]) -> str
 
 
 def _caption(name: str) -> str:
+    crosses = "; crosses: published" if _has_published(name) else ""
     if "-share-" in name:
-        return "share of sensitive pulls; dotted: proportional"
+        return "share of sensitive pulls; dotted: proportional" + crosses
     if name.startswith("rate"):
         return "true regret; grey: growth as T^(2/3) from the first point on"
-    return "perceived regret solid, true regret dashed"
+    return "perceived regret solid, true regret dashed" + crosses
+
+
+def _has_published(name: str) -> bool:
+    return name.endswith("AUTHORS_CODE") and name.split("-")[0] in ("T", "arms", "error", "ratio")
 
 
 def _table(runs: pd.DataFrame, sweep: Sweep, reading: str) -> str:
@@ -177,7 +182,8 @@ def _method(sweeps: Sequence[Sweep], facts: Facts) -> str:
     return (
         f"<p>evenhand {escape(facts.version)}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication. "
-        f"Time: {escape(took)}, without points that were there already. Perceived regret is the "
+        "The points of a sweep share their random numbers, so curves are smoother than their "
+        f"bands. Time, compiling aside: {escape(took)}. Perceived regret is the "
         "best mean observed reward less the reward received, true regret the best true reward "
         "less that of the chosen arm, without noise. Coefficients are uniform on [30, 30 + c], as "
         "in the authors' code; the appendix says [0, c]. Published values were read off the "

@@ -44,6 +44,7 @@ class Sweep:
     run: dict[str, Any] = field(default_factory=dict)
     under: dict[str, Any] = field(default_factory=dict)
     conventions: tuple[str, ...] = ("AUTHORS_CODE", "PAPER")
+    note: str = ""
 
     def points(self, conventions: Conventions) -> Iterator[Point]:
         """The points of the sweep, as one reading of the paper has them."""

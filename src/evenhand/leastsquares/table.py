@@ -19,7 +19,7 @@ COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
 
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
-NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-10, "pseudo-inverse": 1e-15**0.5}
+NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
 
 
 class Regressions(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
@@ -21,13 +21,16 @@ from evenhand.policies import checking, kernels
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.memory import (
     ESTIMATE,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
     N_SCORES,
     WIDTH,
     Memory,
     Settings,
+    learn,
     make_memory,
-    remember,
     score_arms,
+    score_group,
 )
 from evenhand.streams import mix
 
@@ -75,6 +78,13 @@ class Policy:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        taken = POLICIES.get(cls.__name__)
+        if (
+            taken
+            and taken.__module__.startswith("evenhand.")
+            and taken.__module__ != cls.__module__
+        ):
+            raise ValueError(f"{cls.__name__} is the name of a policy of evenhand's; take another")
         if not cls.__name__.startswith("_"):
             POLICIES[cls.__name__] = cls
 
@@ -94,12 +104,18 @@ class Policy:
         self.groups = groups if isinstance(groups, Groups) else Groups(groups)
         self.n_features = _checks.whole("n_features", n_features)
         self.horizon = None if horizon is None else _checks.whole("horizon", horizon)
+        if self.horizon is not None and self.horizon > 2**53:
+            raise ValueError(f"horizon is {horizon!r}; allowed is a whole number up to 2^53")
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
         self.noise = checking.known_noise(noise)
         if not isinstance(conventions, Conventions):
-            raise ValueError(f"conventions is {conventions!r}; allowed is PAPER or AUTHORS_CODE")
+            raise ValueError(
+                f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
+            )
         self.conventions = conventions
         self.singular, self.ridge = checking.singular_treatment(singular, ridge, conventions)
+        if isinstance(exploration, Iterable) and not isinstance(exploration, str):
+            exploration = tuple(exploration)  # a generator could be read only once
         self.exploration = exploration
         self._schedule: Schedule = schedule(exploration, self.horizon)
         if seed is None:
@@ -205,7 +221,10 @@ class Policy:
             3
         """
         if not isinstance(decision, Decision):
-            decisions = list(decision)
+            decisions = list(decision) if isinstance(decision, Iterable) else [decision]
+            wrong = [one for one in decisions if not isinstance(one, Decision)]
+            if wrong:
+                raise ValueError(f"decision is {wrong[0]!r}; allowed is what `select` gave")
             self.absorb(
                 arms=np.array([one.arm for one in decisions], dtype=np.int64),
                 contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
@@ -219,7 +238,9 @@ class Policy:
                 f"decision is {decision!r} with {context.size} features; it was not made by a "
                 f"policy with {n_arms} arms and {n_features} features"
             )
-        self._remember(self._memory, decision.arm, context, checking.reward_of(reward))
+        value = checking.reward_of(reward)
+        if not self._remember(self._memory, decision.arm, context, value):
+            raise ValueError(f"decision has the context {context}; allowed are finite numbers")
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
@@ -243,6 +264,35 @@ class Policy:
             raise checking.bad_contexts(bad, rows)
         score_arms(self._memory, self.round + 1)
         return self._memory.work[ESTIMATE, :n].copy(), self._memory.work[WIDTH, :n].copy()
+
+    def group_intervals(
+        self, contexts: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """psi_j . x_i and its width b_j, a row per group and a column per arm.
+
+        For policies with `learns_groups`.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+            >>> policy = eh.GroupFairTopInterval(groups, n_features=1, horizon=100)
+            >>> policy.absorb([0, 1, 2, 3], np.ones((4, 1)), rewards=[1.0, 2.0, 7.0, 8.0])
+            >>> policy.group_intervals(np.ones((4, 1)))[0].round(9).tolist()
+            [[1.5, 1.5, 1.5, 1.5], [7.5, 7.5, 7.5, 7.5]]
+        """
+        if not self.learns_groups:
+            raise ValueError(
+                f"{type(self).__name__} keeps no group regressions; set learns_groups = True"
+            )
+        self.intervals(contexts)  # loads them
+        n, work = self.n_arms, self._memory.work
+        everyone = np.ones(work.shape[1], dtype=np.bool_)
+        rows = []
+        for group in range(len(self.groups)):
+            score_group(self._memory, group, everyone, self.round + 1)
+            rows.append(work[GROUP_ESTIMATE : GROUP_WIDTH + 1, :n].copy())
+        estimates, widths = np.stack(rows, axis=1)
+        return estimates, widths
 
     # Facts --------------------------------------------------------------------------------------
 
@@ -268,6 +318,11 @@ class Policy:
         for maker in filter(None, makers):
             for name, parameter in list(inspect.signature(maker).parameters.items())[1:]:
                 if parameter.kind != parameter.VAR_KEYWORD:
+                    if not hasattr(self, name):
+                        raise ValueError(
+                            f"{type(self).__name__} has no attribute {name!r}; keep every "
+                            "parameter of the constructor under its own name"
+                        )
                     named[name] = getattr(self, name)
         return named
 
@@ -335,8 +390,8 @@ class Policy:
         )
 
     @cached_property
-    def _remember(self) -> Callable[..., None]:
-        return entry_point(remember, self._memory, 0, np.empty(1), 0.0)
+    def _remember(self) -> Callable[..., bool]:
+        return entry_point(learn, self._memory, 0, np.empty(1), 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the compiled functions, which are found again."""

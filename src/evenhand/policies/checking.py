@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand.conventions import Conventions
 from evenhand.leastsquares import SINGULAR
+from evenhand.policies.memory import LARGEST
 
 
 def known_noise(noise: float | str) -> float | str:
@@ -46,7 +47,10 @@ def bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
 
 def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Contexts as an array of the right shape."""
-    rows = np.ascontiguousarray(contexts, dtype=np.float64)
+    if type(contexts) is np.ndarray and contexts.dtype == np.float64:
+        rows = np.ascontiguousarray(contexts)
+    else:
+        rows = _numbers("contexts", contexts)
     if rows.shape != shape:
         raise ValueError(
             f"contexts has shape {rows.shape}; allowed is {shape}: "
@@ -55,28 +59,51 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     return rows
 
 
+def _numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Whatever the user has as an array of numbers; not words, and not rows of several lengths."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of several lengths; allowed is a table") from None
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind not in "biuf":
+        what = "None" if values is None else f"of type {array.dtype}"
+        raise ValueError(f"{name} is {what}; allowed are numbers")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return array.astype(np.float64) if array.ndim else array
+    except (TypeError, ValueError):
+        return array
+
+
 def reward_of(value: Any) -> float:
     """A finite number."""
     try:
-        reward = float(value)
+        reward = np.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         reward = np.nan
-    if not -np.inf < reward < np.inf:
-        raise ValueError(f"reward is {value!r}; allowed is any finite number")
+    if not abs(reward) <= LARGEST:
+        raise ValueError(f"reward is {value!r}; allowed is any finite number up to {LARGEST:g}")
     return reward
 
 
-def arm_numbers(numbers: NDArray[Any], n_arms: int) -> NDArray[np.int64]:
+def arm_numbers(name: str, numbers: NDArray[Any], n_arms: int) -> NDArray[np.int64]:
     """Numbers of arms that exist."""
     ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
     if numbers.size and not (ok and numbers.min() >= 0 and numbers.max() < n_arms):
-        raise ValueError(f"arms are {numbers.tolist()}; allowed are numbers from 0 to {n_arms - 1}")
+        raise ValueError(
+            f"{name} is {numbers.tolist()}; allowed are whole numbers from 0 to {n_arms - 1}"
+        )
     return numbers.astype(np.int64)
 
 
 def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
     """The arms of a round as a mask, from a mask or from numbers."""
-    given = np.asarray(available)
+    given = np.asarray(sorted(available) if isinstance(available, (set, frozenset)) else available)
     if given.dtype == np.bool_:
         if given.shape != (n_arms,):
             raise ValueError(
@@ -85,7 +112,13 @@ def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
         mask = given
     else:
         mask = np.zeros(n_arms, dtype=np.bool_)
-        mask[arm_numbers(np.atleast_1d(given), n_arms)] = True
+        numbers = arm_numbers("available", np.atleast_1d(given), n_arms)
+        mask[numbers] = True
+        if mask.sum() < numbers.size:
+            raise ValueError(
+                f"available is {given.tolist()}, which names an arm twice; allowed are different "
+                "arm numbers, or True and False for every arm"
+            )
     if not mask.any():
         raise ValueError("available leaves no arm; allowed is at least one")
     return np.ascontiguousarray(mask)
@@ -95,9 +128,9 @@ def observations(
     arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, n_arms: int, n_features: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Rows to learn from: all good, or an error before any of them is learned."""
-    numbers = arm_numbers(np.atleast_1d(np.asarray(arms)), n_arms)
-    rows = np.ascontiguousarray(contexts, dtype=np.float64)
-    values = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
+    numbers = arm_numbers("arms", np.atleast_1d(np.asarray(arms)), n_arms)
+    rows = _numbers("contexts", contexts)
+    values = np.atleast_1d(_numbers("rewards", rewards))
     if rows.shape != (numbers.size, n_features):
         raise ValueError(
             f"contexts has shape {rows.shape}; allowed is ({numbers.size}, {n_features}): "
@@ -106,7 +139,7 @@ def observations(
     if values.shape != (numbers.size,):
         raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
     for name, array in (("contexts", rows), ("rewards", values)):
-        bad = np.argwhere(~np.isfinite(array))
+        bad = np.argwhere(~(np.abs(array) <= LARGEST))
         if bad.size:
             row = int(bad[0][0])
             raise ValueError(f"{name} in row {row} are {array[row]}; allowed are finite numbers")

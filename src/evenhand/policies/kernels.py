@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import INLINED, Sources, compiled, inlined, open_to_users, sources_of
+from evenhand._compile import (
+    INLINED,
+    Sources,
+    compiled,
+    inlined,
+    note_source,
+    open_to_users,
+    sources_of,
+)
 from evenhand.exploration import probability
-from evenhand.policies.memory import UPPER
+from evenhand.policies.memory import LARGEST, UPPER
 from evenhand.streams import mix, uniform
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -66,6 +75,7 @@ def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function
                 f"a kernel for {generic.__name__} takes ({', '.join(wanted)})"
             )
         _WRITTEN[generic.__name__, rule] = function
+        note_source(Path(function.__code__.co_filename))
         return function
 
     return register
@@ -202,6 +212,13 @@ def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untype
     return draw(rule, memory, available, round_key), False
 
 
+@inlined
+def check_arm(memory, arm):  # type: ignore[no-untyped-def]
+    """A rule of the user's may draw nonsense; better told than written outside of an array."""
+    if arm < 0 or arm >= memory.settings.n_arms:
+        raise ValueError("draw or explore gave an arm that does not exist")
+
+
 @compiled
 def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     """Copy the contexts of a round into the padded room; the first bad arm, or -1."""
@@ -210,7 +227,7 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
         for k in range(contexts.shape[1]):
             x = contexts[i, k]
             memory.contexts[i, k] = x
-            if not np.isfinite(x) and bad < 0:
+            if not abs(x) <= LARGEST and bad < 0:
                 bad = i
     return bad
 
@@ -226,6 +243,7 @@ def decide(rule, memory, schedule, available, t, key, contexts, context, scores)
     if bad >= 0:
         return -1 - bad, 0.0, False
     arm, explored = choose(rule, memory, schedule, available, t, key)
+    check_arm(memory, arm)
     if explored:
         score(rule, memory, t)
     for k in range(context.size):

@@ -24,6 +24,9 @@ ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
 N_SCORES, _FIXED_ROWS = 5, 8
 
+# Numbers beyond it are refused: their squares, and what is made of those, leave the range.
+LARGEST = 1e100
+
 # The rows of Memory.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
 SIZE, QUANTILE, NOISE = range(3)
 ARM = -1
@@ -84,6 +87,16 @@ def make_memory(
     )
 
 
+@compiled
+def learn(memory, arm, x, reward):  # type: ignore[no-untyped-def]
+    """`remember` for what comes from outside; False if the context has a bad number."""
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    remember(memory, arm, x, reward)
+    return True
+
+
 @inlined
 def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, where they are kept, to its group's."""
@@ -105,10 +118,12 @@ def estimate_noise(memory):  # type: ignore[no-untyped-def]
 def level(settings, t, size):  # type: ignore[no-untyped-def]
     """delta / (2 n T) for an arm (size 1), delta / (2 (n / |P_j|) T) for a group (size |P_j|).
 
-    Algorithm 1, lines 9, 13 and 14. Without a horizon, or where the convention says so, by round.
+    Algorithm 1, lines 9, 13 and 14. By round without a horizon and, for arms, where the convention
+    says so; a group's width has T there as well.
     """
-    rounds = t if settings.by_round else max(settings.horizon, t)
-    return min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5)
+    by_round = settings.by_round and (size == 1.0 or settings.horizon == 0)
+    rounds = t if by_round else max(settings.horizon, t)
+    return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)
 
 
 @inlined

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand.conventions import BY_NAME, Conventions
 from evenhand.groups import Groups
-from evenhand.leastsquares import Regressions
+from evenhand.leastsquares import Regressions, counts
+from evenhand.leastsquares.table import RANK, RIDGE, tail_of
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.policies.memory import estimate_noise
 
@@ -64,18 +66,22 @@ def from_dict(saved: dict[str, Any]) -> Policy:
             )
         settings = {key: _rich(key, value) for key, value in saved["settings"].items()}
         policy = POLICIES[name](**settings)
-        policy.round = int(saved["round"])
+        policy.round = _checks.whole("round", saved["round"], least=0)
+        if policy.round > 2**53:
+            raise ValueError(f"the saved policy is damaged: round is {policy.round}")
         _restore(policy._memory.arms, saved["arms"])
         _restore(policy._memory.groups, saved["groups"])
         if policy.noise == "estimate":
             estimate_noise(policy._memory)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"the saved policy is damaged: {error!r}") from error
     return policy
 
 
 def save(policy: Policy, path: Path) -> None:
     """Write the policy to `path`; a crash leaves the old file or the new one, never half of it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
     text = json.dumps(to_dict(policy), allow_nan=False)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
@@ -102,8 +108,11 @@ def load(path: str | Path) -> Policy:
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not a saved policy: {error}") from error
-    return from_dict(saved)
+        raise ValueError(f"{path} is not a saved policy, or is cut off: {error}") from error
+    try:
+        return from_dict(saved)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -150,3 +159,18 @@ def _restore(fits: Regressions, saved: list[Any]) -> None:
             f"not {fits.table.shape}, or numbers that are not finite"
         )
     fits.table[...] = values
+    _check_state(fits)
+
+
+def _check_state(fits: Regressions) -> None:
+    """Compiled code trusts these numbers, so they are looked at before."""
+    tail = tail_of(fits.n_features)
+    rank, known = fits.table[:, tail + RANK], fits.table[:, tail : tail + RANK]
+    lowest = fits.n_features if fits.singular == RIDGE else 0
+    if ((rank != np.round(rank)) | (rank < lowest) | (rank > fits.n_features)).any():
+        raise ValueError("the saved policy is damaged: a rank is not possible")
+    if (known < -1e-6 * np.abs(known).max(initial=1.0)).any():
+        raise ValueError("the saved policy is damaged: a count or a sum of squares is negative")
+    everything = fits._replace(number=fits.table.shape[0] * fits.per_block)
+    if counts(everything).sum() != counts(fits).sum():
+        raise ValueError("the saved policy is damaged: it has data of more arms than labels")

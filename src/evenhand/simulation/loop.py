@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import compiled, for_sources, inlined
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import choose, rule_sources
+from evenhand.policies.kernels import check_arm, choose, rule_sources
 from evenhand.policies.memory import remember
 from evenhand.worlds.base import World, draw_round, next_round, world_sources
 
@@ -87,10 +87,12 @@ def rounds(  # type: ignore[no-untyped-def]
     rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
 ):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
+    contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
     for t in range(first, last + 1):
-        draw_round(instance, generator, memory.contexts, observed, true)
+        draw_round(instance, generator, contexts, observed, true)
         noise = instance.noise * generator.standard_normal()
         arm, explored = choose(rule, memory, schedule, available, t, key)
+        check_arm(memory, arm)
         reward = observed[arm] + noise
         _note(out, t, arm, explored, reward, observed, true)
         remember(memory, arm, memory.contexts[arm], reward)

@@ -26,7 +26,7 @@ class Key(NamedTuple):
     replication: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Simulation:
     """The outcome of `simulate`.
 
@@ -90,6 +90,10 @@ class Simulation:
         for column, name in enumerate(TRACE):
             frame[name] = stacked[:, column]
         return frame.astype({"arm": int, "explored": bool})
+
+    def __repr__(self) -> str:
+        policies = ", ".join(dict.fromkeys(key.policy for key in self.keys))
+        return f"Simulation({policies}: {len(self.keys)} runs of {self.horizon} rounds)"
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Mean, standard deviation and interval of each metric, by policy and world.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -79,9 +79,9 @@ def simulate(
         [0.2, 0.5]
     """
     makers, places = named_policies(policies), _named_worlds(worlds)
-    _checks.whole("horizon", horizon)
-    _checks.whole("replications", replications)
-    _checks.whole("seed", seed, least=0)
+    horizon = _checks.whole("horizon", horizon)
+    replications = _checks.whole("replications", replications)
+    seed = _checks.whole("seed", seed, least=0)
     count = available_cores() if workers is None else _checks.whole("workers", workers)
     pieces = [
         Piece(policy, world, make, place, settings, horizon, seed, part, trace)
@@ -195,8 +195,13 @@ def named_policies(
 ) -> dict[str, PolicyMaker]:
     """Names for policies: the mapping's own, or those of the classes."""
     if isinstance(policies, Mapping):
-        return dict(policies)
-    makers = {_class_of(make).__name__: make for make in policies}
+        makers = dict(policies)
+        for make in makers.values():
+            _class_of(make)
+    elif isinstance(policies, Iterable):
+        makers = {_class_of(make).__name__: make for make in policies}
+    else:
+        raise ValueError(f"policies is {policies!r}; allowed is a list or mapping of classes")
     if not makers or len(makers) < len(policies):
         raise ValueError(
             "policies are empty or name a class twice; "
@@ -206,7 +211,13 @@ def named_policies(
 
 
 def _named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
-    return {"world": worlds} if isinstance(worlds, World) else dict(worlds)
+    found = {"world": worlds} if isinstance(worlds, World) else worlds
+    if not isinstance(found, Mapping) or not found:
+        raise ValueError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")
+    wrong = [place for place in found.values() if not isinstance(place, World)]
+    if wrong:
+        raise ValueError(f"world is {wrong[0]!r}; allowed is an instance of World")
+    return dict(found)
 
 
 def _class_of(make: PolicyMaker) -> type[Policy]:

@@ -8,12 +8,13 @@ arrays, for which `draw_round` is written with `@world_kernel(MyInstance)`. An i
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import INLINED, Sources, compiled, sources_of
+from evenhand._compile import INLINED, Sources, compiled, note_source, sources_of
 from evenhand.groups import Groups
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,6 +54,7 @@ def world_kernel(instance: type) -> Callable[[Function], Function]:
 
     def register(function: Function) -> Function:
         _WRITTEN[instance] = function
+        note_source(Path(function.__code__.co_filename))
         return function
 
     return register

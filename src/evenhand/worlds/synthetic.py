@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,16 +55,20 @@ class LinearWorld(World):
     """
 
     def __init__(
-        self, groups: Groups, coefficients: ArrayLike, bias: ArrayLike, noise: float = 1.0
+        self,
+        groups: Groups | Sequence[object],
+        coefficients: ArrayLike,
+        bias: ArrayLike,
+        noise: float = 1.0,
     ) -> None:
-        self.groups = groups
+        self.groups = groups if isinstance(groups, Groups) else Groups(groups)
         self.coefficients = np.array(coefficients, dtype=np.float64, ndmin=2)
         self.bias = np.array(bias, dtype=np.float64, ndmin=2)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
         self.n_features = self.coefficients.shape[1]
         for name, array, rows in (
-            ("coefficients", self.coefficients, groups.n_arms),
-            ("bias", self.bias, len(groups)),
+            ("coefficients", self.coefficients, self.groups.n_arms),
+            ("bias", self.bias, len(self.groups)),
         ):
             if array.shape != (rows, self.n_features) or not np.isfinite(array).all():
                 raise ValueError(
@@ -88,7 +93,7 @@ class SyntheticWorld(World):
     Args:
         n_arms: the number of arms n.
         n_features: the length d of a context.
-        n_sensitive: how many of the arms are sensitive; they come first.
+        n_sensitive: how many of the arms are sensitive; they come first. Half without it.
         bias_mean: mu, how much the feedback on every feature is lowered.
         coefficient_range: c.
         lowest_coefficient: where that range begins.
@@ -105,7 +110,7 @@ class SyntheticWorld(World):
         self,
         n_arms: int = 10,
         n_features: int = 2,
-        n_sensitive: int = 5,
+        n_sensitive: int | None = None,
         bias_mean: float = 10.0,
         coefficient_range: float = 10.0,
         lowest_coefficient: float = 30.0,
@@ -114,7 +119,9 @@ class SyntheticWorld(World):
     ) -> None:
         n = _checks.whole("n_arms", n_arms, least=2)
         self.n_features = _checks.whole("n_features", n_features)
-        self.n_sensitive = _checks.whole("n_sensitive", n_sensitive)
+        self.n_sensitive = (
+            n // 2 if n_sensitive is None else _checks.whole("n_sensitive", n_sensitive)
+        )
         if self.n_sensitive >= n:
             raise ValueError(f"n_sensitive is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms")
         self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
@@ -123,6 +130,10 @@ class SyntheticWorld(World):
             "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
         )
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
+        if not isinstance(conventions, Conventions):
+            raise ValueError(
+                f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
+            )
         self.conventions = conventions
         self.groups = Groups(
             ["sensitive"] * self.n_sensitive + ["other"] * (n - self.n_sensitive), "sensitive"
