@@ -286,3 +286,65 @@ def test_ridge_prior_width_of_a_cold_arm():
     scores = policy.select([[3.0, 4.0], [0.0, 0.0]]).scores
     quantile = normal_quantile(0.1 / (2 * 2 * 10))
     np.testing.assert_allclose(scores.width, [quantile * 5.0 / 0.5, 0.0])
+
+
+def test_a_tiny_delta_has_a_width():
+    for delta in (1e-308, 1e-100):
+        scores = ready(eh.GroupFairTopInterval, delta=delta).select(ONE).scores
+        assert np.isfinite(scores.upper).all()
+
+
+def test_a_decision_whose_context_was_changed_is_refused():
+    policy = ready(eh.TopInterval)
+    before = policy.counts.sum()
+    for bad in (np.nan, np.inf, 1e200):
+        decision = policy.select(ONE)
+        decision.context[0] = bad
+        with pytest.raises(ValueError, match="decision has the context"):
+            policy.update(decision, 1.0)
+    for wrong in (3, None, [3]):
+        with pytest.raises(ValueError, match="allowed is what `select` gave"):
+            policy.update(wrong, 1.0)
+    assert policy.counts.sum() == before
+
+
+def test_words_and_ragged_rows_are_refused():
+    policy = ready(eh.TopInterval)
+    for contexts in ([["a"]] * 4, [[1.0], [2.0, 3.0], [1.0], [1.0]], None):
+        with pytest.raises(ValueError, match="contexts"):
+            policy.select(contexts)
+    with pytest.raises(ValueError, match=r"reward is '1\.5'"):
+        policy.update(policy.select(ONE), "1.5")
+
+
+def test_features_of_very_different_size():
+    # Income in cents beside a rate: ten orders of magnitude, without noise.
+    generator = np.random.default_rng(5)
+    rows = generator.random((200, 2)) * [1e8, 1e-2]
+    rewards = rows @ [2e-8, 1e2]
+    policy = eh.TopInterval(["F", "M"], n_features=2, horizon=10)
+    policy.absorb(np.zeros(200, dtype=int), rows, rewards)
+    estimate, _ = policy.intervals(rows[:2])
+    np.testing.assert_allclose(estimate[0], rewards[0], rtol=1e-6)
+
+
+def test_the_level_by_round_leaves_the_groups_at_the_horizon():
+    # Algorithm 1: line 9 has t, lines 13 and 14 have T.
+    from dataclasses import replace
+
+    mine = replace(eh.PAPER, name="mine", level="round")
+    policy = ready(eh.GroupFairTopInterval, conventions=mine)
+    scores = policy.select(ONE).scores
+    np.testing.assert_allclose(scores.width, normal_quantile(0.1 / (2 * 4 * 1)))
+    b = normal_quantile(0.1 * 2 / (2 * 4 * 100)) * np.sqrt(0.5)
+    np.testing.assert_allclose(scores.correction_width[:2], 2 * b)
+
+
+def test_group_intervals_are_those_of_the_correction():
+    policy = ready(eh.GroupFairTopInterval)
+    estimates, widths = policy.group_intervals(ONE)
+    scores = policy.select(ONE).scores
+    np.testing.assert_allclose(scores.correction[:2], (estimates[1] - estimates[0])[:2])
+    np.testing.assert_allclose(scores.correction_width[:2], widths.sum(axis=0)[:2])
+    with pytest.raises(ValueError, match="learns_groups"):
+        ready(eh.TopInterval).group_intervals(ONE)

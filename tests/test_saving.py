@@ -79,6 +79,42 @@ def test_a_function_cannot_be_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("round", [-5, 2**63, 1.5, "a"])
+def test_an_impossible_round_is_told(policy, tmp_path, round):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "round": round}))
+    with pytest.raises(ValueError, match="round is"):
+        eh.load(path)
+
+
+@pytest.mark.parametrize("rank", [-50.0, 1e8, 0.5])
+def test_an_impossible_rank_is_told_and_not_used(policy, tmp_path, rank):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    saved = json.loads(path.read_text())
+    saved["arms"][0][3 * 4 // 2 + 2 * 3 + 3][0] = rank
+    path.write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match="rank"):
+        eh.load(path)
+
+
+def test_fewer_labels_than_arms_with_data_is_told(policy, tmp_path):
+    path = tmp_path / "loans.json"
+    policy.save(path)
+    saved = json.loads(path.read_text())
+    saved["settings"]["groups"]["labels"] = ["F", "M"]
+    path.write_text(json.dumps(saved))
+    with pytest.raises(ValueError, match="damaged"), pytest.warns(UserWarning):
+        eh.load(path)
+
+
+def test_saving_where_nothing_can_be_is_told(policy, tmp_path):
+    for path in (tmp_path / "missing" / "p.json", tmp_path):
+        with pytest.raises(ValueError, match="a file in a folder that exists"):
+            policy.save(path)
+
+
 # What version 1 looked like when it was first written: old files keep loading.
 VERSION_1 = {
     "format": "evenhand policy",

@@ -9,7 +9,7 @@ from typing import Any
 
 def whole(name: str, value: Any, least: int = 1) -> int:
     """`value` as an int of at least `least`."""
-    if isinstance(value, bool) or not _is_whole(value) or not least <= value < 2**64:
+    if isinstance(value, bool) or not _is_whole(value) or value < least:
         raise ValueError(f"{name} is {value!r}; allowed is a whole number of at least {least}")
     return int(value)
 

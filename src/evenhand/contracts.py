@@ -332,8 +332,9 @@ def bad_input_is_told(kind: type[Policy]) -> None:
     _refused("contexts has shape", policy.absorb, [0], good[:1, :1], [1.0])
     _refused("rewards has shape", policy.absorb, [0], good[:1], [1.0, 2.0])
     for arm in (-1, len(LABELS)):
-        _refused("arms are", policy.absorb, [arm], good[:1], [1.0])
-        _refused("arms are", policy.select, good, [arm])
+        _refused("arms is", policy.absorb, [arm], good[:1], [1.0])
+        _refused("available is", policy.select, good, [arm])
+    _refused("names an arm twice", policy.select, good, [0, 1, 0, 1, 0, 1])
     _refused("available leaves no arm", policy.select, good, np.zeros(len(LABELS), dtype=bool))
     _refused("available has shape", policy.select, good, np.ones(2, dtype=bool))
     assert json.dumps(to_dict(policy)) == before, "bad input changed what was learned"

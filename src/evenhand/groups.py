@@ -86,7 +86,7 @@ class Groups:
         single = [name for name, size in zip(self.names, self.sizes, strict=True) if size == 1]
         if single:
             warnings.warn(
-                f"a single arm in group {', '.join(single)}: its bias cannot be told from the "
+                f"group {', '.join(single)} has a single arm: its bias cannot be told from the "
                 "worth of that arm; give it more arms, or merge it with another group",
                 UserWarning,
                 stacklevel=3,

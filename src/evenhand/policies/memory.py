@@ -71,7 +71,7 @@ def make_memory(
     levels = np.zeros((3, sizes.size))
     levels[SIZE] = sizes
     levels[QUANTILE] = [
-        normal_quantile(level(settings, max(settings.horizon, 1), size)) for size in sizes
+        normal_quantile(level(settings, max(settings.horizon, 1), size, False)) for size in sizes
     ]
     levels[NOISE, :2] = (settings.noise**2, 0.0) if settings.noise > 0.0 else (np.inf, 1.0)
     return Memory(
@@ -115,13 +115,13 @@ def estimate_noise(memory):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def level(settings, t, size):  # type: ignore[no-untyped-def]
+def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
     """delta / (2 n T) for an arm (size 1), delta / (2 (n / |P_j|) T) for a group (size |P_j|).
 
     Algorithm 1, lines 9, 13 and 14. By round without a horizon and, for arms, where the convention
     says so; a group's width has T there as well.
     """
-    by_round = settings.by_round and (size == 1.0 or settings.horizon == 0)
+    by_round = settings.by_round and (of_arm or settings.horizon == 0)
     rounds = t if by_round else max(settings.horizon, t)
     return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)
 
@@ -132,9 +132,9 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
     levels, settings = memory.levels, memory.settings
     freedom, size = levels[NOISE, 1], levels[SIZE, whose]
     if freedom > 0.0:
-        return student_quantile(level(settings, t, size), freedom)
+        return student_quantile(level(settings, t, size, whose == ARM), freedom)
     if settings.by_round or t > settings.horizon:
-        return normal_quantile(level(settings, t, size))
+        return normal_quantile(level(settings, t, size, whose == ARM))
     return levels[QUANTILE, whose]
 
 

@@ -1,0 +1,73 @@
+"""The cache of compiled code: never stale, never in the way."""
+
+import os
+import subprocess
+import sys
+
+RULE = """
+from typing import NamedTuple
+import evenhand as eh
+from evenhand.policies.kernels import kernel, score
+from evenhand.policies.memory import UPPER
+
+class FlatRule(NamedTuple):
+    pass
+
+@kernel(score, FlatRule)
+def _score(rule, memory, t):
+    for i in range(memory.settings.n_arms):
+        memory.work[UPPER, i] = {value}
+
+class Flat(eh.Policy):
+    def rule(self):
+        return FlatRule()
+"""
+
+ASK = """
+import numpy as np
+from flat import Flat
+policy = Flat(["F", "M"], n_features=1, seed=1)
+{between}
+print(policy.select(np.ones((2, 1))).scores.upper.tolist())
+"""
+
+
+def ask(folder, between=""):
+    found = subprocess.run(
+        [sys.executable, "-c", ASK.format(between=between)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout.strip()
+
+
+def test_what_was_imported_is_what_runs(tmp_path):
+    file = tmp_path / "flat.py"
+    file.write_text(RULE.format(value="1.0"))
+    assert ask(tmp_path) == "[1.0, 1.0]"
+    assert ask(tmp_path) == "[1.0, 1.0]"  # from the cache
+    file.write_text(RULE.format(value="2.0"))
+    assert ask(tmp_path) == "[2.0, 2.0]"
+    # Changed on disk after the import: the imported code runs, and is not kept as the new one's.
+    change = f"open({str(file)!r}, 'w').write({RULE.format(value='4.0')!r})"
+    file.write_text(RULE.format(value="3.0"))
+    assert ask(tmp_path, change) == "[3.0, 3.0]"
+    assert ask(tmp_path) == "[4.0, 4.0]"
+
+
+def test_rules_of_the_users_stay_out_of_our_cache(tmp_path):
+    (tmp_path / "flat.py").write_text(RULE.format(value="5.0"))
+    ask(tmp_path)
+    (tmp_path / "flat.py").unlink()
+    code = (
+        "import numpy as np, evenhand as eh\n"
+        "eh.TopInterval(['F', 'M'], n_features=1).select(np.ones((2, 1)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
