@@ -29,7 +29,8 @@ table { border-collapse: collapse; margin: .5rem 0; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e4;
          vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.figures { display: flex; flex-wrap: wrap; gap: 1rem; }
+.figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; }
+@media (max-width: 50rem) { .figures { grid-template-columns: 1fr; } }
 figure { margin: 0; } figcaption { font-size: .85rem; color: #555; }
 figure svg { max-width: 100%; height: auto; }
 .yes { color: #00694b; font-weight: 600; } .partly { color: #8a5a00; font-weight: 600; }
