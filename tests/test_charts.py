@@ -68,6 +68,6 @@ def test_every_format_renders(runs, tmp_path):
     paths = charts.save(charts.regret_chart(runs, "x", "A title"), tmp_path / "figure")
     starts = [path.read_bytes()[:4] for path in paths]
     assert starts == [b"%PDF", b"<svg", b"\x89PNG"]
-    assert "A title" in charts.to_svg(charts.share_chart(runs, "x", "A title"))
+    assert "A title" in paths[1].read_text()
     with pytest.raises(ValueError, match="'gif'; allowed are pdf"):
         charts.save(charts.rate_chart(runs), tmp_path / "figure", ["gif"])

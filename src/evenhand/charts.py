@@ -1,7 +1,6 @@
 """Every picture, once: the same definition serves notebooks, PDF, SVG, PNG and web pages.
 
-The functions take tidy tables and return Altair charts; `save` and `to_svg` render them without a
-browser.
+The functions take tidy tables and return Altair charts; `save` renders them without a browser.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.metrics import summarise
+from evenhand.theory import rate_through
 
 if TYPE_CHECKING:
     import altair as alt
@@ -123,8 +123,10 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.LayerChart:
     _need(measured, "horizon", "true_regret")
     total = measured.assign(total=measured["true_regret"] * measured["horizon"])
     table = summarise(total, ["policy", "horizon"], "total")
-    first = table.groupby("policy", sort=False).transform("first")
-    table["rate"] = first["mean"] * (table["horizon"] / first["horizon"]) ** (2 / 3)
+    for _, mine in table.groupby("policy", sort=False):
+        start = mine.iloc[0]
+        line = rate_through(mine["horizon"], start["horizon"], start["mean"])
+        table.loc[mine.index, "rate"] = line
     colour = _colour(alt, table["policy"])
     found = np.unique(table["horizon"])
     across = alt.X(
@@ -186,13 +188,6 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
         path.write_bytes(makers[one]())
         paths.append(path)
     return paths
-
-
-def to_svg(chart: Any) -> str:
-    """The chart as SVG text, for a page that works offline."""
-    import vl_convert as vlc
-
-    return str(vlc.vegalite_to_svg(chart.to_json(validate=False), vl_version=_version()))
 
 
 def _need(table: Any, x: str, *columns: str) -> None:

@@ -18,8 +18,7 @@ from evenhand.experiments.parts import run_sweep
 from evenhand.experiments.sweep import PAPER_FOLDER, Sweep, paper_sweeps
 from evenhand.metrics import summarise
 from evenhand.simulation import simulate
-
-METRICS = ("share", "perceived_regret", "true_regret", "explored")
+from evenhand.simulation.results import METRICS
 
 
 class Figure(NamedTuple):
