@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
-from evenhand.cli import _parser
+from evenhand.cli import parser
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -107,13 +107,13 @@ def test_every_block_of_code_has_a_known_kind(page):
     assert page.read_text().count("```") == 2 * len(opened)
 
 
-def options(parser):
-    found = {name for action in parser._actions for name in action.option_strings}
+def options(command):
+    found = {name for action in command._actions for name in action.option_strings}
     return {name for name in found if name.startswith("--")}
 
 
 def test_the_options_of_the_command_line_are_the_real_ones():
-    whole = _parser()
+    whole = parser()
     paper = whole._subparsers._group_actions[0].choices["paper"]
     reference = (DOCS / "reference" / "cli.md").read_text()
     guide = (DOCS / "how-to" / "rerun-the-paper.md").read_text()

@@ -17,7 +17,7 @@ from evenhand.experiments.sweep import PAPER_FOLDER, paper_sweeps, read_sweep
 def evenhand(*arguments, **options):
     """The command line as a user has it, in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "evenhand.cli", *map(str, arguments)],
+        [sys.executable, "-m", "evenhand", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -215,7 +215,7 @@ def test_an_interrupted_run_is_resumed(tmp_path):
 
     options = ["paper", "--sweep", "ratio", "--seeds", "4000", "--out", str(tmp_path / "out")]
     process = subprocess.Popen(
-        [sys.executable, "-m", "evenhand.cli", *options],
+        [sys.executable, "-m", "evenhand", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

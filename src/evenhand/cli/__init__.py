@@ -1,0 +1,62 @@
+"""The command line. Bad input ends with exit code 2 and one line that says what to do.
+
+Each command is a file of its own with `add(commands)`, which declares its options. What a command
+needs is imported when it runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from evenhand import __version__
+from evenhand.cli import paper
+
+BAD_INPUT, INTERRUPTED = 2, 130
+COMMANDS = (paper,)
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for an error, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    warnings.showwarning = _warn
+    try:
+        options = parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = options.command
+        return command(options)
+    except (ValueError, OSError, ImportError) as error:
+        sys.stderr.write(f"evenhand: {_one_line(error)}\n")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        sys.stderr.write("\nevenhand: stopped; run the same command again to go on from here\n")
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    whole = _Parser(prog="evenhand", description="Even-handed decisions from biased feedback.")
+    whole.add_argument("--version", action="version", version=f"evenhand {__version__}")
+    commands = whole.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands)
+    return whole
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    """A warning is one line as well, without the place in the code."""
+    sys.stderr.write(f"evenhand: warning: {' '.join(str(message).split())}\n")
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
