@@ -28,11 +28,12 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    warnings.showwarning = _warn
     try:
-        options = parser().parse_args(arguments)
-        command: Callable[[argparse.Namespace], int] = options.command
-        return command(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn  # type: ignore[assignment]
+            options = parser().parse_args(arguments)
+            command: Callable[[argparse.Namespace], int] = options.command
+            return command(options)
     except (ValueError, OSError, ImportError) as error:
         sys.stderr.write(f"evenhand: {_one_line(error)}\n")
         return BAD_INPUT
