@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evenhand.simulation import simulate as simulate
     from evenhand.worlds import LinearWorld as LinearWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
+    from evenhand.worlds import TableWorld as TableWorld
     from evenhand.worlds import World as World
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _HOME = {
     "Scores": "policies",
     "LinearWorld": "worlds",
     "SyntheticWorld": "worlds",
+    "TableWorld": "worlds",
     "TopInterval": "policies",
     "UniformRandom": "policies",
     "World": "worlds",

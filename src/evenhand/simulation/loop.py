@@ -13,7 +13,14 @@ from evenhand._compile import compiled, for_sources, inlined
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, rule_sources
 from evenhand.policies.memory import remember
-from evenhand.worlds.base import World, draw_round, next_round, world_sources
+from evenhand.worlds.base import (
+    World,
+    draw_round,
+    next_round,
+    receive,
+    reward_of,
+    world_sources,
+)
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
@@ -93,7 +100,7 @@ def rounds(  # type: ignore[no-untyped-def]
         noise = instance.noise * generator.standard_normal()
         arm, explored = choose(rule, memory, schedule, available, t, key)
         check_arm(memory, arm)
-        reward = observed[arm] + noise
+        reward = receive(instance, observed[arm], noise)
         _note(out, t, arm, explored, reward, observed, true)
         remember(memory, arm, memory.contexts[arm], reward)
 
@@ -125,10 +132,11 @@ def _plain_rounds(
     """The same rounds for a policy in plain Python, through its public face."""
     contexts = np.empty((policy.n_arms, policy.n_features))
     draw = _for_types(next_round, policy._rule, instance)
+    given = _for_types(reward_of, policy._rule, instance)
     for t in range(first, last + 1):
         draw(instance, generator, contexts, observed, true)
         noise = instance.noise * generator.standard_normal()
         decision = policy.select(contexts)
-        reward = float(observed[decision.arm] + noise)
+        reward = float(given(instance, observed[decision.arm], noise))
         _note(out, t, decision.arm, decision.explored, reward, observed, true)
         policy.update(decision, reward)

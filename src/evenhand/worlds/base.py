@@ -2,7 +2,8 @@
 
 A world is a description; `begin` makes one instance of it for a replication: a NamedTuple of
 arrays, for which `draw_round` is written with `@world_kernel(MyInstance)`. An instance has a field
-`noise`, the standard deviation of the observed rewards around their mean.
+`noise`, the standard deviation of the observed rewards around their mean. How the reward received
+is made of that mean and the noise can be written as well: `@world_kernel(MyInstance, receive)`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class World:
         """The number of arms."""
         return self.groups.n_arms
 
+    def fingerprint(self) -> str:
+        """What the world is, as text: finished work is found again by it."""
+        return repr({name: str(value) for name, value in vars(self).items()})
+
     def begin(self, generator: np.random.Generator) -> NamedTuple:
         """One instance, with whatever is drawn once per replication."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to begin")
@@ -46,14 +51,20 @@ def draw_round(
     """
 
 
-_WRITTEN: dict[type, Callable[..., Any]] = {}
+def receive(instance: Any, mean: float, noise: float) -> float:  # type: ignore[empty-body]
+    """The reward received for an arm with this mean observed reward; their sum by default."""
 
 
-def world_kernel(instance: type) -> Callable[[Function], Function]:
-    """Write `draw_round` for a kind of instance."""
+_WRITTEN: dict[tuple[str, type | None], Callable[..., Any]] = {}
+
+
+def world_kernel(
+    instance: type | None, generic: Callable[..., Any] = draw_round
+) -> Callable[[Function], Function]:
+    """Write `draw_round`, or `receive`, for a kind of instance."""
 
     def register(function: Function) -> Function:
-        _WRITTEN[instance] = function
+        _WRITTEN[generic.__name__, instance] = function
         note_source(Path(function.__code__.co_filename))
         return function
 
@@ -61,16 +72,39 @@ def world_kernel(instance: type) -> Callable[[Function], Function]:
 
 
 def world_sources(instance: type) -> Sources:
-    """The files of the user's that a kind of instance and its function stand in."""
-    return sources_of(*([instance, _WRITTEN[instance]] if instance in _WRITTEN else [instance]))
+    """The files of the user's that a kind of instance and its functions stand in."""
+    return sources_of(
+        instance, *(written for (_, kind), written in _WRITTEN.items() if kind is instance)
+    )
+
+
+def _find(name: str, instance: Any) -> Callable[..., Any] | None:
+    kind = getattr(instance, "instance_class", None)  # of Numba's type for a NamedTuple
+    return _WRITTEN.get((name, kind)) or _WRITTEN.get((name, None))
 
 
 @overload(draw_round, jit_options=INLINED)
 def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
-    return _WRITTEN.get(getattr(instance, "instance_class", None))  # type: ignore[arg-type]
+    return _find("draw_round", instance)
+
+
+@overload(receive, jit_options=INLINED)
+def _receive(instance, mean, noise):  # type: ignore[no-untyped-def]
+    return _find("receive", instance)
+
+
+@world_kernel(None, receive)
+def _receive_sum(instance, mean, noise):  # type: ignore[no-untyped-def]
+    return mean + noise
 
 
 @compiled
 def next_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
     """`draw_round`, callable from Python."""
     draw_round(instance, generator, contexts, observed, true)
+
+
+@compiled
+def reward_of(instance, mean, noise):  # type: ignore[no-untyped-def]
+    """`receive`, callable from Python."""
+    return receive(instance, mean, noise)
