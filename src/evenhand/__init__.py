@@ -10,11 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenhand import bias as bias
     from evenhand import charts as charts
     from evenhand import contracts as contracts
+    from evenhand import datasets as datasets
     from evenhand import metrics as metrics
     from evenhand import theory as theory
     from evenhand._compile import compiled as compiled
+    from evenhand.bias import BiasReport as BiasReport
     from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
     from evenhand.conventions import PAPER as PAPER
     from evenhand.conventions import Conventions as Conventions
@@ -39,6 +42,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AUTHORS_CODE": "conventions",
+    "BiasReport": "bias",
     "PAPER": "conventions",
     "Conventions": "conventions",
     "Decision": "policies",
@@ -59,7 +63,7 @@ _HOME = {
     "load": "policies",
     "simulate": "simulation",
 }
-_MODULES = ("charts", "contracts", "metrics", "theory")
+_MODULES = ("bias", "charts", "contracts", "datasets", "metrics", "theory")
 
 __all__ = sorted([*_HOME, *_MODULES])
 

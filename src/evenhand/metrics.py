@@ -76,3 +76,44 @@ def price_of_fairness(
     """
     gained = 100.0 * (share - share_of_top)
     return float((regret - regret_of_top) / gained) if gained > 0.0 else float("nan")
+
+
+def prices(runs: pd.DataFrame, reference: str = "TopInterval", level: float = 0.95) -> pd.DataFrame:
+    """The price of fairness of every policy against `reference`, paired over replications.
+
+    Args:
+        runs: a row per run with `policy`, `replication`, `share` and `perceived_regret`. In a
+            replication all policies meet the same rounds, so their differences vary less than they
+            do themselves.
+        reference: the policy to compare with.
+        level: of the intervals.
+
+    The columns: by how much `share` and `perceived_regret` are higher, with the reach of their
+    intervals, and the `price` of one point (0.01) of share. It is missing unless the interval of
+    the share gained is above zero: nothing was bought then.
+
+    Example:
+        >>> import evenhand as eh
+        >>> world = eh.SyntheticWorld()
+        >>> policies = [eh.TopInterval, eh.GroupFairTopInterval]
+        >>> runs = eh.simulate(policies, world, horizon=500, replications=20, seed=1).runs
+        >>> eh.metrics.prices(runs)[["policy", "share_gained", "price"]].round(2).values.tolist()
+        [['GroupFairTopInterval', 0.32, 0.09]]
+    """
+    metrics = ["share", "perceived_regret"]
+    wide = runs.pivot(index="replication", columns="policy", values=metrics)
+    if reference not in wide["share"]:
+        raise ValueError(f"reference is {reference!r}; the runs have {', '.join(wide['share'])}")
+    rows = []
+    for policy in dict.fromkeys(runs["policy"]):
+        if policy == reference:
+            continue
+        gained, paid = (wide[metric][policy] - wide[metric][reference] for metric in metrics)
+        frame = pd.DataFrame({"a": gained, "b": paid}).melt(var_name="which")
+        means = summarise(frame, ["which"], "value", level)
+        share, regret = (float(value) for value in means["mean"])
+        share_reach, regret_reach = (float(value) for value in means["high"] - means["mean"])
+        price = regret / (100.0 * share) if share > share_reach else float("nan")
+        rows.append((policy, share, share_reach, regret, regret_reach, price))
+    columns = ["policy", "share_gained", "share_reach", "regret_paid", "regret_reach", "price"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,38 +1,35 @@
-"""`evenhand paper`: the paper's sweeps and a report."""
+"""`evenhand paper`: the paper's experiments and a report."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.progress import needs, progress
+from evenhand.cli.running import add_options, prepare, run
 
-NEEDED = ("rich", "altair", "vl_convert", "pyarrow")  # they are extras
+if TYPE_CHECKING:
+    from evenhand.experiments.experiment import Experiment
+
+TITLE = "Group fairness in bandits with biased feedback"
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     paper = commands.add_parser(
         "paper",
-        help="run the paper's synthetic sweeps and write a report",
+        help="run the paper's experiments and write a report",
         description="Run the paper's synthetic sweeps, draw every figure beside the published "
         "curves and check the paper's claims. Finished parts are kept: run it again to go on.",
     )
+    paper.add_argument("--real", action="store_true", help="the experiments on real data as well")
     paper.add_argument(
         "--sweep",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this one; may be repeated",
-    )
-    paper.add_argument(
-        "--seeds", type=int, metavar="N", help="replications per point (the paper has 80)"
-    )
-    paper.add_argument("--seed", type=int, metavar="S", help="of all random numbers (default 1)")
-    paper.add_argument(
-        "--out", type=Path, default=Path("paper-report"), metavar="DIR", help="default paper-report"
+        help="only this experiment; may be repeated",
     )
     paper.add_argument(
         "--conventions",
@@ -40,38 +37,30 @@ def add(commands: Any) -> None:
         default="both",
         help="which reading of the paper (default both)",
     )
-    paper.add_argument("--workers", type=int, metavar="N", help="threads (default: all cores)")
-    paper.add_argument("--dask", metavar="ADDRESS", help="run on the cluster of this scheduler")
+    add_options(paper, "paper-report")
     paper.set_defaults(command=_paper)
 
 
 def _paper(options: argparse.Namespace) -> int:
-    from evenhand import _checks
+    prepare("paper", options)
+    chosen = [one.with_(options.seeds, options.seed) for one in _chosen(options)]
+    if options.conventions != "both":
+        chosen = [
+            replace(one, conventions=(options.conventions,))
+            for one in chosen
+            if options.conventions in one.conventions
+        ]
+    if not chosen:
+        raise ValueError(f"nothing to run: none of these is made under {options.conventions}")
+    return run(chosen, options.out or Path("paper-report"), TITLE, options)
 
-    if options.seeds is not None:
-        _checks.whole("--seeds", options.seeds)
-    if options.seed is not None:
-        _checks.whole("--seed", options.seed, least=0)
-    if options.workers is not None:
-        _checks.whole("--workers", options.workers)
-    needs("paper", NEEDED)
-    from evenhand.conventions import BY_NAME
-    from evenhand.experiments.paper_run import chosen_sweeps, run_paper
 
-    sweeps = chosen_sweeps(options.sweep, options.seeds, options.seed)
-    both = options.conventions == "both"
-    readings = [
-        BY_NAME[name] for name in ("AUTHORS_CODE", "PAPER") if both or name == options.conventions
-    ]
-    total = sum(
-        sweep.rounds(reading)
-        for sweep in sweeps
-        for reading in readings
-        if reading.name in sweep.conventions
-    )
-    with progress(total) as tell:
-        done = run_paper(sweeps, options.out, readings, options.workers, options.dask, tell)
-    for name, seconds in done.seconds.items():
-        sys.stdout.write(f"{name}: {seconds:.1f} s\n")
-    sys.stdout.write(f"{done.rounds:,} rounds; open {done.report}\n")
-    return 0
+def _chosen(options: argparse.Namespace) -> list[Experiment]:
+    from evenhand.experiments import bundled
+    from evenhand.experiments.reading import read_experiment
+
+    if options.sweep:
+        paths = [bundled.path_of(name) for name in dict.fromkeys(options.sweep)]
+        return [read_experiment(path) for path in paths]
+    found = list(bundled.paper_experiments().values())
+    return found + (list(bundled.paper_experiments(real=True).values()) if options.real else [])

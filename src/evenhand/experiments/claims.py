@@ -19,24 +19,33 @@ TOP, CHAIN, FAIR, NAIVE = "TopInterval", "IntervalChaining", "GroupFairTopInterv
 
 
 class Means:
-    """The mean of a metric by sweep, x and policy, under one reading of the paper."""
+    """The mean of a metric by experiment, panel, policy and x, under one reading of the paper."""
 
     def __init__(self, runs: pd.DataFrame) -> None:
         metrics = ["share", "perceived_regret", "true_regret"]
-        self._table = runs.groupby(["sweep", "policy", "x"])[metrics].mean()
+        panels = runs if "panel" in runs else runs.assign(panel="")
+        self.panels: dict[str, list[str]] = {
+            str(name): list(dict.fromkeys(mine))
+            for name, mine in panels.groupby("experiment", sort=False)["panel"]
+        }
+        by = ["experiment", "panel", "policy", "x"]
+        self._table = panels.groupby(by)[metrics].mean()
 
-    def curve(self, sweep: str, policy: str, metric: str) -> pd.Series[float]:
-        """The values of one line of a figure, by x."""
-        line: pd.Series[float] = self._table[metric].xs((sweep, policy)).sort_index()
+    def curve(
+        self, experiment: str, policy: str, metric: str, panel: str | None = None
+    ) -> pd.Series[float]:
+        """The values of one line of a figure, by x; of its first panel if none is named."""
+        where = self.panels[experiment][0] if panel is None else panel
+        line: pd.Series[float] = self._table[metric].xs((experiment, where, policy)).sort_index()
         return line
 
-    def first(self, sweep: str, policy: str, metric: str) -> float:
+    def first(self, experiment: str, policy: str, metric: str) -> float:
         """Where the line begins."""
-        return float(self.curve(sweep, policy, metric).iloc[0])
+        return float(self.curve(experiment, policy, metric).iloc[0])
 
-    def last(self, sweep: str, policy: str, metric: str) -> float:
+    def last(self, experiment: str, policy: str, metric: str, panel: str | None = None) -> float:
         """Where the line ends."""
-        return float(self.curve(sweep, policy, metric).iloc[-1])
+        return float(self.curve(experiment, policy, metric, panel).iloc[-1])
 
 
 class Verdict(NamedTuple):
@@ -47,9 +56,9 @@ class Verdict(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper in our words, the sweep whose figure it is about, and its check."""
+    """A sentence of the paper in our words, the experiment it is about, and its check."""
 
-    sweep: str
+    experiment: str
     says: str
     check: Callable[[Means], Verdict]
 
@@ -145,10 +154,10 @@ def _unaffected(m: Means) -> Verdict:
     )
 
 
-def _nothing_interesting(sweep: str) -> Callable[[Means], Verdict]:
+def _nothing_interesting(experiment: str) -> Callable[[Means], Verdict]:
     def check(m: Means) -> Verdict:
-        share = m.curve(sweep, FAIR, "share")
-        order = m.curve(sweep, FAIR, "true_regret") < m.curve(sweep, TOP, "true_regret")
+        share = m.curve(experiment, FAIR, "share")
+        order = m.curve(experiment, FAIR, "true_regret") < m.curve(experiment, TOP, "true_regret")
         calm = bool(((share - 0.5).abs() <= 0.05).all())
         verdict = HOLDS if calm and order.all() else PARTLY if calm or order.all() else FAILS
         return Verdict(

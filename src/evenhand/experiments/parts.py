@@ -1,4 +1,4 @@
-"""Running a sweep point by point. A finished point is a file, and is not computed again."""
+"""Running an experiment point by point. A finished point is a file, and is not computed again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ import pandas as pd
 import evenhand
 from evenhand._compile import source_digest
 from evenhand.conventions import Conventions
-from evenhand.experiments.sweep import Point, Sweep
+from evenhand.experiments.experiment import Experiment, Point
 from evenhand.simulation import simulate
 
 COLUMNS = [
@@ -26,30 +27,32 @@ COLUMNS = [
     "true_regret",
     "explored",
 ]
+KNOWN = [name for name in COLUMNS if name not in ("share", "true_regret")]  # never missing
 
 
-def run_sweep(
-    sweep: Sweep,
+def run_experiment(
+    experiment: Experiment,
     conventions: Conventions,
     folder: Path,
     workers: int | None = None,
     client: object = None,
     tell: Callable[[int], None] = lambda *_: None,
 ) -> tuple[pd.DataFrame, float]:
-    """All runs of a sweep, with their `sweep`, `conventions` and `x`, and the seconds they took.
+    """All runs, with their `experiment`, `conventions`, `panel` and `x`, and the seconds they took.
 
-    Points that were finished before, by the same code with the same seeds, are read from `folder`.
-    `tell` hears of rounds as they are done.
+    Points that were finished before, by the same code on the same data with the same seeds, are
+    read from `folder`. `tell` hears of rounds as they are done.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tables, seconds = [], 0.0
-    for point in sweep.points(conventions):
-        path = folder / f"{sweep.name}-{conventions.name}-{point.x:g}-{_digest(sweep, point)}.csv"
-        runs = len(sweep.policies) * sweep.replications
+    for point in experiment.points(conventions):
+        digest = _digest(experiment, point)
+        path = folder / f"{experiment.name}-{conventions.name}-{point.x:g}-{digest}.csv"
+        runs = len(experiment.policies) * experiment.replications
         table = _finished(path, runs)
         if table is None:
             started = time.perf_counter()
-            table = _run_point(sweep, point, workers, client, tell)
+            table = _run_point(experiment, point, workers, client, tell)
             table = table.assign(seconds=(time.perf_counter() - started) / runs)
             part = path.with_suffix(f".{os.getpid()}.part")
             table.to_csv(part, index=False)
@@ -57,9 +60,9 @@ def run_sweep(
         else:
             tell(runs * point.horizon)
         seconds += float(table["seconds"].sum())
-        tables.append(table[COLUMNS].assign(x=point.x))
+        tables.append(table[COLUMNS].assign(panel=point.panel, x=point.x))
     whole = pd.concat(tables, ignore_index=True)
-    return whole.assign(sweep=sweep.name, conventions=conventions.name), seconds
+    return whole.assign(experiment=experiment.name, conventions=conventions.name), seconds
 
 
 def _finished(path: Path, runs: int) -> pd.DataFrame | None:
@@ -69,11 +72,11 @@ def _finished(path: Path, runs: int) -> pd.DataFrame | None:
     except (FileNotFoundError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError):
         return None
     whole = list(table.columns) == [*COLUMNS, "seconds"] and len(table) == runs
-    return table if whole and table.notna().all(axis=None) else None
+    return table if whole and table[[*KNOWN, "seconds"]].notna().all(axis=None) else None
 
 
 def _run_point(
-    sweep: Sweep,
+    experiment: Experiment,
     point: Point,
     workers: int | None,
     client: object,
@@ -87,11 +90,11 @@ def _run_point(
         heard = done
 
     found = simulate(
-        sweep.makers(),
+        experiment.policies,
         point.world,
         point.horizon,
-        sweep.replications,
-        sweep.seed,
+        experiment.replications,
+        experiment.seed,
         workers=workers,
         client=client,
         progress=hear,
@@ -100,20 +103,31 @@ def _run_point(
     return found.runs[COLUMNS]
 
 
-def _digest(sweep: Sweep, point: Point) -> str:
-    """What a finished point depends on: the code, the numbers of the point, seeds and policies."""
-    world = {name: str(value) for name, value in vars(point.world).items()}
+def _digest(experiment: Experiment, point: Point) -> str:
+    """What a finished point depends on: the code, the world, the settings, seeds and policies."""
     settings = {name: str(value) for name, value in point.settings.items()}
     text = json.dumps(
         [
             evenhand.__version__,
             source_digest(everything=True),
-            sweep.policies,
-            sweep.replications,
-            sweep.seed,
+            [_described(label, make) for label, make in experiment.policies.items()],
+            experiment.replications,
+            experiment.seed,
             point.horizon,
-            world,
+            point.world.fingerprint(),
             settings,
         ]
     )
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _described(label: str, make: object) -> str:
+    """A policy as text: its class, the code of its file where it is the user's, its settings."""
+    kind, settings = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
+    name = f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
+    code = ""
+    if not name.startswith("evenhand."):
+        import inspect
+
+        code = hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()  # type: ignore[arg-type]
+    return f"{label}: {name} {settings!r} {code}"

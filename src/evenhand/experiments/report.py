@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
-from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, Claim, Means, Verdict
-from evenhand.experiments.sweep import Sweep
-from evenhand.metrics import summarise
+from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, TOP, Claim, Means, Verdict
+from evenhand.experiments.claims_real import REAL_CLAIMS
+from evenhand.experiments.experiment import Experiment
+from evenhand.experiments.why import WHY
+from evenhand.metrics import prices, summarise
 
 if TYPE_CHECKING:
-    from evenhand.experiments.paper_run import Figure
+    from evenhand.experiments.running import Figure
 
 READINGS = {
-    "AUTHORS_CODE": "as the authors' code does it; crosses are the published curves",
+    "AUTHORS_CODE": "as the authors' code does it",
     "PAPER": "as the text and proofs say it",
 }
 
@@ -30,6 +32,7 @@ th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e
          vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; }
+.figures.wide { grid-template-columns: 1fr; }
 @media (max-width: 50rem) { .figures { grid-template-columns: 1fr; } }
 figure { margin: 0; } figcaption { font-size: .85rem; color: #555; }
 figure svg { max-width: 100%; height: auto; }
@@ -42,6 +45,7 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: #0060a0; }
 class Facts(NamedTuple):
     """About the run itself."""
 
+    title: str
     rounds: int
     seconds: dict[str, float]
     version: str
@@ -49,60 +53,72 @@ class Facts(NamedTuple):
 
 def write(
     path: Path,
-    sweeps: Sequence[Sweep],
+    experiments: Sequence[Experiment],
     runs: pd.DataFrame,
     figures: Sequence[Figure],
     facts: Facts,
 ) -> Path:
     """Write the report to `path`."""
     readings = list(dict.fromkeys(runs["conventions"]))
-    verdicts = check_claims(runs)
-    body = [
-        "<h1>Group fairness in bandits with biased feedback: the synthetic experiments</h1>",
-        _introduction(sweeps, readings, facts),
-        "<h2 id='claims'>What the paper says, and what the numbers say</h2>",
-        _claims(verdicts, readings),
-    ]
-    for sweep in sweeps:
-        body.append(_section(sweep, runs, [f for f in figures if f.sweep == sweep.name]))
-    body += ["<h2 id='how'>How this was made</h2>", _method(sweeps, facts)]
+    body = [f"<h1>{escape(facts.title)}</h1>", _introduction(experiments, readings, facts)]
+    verdicts = check_claims(experiments, runs)
+    if verdicts:
+        body += [
+            "<h2 id='claims'>What the paper says, and what the numbers say</h2>",
+            _claims(verdicts, readings),
+        ]
+    for experiment in experiments:
+        mine = [figure for figure in figures if figure.experiment == experiment.name]
+        body.append(_section(experiment, runs[runs["experiment"] == experiment.name], mine))
+    body += ["<h2 id='how'>How this was made</h2>", _method(experiments, facts)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width'>"
-        "<title>Group fairness in bandits with biased feedback, by evenhand</title>"
-        f"<style>{STYLE}</style></head>"
-        f"<body>{''.join(body)}</body></html>",
-        encoding="utf-8",
-    )
+    path.write_text(page(facts.title, "".join(body)), encoding="utf-8")
     return path
 
 
-def check_claims(runs: pd.DataFrame) -> list[tuple[Claim, dict[str, Verdict]]]:
-    """Every claim that these runs can speak to, under each reading."""
+def page(title: str, body: str) -> str:
+    """A whole HTML page that needs nothing else."""
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width'>"
+        f"<title>{escape(title)}, by evenhand</title>"
+        f"<style>{STYLE}</style></head>"
+        f"<body>{body}</body></html>"
+    )
+
+
+def check_claims(
+    experiments: Sequence[Experiment], runs: pd.DataFrame
+) -> list[tuple[Claim, dict[str, Verdict]]]:
+    """Every claim of the paper that these runs can speak to, under each reading."""
+    of_paper = {one.name for one in experiments if one.in_paper}
     by_reading = {str(name): table for name, table in runs.groupby("conventions", sort=False)}
     found = []
-    for claim in CLAIMS:
+    for claim in (*CLAIMS, *REAL_CLAIMS):
         verdicts = {
             name: claim.check(Means(table))
             for name, table in by_reading.items()
-            if claim.sweep in set(table["sweep"])
+            if claim.experiment in of_paper & set(table["experiment"])
         }
         if verdicts:
             found.append((claim, verdicts))
     return found
 
 
-def _introduction(sweeps: Sequence[Sweep], readings: Sequence[str], facts: Facts) -> str:
-    counts = sorted({sweep.replications for sweep in sweeps}, reverse=True)
+def _introduction(experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts) -> str:
+    counts = sorted({one.replications for one in experiments}, reverse=True)
     replications = " or ".join(str(count) for count in counts)
     told = "; ".join(f"<b>{name}</b>, {READINGS.get(name, '')}" for name in readings)
+    source = (
+        "of the experiments of Schumann, Lang, Mattei and Dickerson (AAMAS 2022)"
+        if any(one.in_paper for one in experiments)
+        else ""
+    )
     return (
-        f"<p>{facts.rounds:,} rounds of the sweeps of Schumann, Lang, Mattei and Dickerson (AAMAS "
-        f"2022), {replications} replications for every point, under "
+        f"<p>{facts.rounds:,} rounds {source}, {replications} replications for every point, under "
         f"{told}. Lines are means over replications, bands their 95 % intervals; regret is per "
         "round.</p>"
-    )
+    ).replace(" ,", ",")
 
 
 def _claims(verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence[str]) -> str:
@@ -120,75 +136,136 @@ def _claims(verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence
                 f"<td><span class='{kind}'>{escape(verdict.verdict)}</span>: "
                 f"{escape(verdict.numbers)}</td>"
             )
-        link = f"<a href='#{claim.sweep}'>figure</a>"
+        link = f"<a href='#{claim.experiment}'>figure</a>"
         rows.append(f"<tr><td>{escape(claim.says)} ({link})</td>{''.join(cells)}</tr>")
     return f"<table><tr><th>claim</th>{head}</tr>{''.join(rows)}</table>"
 
 
-def _section(sweep: Sweep, runs: pd.DataFrame, figures: Sequence[Figure]) -> str:
+def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figure]) -> str:
+    source = f"In the paper: {escape(experiment.in_paper)}. " if experiment.in_paper else ""
     parts = [
-        f"<h2 id='{sweep.name}'>{escape(sweep.title)}</h2>",
-        f"<p class='note'>In the paper: {escape(sweep.in_paper)}. {escape(sweep.note)}</p>",
+        f"<h2 id='{experiment.name}'>{escape(experiment.title)}</h2>",
+        f"<p class='note'>{source}{escape(experiment.note)}</p>",
     ]
-    for reading in dict.fromkeys(figure.conventions for figure in figures):
+    wide = " wide" if experiment.panels else ""
+    for reading in dict.fromkeys(runs["conventions"]):
         drawn = [figure for figure in figures if figure.conventions == reading]
         pictures = "".join(
-            f"<figure>{figure.svg}<figcaption>{escape(reading)}: {_caption(figure.name)}"
+            f"<figure>{figure.svg}<figcaption>{escape(reading)}: {_caption(figure, experiment)}"
             "</figcaption></figure>"
             for figure in drawn
         )
-        mine = runs[(runs["sweep"] == sweep.name) & (runs["conventions"] == reading)]
-        parts.append(f"<div class='figures'>{pictures}</div>{_table(mine, sweep, reading)}")
+        mine = runs[runs["conventions"] == reading]
+        parts.append(f"<div class='figures{wide}'>{pictures}</div>")
+        if experiment.is_table and TOP in set(mine["policy"]):
+            parts.append(_prices(mine, reading))
+        parts.append(_table(mine, experiment, reading))
+    if experiment.in_paper and experiment.name in WHY:
+        parts.append(f"<h3>Why</h3><p>{WHY[experiment.name]}</p>")
     return "".join(parts)
 
 
-def _caption(name: str) -> str:
-    crosses = "; crosses: published" if _has_published(name) else ""
-    if "-share-" in name:
+def _caption(figure: Figure, experiment: Experiment) -> str:
+    crosses = "; crosses: published" if figure.published else ""
+    if figure.shows == "share":
         return "share of sensitive pulls; dotted: proportional" + crosses
-    if name.startswith("rate"):
+    if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point on"
+    if experiment.is_table:
+        return "perceived regret; true regret cannot be known from a table"
     return "perceived regret solid, true regret dashed" + crosses
 
 
-def _has_published(name: str) -> bool:
-    return name.endswith("AUTHORS_CODE") and name.split("-")[0] in ("T", "arms", "error", "ratio")
-
-
-def _table(runs: pd.DataFrame, sweep: Sweep, reading: str) -> str:
-    head = f"<tr><th>{escape(sweep.axis)}</th><th>policy</th>"
-    columns = ("share", "perceived_regret", "true_regret")
-    head += "".join(f"<th>{name.replace('_', ' ')}</th>" for name in columns) + "</tr>"
-    tables = {name: summarise(runs, ["x", "policy"], name) for name in columns}
+def _prices(runs: pd.DataFrame, reading: str) -> str:
+    """The price of fairness at the last x, by panel."""
     rows = []
-    for i, (x, policy) in enumerate(tables["share"][["x", "policy"]].itertuples(index=False)):
+    last = runs[runs["x"] == runs["x"].max()]
+    for panel, mine in last.groupby("panel", sort=False):
+        for policy, share, share_reach, regret, regret_reach, price in prices(mine).to_numpy():
+            rows.append(
+                f"<tr><td>{escape(str(panel))}</td><td>{escape(policy)}</td>"
+                f"<td class='number'>{100 * share:+.1f} &plusmn; {100 * share_reach:.1f}</td>"
+                f"<td class='number'>{_plain(regret, sign=True)} &plusmn; "
+                f"{_plain(regret_reach)}</td>"
+                f"<td class='number'>{_price(price)}</td></tr>"
+            )
+    head = (
+        "<tr><th></th><th>policy</th><th>points of share gained</th>"
+        "<th>perceived regret paid</th><th>price of a point</th></tr>"
+    )
+    return (
+        f"<p class='note'>The price of fairness at T = {runs['x'].max():g}, {escape(reading)}: "
+        "against TopInterval in the same rounds, with 95 % intervals. There is no price where no "
+        f"share was gained.</p><table>{head}{''.join(rows)}</table>"
+    )
+
+
+def _price(value: float) -> str:
+    return "no share gained" if pd.isna(value) else _plain(value, sign=True)
+
+
+def _plain(value: float, sign: bool = False) -> str:
+    """Three digits that count, thousands with commas."""
+    form = "+" if sign else ""
+    digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+    return f"{value:{form},.{digits}f}"
+
+
+def _table(runs: pd.DataFrame, experiment: Experiment, reading: str) -> str:
+    columns = [
+        name for name in ("share", "perceived_regret", "true_regret") if runs[name].notna().any()
+    ]
+    keys = ["panel", "x", "policy"] if experiment.panels else ["x", "policy"]
+    names = {"panel": "", "x": escape(experiment.axis), "policy": "policy"}
+    head = "".join(f"<th>{names[key]}</th>" for key in keys)
+    head += "".join(f"<th>{name.replace('_', ' ')}</th>" for name in columns)
+    tables = {name: summarise(runs, keys, name) for name in columns}
+    rows = []
+    for i, key in enumerate(tables[columns[0]][keys].itertuples(index=False)):
         cells = "".join(
+            f"<td>{escape(one)}</td>"
+            if isinstance(one, str)
+            else f"<td class='number'>{one:g}</td>"
+            for one in key
+        )
+        cells += "".join(
             f"<td class='number'>{_with_reach(tables[name].iloc[i])}</td>" for name in columns
         )
-        rows.append(f"<tr><td class='number'>{x:g}</td><td>{escape(policy)}</td>{cells}</tr>")
+        rows.append(f"<tr>{cells}</tr>")
     return (
         f"<details><summary>the numbers, {escape(reading)}</summary>"
-        f"<table>{head}{''.join(rows)}</table></details>"
+        f"<table><tr>{head}</tr>{''.join(rows)}</table></details>"
     )
 
 
 def _with_reach(row: pd.Series[float]) -> str:
     reach = row["high"] - row["mean"]
-    return f"{row['mean']:.3f}" + ("" if pd.isna(reach) else f" &plusmn; {reach:.3f}")
+    digits = 0 if abs(row["mean"]) >= 1000 else 3
+    text = f"{row['mean']:,.{digits}f}"
+    return text + ("" if pd.isna(reach) else f" &plusmn; {reach:,.{digits}f}")
 
 
-def _method(sweeps: Sequence[Sweep], facts: Facts) -> str:
+def _method(experiments: Sequence[Experiment], facts: Facts) -> str:
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
-    seeds = sorted({sweep.seed for sweep in sweeps})
-    return (
-        f"<p>evenhand {escape(facts.version)}, seed {', '.join(map(str, seeds))}; all policies "
-        "meet the same worlds, contexts and noise in a replication. "
-        "The points of a sweep share their random numbers, so curves are smoother than their "
-        f"bands. Time, compiling aside: {escape(took)}. Perceived regret is the "
-        "best mean observed reward less the reward received, true regret the best true reward "
-        "less that of the chosen arm, without noise. Coefficients are uniform on [30, 30 + c], as "
-        "in the authors' code; the appendix says [0, c]. Published values were read off the "
-        "pictures that the authors published with their code (means of about 10 seeds; those of "
-        "GroupFairTopInterval come from an earlier version of it, and NaiveFair is not in them)."
-        "</p>"
-    )
+    seeds = sorted({one.seed for one in experiments})
+    sentences = [
+        f"evenhand {escape(facts.version)}, seed {', '.join(map(str, seeds))}; all policies "
+        "meet the same worlds, contexts and noise in a replication.",
+        "The points of a figure share their random numbers, so curves are smoother than their "
+        f"bands. Time, compiling aside: {escape(took)}.",
+        "Perceived regret is the best mean observed reward less the reward received, true regret "
+        "the best true reward less that of the chosen arm, without noise.",
+    ]
+    if any(one.is_table for one in experiments):
+        sentences.append(
+            "In a table, a round draws one row per arm with replacement, and the row's reward is "
+            "the observed one; what it would be without bias is not known."
+        )
+    if any(one.in_paper and not one.is_table for one in experiments):
+        sentences.append(
+            "Coefficients are uniform on [30, 30 + c], as in the authors' code; the appendix says "
+            "[0, c]. Published values were read off the pictures that the authors published with "
+            "their code (means of about 10 seeds; those of GroupFairTopInterval come from an "
+            "earlier version of it, and NaiveFair is not in them)."
+        )
+    return f"<p>{' '.join(sentences)}</p>"

@@ -1,0 +1,47 @@
+"""`evenhand init`: an experiment file to start from."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    command = commands.add_parser(
+        "init",
+        help="write a commented experiment file",
+        description="Write an experiment file with a comment on every key. It runs as it is, on "
+        "real lending data that needs no download.",
+    )
+    command.add_argument(
+        "file", nargs="?", type=Path, default=Path("experiment.toml"), metavar="FILE",
+        help="default experiment.toml",
+    )  # fmt: skip
+    command.add_argument(
+        "--data", type=Path, metavar="TABLE", help="for your CSV or Parquet file: lists its columns"
+    )
+    command.add_argument("--like", metavar="NAME", help="a copy of a bundled one, such as compas")
+    command.add_argument("--force", action="store_true", help="write over a file that is there")
+    command.set_defaults(command=_init)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from evenhand.experiments import bundled, template
+
+    if options.file.exists() and not options.force:
+        raise ValueError(f"FILE {options.file} is there already; give another, or --force")
+    if options.like and options.data:
+        raise ValueError("--like and --data are both given; keep one of them")
+    if options.like:
+        text = bundled.path_of(options.like).read_text(encoding="utf-8")
+    elif options.data:
+        text = template.for_table(options.data, options.file.parent)
+    else:
+        text = template.EXAMPLE
+    options.file.parent.mkdir(parents=True, exist_ok=True)
+    options.file.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"wrote {options.file}; next: evenhand run {options.file}\n")
+    return 0

@@ -1,0 +1,41 @@
+"""`evenhand run FILE`: an experiment of your own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from evenhand.cli.running import add_options, prepare, run
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    command = commands.add_parser(
+        "run",
+        help="run an experiment from a file and write a report",
+        description="Run the experiment that a TOML file describes, draw its figures and write a "
+        "report. Finished parts are kept: run it again to go on. `evenhand init` writes a file to "
+        "start from.",
+    )
+    command.add_argument("file", metavar="FILE", help="a TOML file, or a name such as compas")
+    add_options(command, "the file's [output] folder, or NAME-report")
+    command.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    prepare("run", options)
+    from evenhand.experiments import bundled
+    from evenhand.experiments.reading import read_experiment
+
+    path = Path(options.file)
+    if path.suffix != ".toml" and options.file in bundled.names():
+        path = bundled.path_of(options.file)
+    elif not path.is_file():
+        raise ValueError(
+            f"FILE is {options.file!r}, where there is no file; give a TOML file (evenhand init "
+            f"writes one) or one of {', '.join(bundled.names())}"
+        )
+    experiment = read_experiment(path).with_(options.seeds, options.seed)
+    out = options.out or Path(experiment.output.folder or f"{experiment.name}-report")
+    return run([experiment], out, experiment.title, options)

@@ -1,0 +1,106 @@
+"""Real data: four sets with their checksums and data cards.
+
+Three are downloaded once, checked and kept; one (mortgage) comes with a package and needs no
+network. A data card says what a set is, what is wrong with it and where its traps are: read it
+before you use a number, `print(evenhand.datasets.card("compas"))`.
+
+A file is looked for in the folder that is given, else in the folder that the environment variable
+EVENHAND_DATA names, else in the user's cache; if it is not there, it is downloaded into the same
+place. Files are only ever used after their SHA-256 has been checked.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand import _checks
+from evenhand.datasets import files, packaged
+from evenhand.datasets.cards import Card, card
+from evenhand.datasets.files import NAMES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Card", "card", "fetch", "find", "load", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The names of the sets.
+
+    Example:
+        >>> import evenhand as eh
+        >>> eh.datasets.names()
+        ('family-income', 'compas', 'student', 'mortgage')
+    """
+    return NAMES
+
+
+def load(
+    name: str, folder: str | PathLike[str] | None = None, progress: bool = False
+) -> pd.DataFrame:
+    """A set as a table, downloaded first if need be. Its card says what was changed in it.
+
+    Args:
+        name: One of `names()`.
+        folder: Where the file is or shall be put; by default EVENHAND_DATA, or else the cache.
+        progress: Show a bar on the error stream while downloading.
+
+    Example:
+        >>> import evenhand as eh
+        >>> loans = eh.datasets.load("mortgage")
+        >>> loans.groupby("race")["approve"].mean().round(3).to_dict()
+        {'black': 0.675, 'hispanic': 0.766, 'white': 0.908}
+    """
+    from evenhand.datasets.tables import READERS
+
+    path = fetch(name, folder, progress)
+    return READERS[name](path)
+
+
+def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool = False) -> Path:
+    """Where the file of a set is; it is downloaded first if need be.
+
+    A download is checked before it gets its name, so a broken one is never taken for the file. If
+    it is impossible, the error says which file to get from where and where to put it.
+
+    Args:
+        name: One of `names()`.
+        folder: Where the file is or shall be put; by default EVENHAND_DATA, or else the cache.
+        progress: Show a bar on the error stream while downloading.
+
+    Example:
+        >>> import evenhand as eh
+        >>> eh.datasets.fetch("mortgage").name
+        'loanapp.csv.bz2'
+    """
+    found = find(name, folder)
+    if found is not None:
+        return found
+    if name == packaged.NAME:
+        raise ImportError(packaged.MISSING)
+    from evenhand.datasets.downloads import download
+
+    return download(name, files.home(folder), progress)
+
+
+def find(name: str, folder: str | PathLike[str] | None = None) -> Path | None:
+    """Where the file of a set is, or None: nothing is downloaded.
+
+    A file of the right name with wrong content is an error in a folder of yours. In the cache it
+    counts as missing and is downloaded anew.
+
+    Args:
+        name: One of `names()`.
+        folder: Where to look; by default EVENHAND_DATA, or else the cache.
+
+    Example:
+        >>> import evenhand as eh
+        >>> eh.datasets.find("student", folder="an-empty-folder") is None
+        True
+    """
+    _checks.one_of("name", name, NAMES)
+    if name == packaged.NAME:
+        return packaged.find()
+    return files.find(name, files.home(folder), strict=files.given(folder) is not None)

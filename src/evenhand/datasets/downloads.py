@@ -1,0 +1,93 @@
+"""Downloads with pooch: into a temporary file, checked, and only then given their name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evenhand.datasets import files
+from evenhand.datasets.bar import bar
+from evenhand.datasets.files import File
+
+PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times
+
+
+def download(name: str, folder: Path, progress: bool) -> Path:
+    """Get a set from its first source that has it; an error says why none had."""
+    files.pooch()
+    _make_writable(name, folder)
+    reasons = []
+    for file in files.FILES[name]:
+        try:
+            return _retrieve(file, folder, progress)
+        except (OSError, ValueError) as error:  # what requests raises is an OSError
+            reasons.append(f"{urlsplit(file.address).hostname}: {_why(error)}")
+    why = "; ".join(dict.fromkeys(reasons))
+    raise OSError(f"{name} could not be downloaded ({why}): {files.by_hand(name, folder)}")
+
+
+def _retrieve(file: File, folder: Path, progress: bool) -> Path:
+    pooch = files.pooch()
+    with _quiet(), bar(file.name, shown=progress) as shown:
+        downloader = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
+        got = Path(
+            pooch.retrieve(
+                file.address,
+                known_hash=f"sha256:{file.sha256}",
+                fname=file.name,
+                path=folder,
+                downloader=downloader,
+            )
+        )
+    with suppress(OSError):  # it was for its owner only, but a folder may be shared
+        got.chmod(0o644)
+    return got
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without pooch's lines about what it does."""
+    logger = files.pooch().get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _make_writable(name: str, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"{name} is not in {folder}, and nothing can be written there "
+            f"({error.strerror or error}): {files.by_hand(name, folder)}"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    """The reason in a few words; those of requests run over several lines."""
+    from requests import exceptions
+
+    if isinstance(error, exceptions.HTTPError) and error.response is not None:
+        return f"it answered {error.response.status_code}"
+    known = {  # the first that fits: some are special cases of later ones
+        exceptions.Timeout: "no answer in time",
+        exceptions.SSLError: "its certificate is not trusted",
+        exceptions.ProxyError: "no connection through the proxy",
+        exceptions.ConnectionError: "no connection",
+        exceptions.ChunkedEncodingError: "the download broke off",
+        exceptions.ContentDecodingError: "the download broke off",
+    }
+    for kind, words in known.items():
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).split(". ")[0]  # pooch names both hashes in its first sentence

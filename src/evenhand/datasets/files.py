@@ -1,0 +1,133 @@
+"""Which files belong to a set, where they are looked for, and that they are the right ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+NAMES = ("family-income", "compas", "student", "mortgage")
+VARIABLE = "EVENHAND_DATA"
+
+_RAW = "https://raw.githubusercontent.com/"
+_AUTHORS = _RAW + "candiceschumann/groupfairtreatment/e45b8546c8ecafc3a2bcb8447ffeda2b86105c67/"
+_ANALYSIS = (
+    _RAW + "ajaysimhasr/Filipino-Family-Income-Analysis/087f6f07666789572d24b4755a529d91df4a2aa4/"
+)
+
+
+class WrongFile(ValueError):
+    """A file in a user's folder has the right name and the wrong content."""
+
+
+class File(NamedTuple):
+    """A file of a set: the name it has here, the SHA-256 of its content, a public source."""
+
+    name: str
+    sha256: str
+    address: str
+
+
+# Any one of a set's files is enough; downloads try them in this order.
+FILES: dict[str, tuple[File, ...]] = {
+    "family-income": (
+        File(
+            "family_income.csv",
+            "f03c56c963340cfef87a6a32ff8982a2ad3f401ae13a5d8f3bcaafc4a6a5d174",
+            _AUTHORS + "family_income/family_income.csv",
+        ),
+        File(
+            "family_income.csv.zip",
+            "5e82f4d46c028af11dafe0f066e78c3256098fb85865942423ea22da92e2d194",
+            _ANALYSIS + quote("Family Income and Expenditure.csv.zip"),
+        ),
+    ),
+    "compas": (
+        File(
+            "compas_filtered.csv",
+            "f59f324ec55e3ed3a18758b98ea06537482bdbaa48b08744bd83a7c1a454da41",
+            _AUTHORS + "compas/compas_filtered.csv",
+        ),
+    ),
+    "student": (
+        File(
+            "student-por.csv",
+            "a7594a11d7771c0efe1a740824e0e833da9c4cad07c39a9766a874575563fb3f",
+            _AUTHORS + "uci_student/student-por.csv",
+        ),
+    ),
+}
+
+
+def given(folder: str | PathLike[str] | None) -> Path | None:
+    """The folder that the user named, as an argument or in the environment."""
+    chosen = folder if folder is not None else os.environ.get(VARIABLE) or None
+    if chosen is None:
+        return None
+    if not isinstance(chosen, (str, PathLike)) or not os.fspath(chosen):
+        raise ValueError(f"folder is {chosen!r}; allowed is the path of a folder, or None")
+    path = Path(chosen).expanduser().absolute()
+    if path.exists() and not path.is_dir():
+        whose = "folder" if folder is not None else VARIABLE
+        raise ValueError(f"{whose} is {str(path)!r}, which is a file; name the folder it is in")
+    return path
+
+
+def home(folder: str | PathLike[str] | None) -> Path:
+    """The folder where files are looked for and put: the user's choice, or else the cache."""
+    chosen = given(folder)
+    return cache() if chosen is None else chosen
+
+
+def cache() -> Path:
+    """The user's cache; on Linux below ~/.cache, or where XDG_CACHE_HOME says."""
+    return Path(pooch().os_cache("evenhand")) / "data"
+
+
+def pooch() -> Any:
+    """The package that downloads, which is an extra."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            "downloading data sets needs pooch: pip install 'evenhand[data]', or name a folder "
+            f"that holds the files with folder= or {VARIABLE}"
+        ) from error
+    return pooch
+
+
+def find(name: str, folder: Path, *, strict: bool) -> Path | None:
+    """The right file of a set in a folder. `strict` refuses wrong ones; else they are passed by."""
+    wrong = []
+    for file in FILES[name]:
+        path = folder / file.name
+        if path.is_file():
+            digest = sha256(path)
+            if digest == file.sha256:
+                return path
+            wrong.append(
+                f"{path} is not the file that evenhand knows as {file.name}: its SHA-256 is "
+                f"{digest}, it should be {file.sha256}; move it away and fetch {name} again, or "
+                f"get it from {file.address}"
+            )
+    if wrong and strict:
+        raise WrongFile(wrong[0])
+    return None
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def by_hand(name: str, folder: Path) -> str:
+    """What to do without a network, in one sentence."""
+    choices = " or ".join(f"{file.address} as {file.name}" for file in FILES[name])
+    return (
+        f"get {choices} by other means and put it into {folder}, or into any folder that you name "
+        f"with folder= or {VARIABLE}"
+    )

@@ -1,0 +1,42 @@
+"""The experiments that come with evenhand: the paper's, synthetic and real."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from evenhand.experiments.experiment import Experiment
+from evenhand.experiments.reading import read_experiment
+
+FOLDER = Path(str(files("evenhand") / "experiments" / "paper"))
+
+
+def names() -> list[str]:
+    """The names of the bundled experiments, which are those of their files."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a bundled experiment."""
+    if name not in names():
+        raise ValueError(f"experiment is {name!r}; allowed are {', '.join(names())}")
+    return FOLDER / f"{name}.toml"
+
+
+def paper_experiments(real: bool = False) -> dict[str, Experiment]:
+    """The seven sweeps of the paper, in its order, and one for the rate of its theorem.
+
+    Args:
+        real: those on real data instead, which need the data sets.
+
+    Example:
+        >>> from evenhand.experiments.bundled import paper_experiments
+        >>> list(paper_experiments())
+        ['T', 'arms', 'error', 'ratio', 'c', 'd', 'delta', 'rate']
+    """
+    found = [
+        read_experiment(path)
+        for path in FOLDER.glob("*.toml")
+        if ("[data]" in path.read_text(encoding="utf-8")) == real
+    ]
+    return {one.name: one for one in sorted(found, key=lambda one: one.order)}
