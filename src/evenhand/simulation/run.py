@@ -11,7 +11,9 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -35,7 +37,7 @@ class Piece(NamedTuple):
     policy: str
     world: str
     make: PolicyMaker
-    place: World
+    place: World | None  # sent on its own where a piece travels
     settings: dict[str, Any]
     horizon: int
     seed: int
@@ -103,18 +105,20 @@ def simulate(
 
 def run_piece(piece: Piece, stop: Event | None = None) -> list[Run]:
     """The work of a worker: some replications of one policy in one world."""
+    place = piece.place
+    assert place is not None
     runs = []
     for number in piece.replications:
         stream = np.random.SeedSequence(piece.seed, spawn_key=(number,))
         of_world, of_policy = stream.spawn(2)
         policy = piece.make(
-            piece.place.groups,
-            piece.place.n_features,
+            place.groups,
+            place.n_features,
             horizon=piece.horizon,
             seed=int(of_policy.generate_state(1, np.uint64)[0]),
             **piece.settings,
         )
-        runs.append(run(policy, piece.place, piece.horizon, of_world, piece.trace, stop))
+        runs.append(run(policy, place, piece.horizon, of_world, piece.trace, stop))
     return runs
 
 
@@ -152,15 +156,37 @@ def _in_processes(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
     if workers == 1:
         yield from (run_piece(piece) for piece in pieces)
         return
-    yield from Parallel(n_jobs=workers, return_as="generator")(
-        delayed(_run_pickled)(sys.path, cloudpickle.dumps(piece)) for piece in pieces
-    )
+    with (
+        TemporaryDirectory() as folder
+    ):  # a world may be a large table: written once, not per piece
+        files: dict[int, str] = {}
+        for piece in pieces:
+            if id(piece.place) not in files:
+                files[id(piece.place)] = str(Path(folder) / str(len(files)))
+                Path(files[id(piece.place)]).write_bytes(cloudpickle.dumps(piece.place))
+        yield from Parallel(n_jobs=workers, return_as="generator")(
+            delayed(_run_pickled)(
+                sys.path, cloudpickle.dumps(piece._replace(place=None)), files[id(piece.place)]
+            )
+            for piece in pieces
+        )
 
 
-def _run_pickled(path: list[str], piece: bytes) -> list[Run]:
+def _run_pickled(path: list[str], piece: bytes, place: str) -> list[Run]:
     """In a process that may be older than the module of the user's policy: find it first."""
     sys.path[:] = path
-    return run_piece(pickle.loads(piece))
+    return _run_in(pickle.loads(piece), _world_from(place))
+
+
+@lru_cache(maxsize=4)
+def _world_from(file: str) -> World:
+    """A process reads a world once, however many pieces it gets."""
+    world: World = pickle.loads(Path(file).read_bytes())
+    return world
+
+
+def _run_in(piece: Piece, place: World) -> list[Run]:
+    return run_piece(piece._replace(place=place))
 
 
 def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
@@ -178,7 +204,14 @@ def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
             f"client is {client!r}, where no Dask scheduler answers; give the address that "
             "`dask scheduler` prints, or a client"
         ) from error
-    futures = connected.map(run_piece, pieces, pure=False)
+    sent = {id(piece.place): piece.place for piece in pieces}
+    places = {key: connected.scatter(place, broadcast=True) for key, place in sent.items()}
+    futures = connected.map(
+        _run_in,
+        [piece._replace(place=None) for piece in pieces],
+        [places[id(piece.place)] for piece in pieces],
+        pure=False,
+    )
     try:
         for future in futures:
             yield future.result()
