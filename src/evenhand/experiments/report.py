@@ -12,7 +12,6 @@ import pandas as pd
 from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, TOP, Claim, Means, Verdict
 from evenhand.experiments.claims_real import REAL_CLAIMS
 from evenhand.experiments.experiment import Experiment
-from evenhand.experiments.why import WHY
 from evenhand.metrics import prices, summarise
 
 if TYPE_CHECKING:
@@ -160,8 +159,6 @@ def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figur
         if experiment.is_table and TOP in set(mine["policy"]):
             parts.append(_prices(mine, reading))
         parts.append(_table(mine, experiment, reading))
-    if experiment.in_paper and experiment.name in WHY:
-        parts.append(f"<h3>Why</h3><p>{WHY[experiment.name]}</p>")
     return "".join(parts)
 
 

