@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 import evenhand as eh
-from evenhand.experiments.sweep import PAPER_FOLDER, paper_sweeps
+from evenhand.experiments.bundled import FOLDER, paper_experiments
 from reference import REFERENCE, needs_shared
 
 METRICS = {
@@ -77,12 +77,12 @@ def ours():
     """Our runs at the points of the reference results; so many that they hardly err."""
     reference = pd.read_csv(REFERENCE / "authors_code_results.csv")
     tables = []
-    for name, sweep in paper_sweeps().items():
+    for name, experiment in paper_experiments().items():
         wanted = set(reference.loc[reference["sweep"] == name, "x"])
-        for point in sweep.points(eh.AUTHORS_CODE):
+        for point in experiment.points(eh.AUTHORS_CODE):
             if point.x in wanted:
                 found = eh.simulate(
-                    sweep.makers(), point.world, point.horizon, 400, seed=11, **point.settings
+                    experiment.policies, point.world, point.horizon, 400, seed=11, **point.settings
                 )
                 tables.append(found.runs.assign(sweep=name, x=point.x))
     runs = pd.concat(tables)
@@ -108,10 +108,10 @@ def test_sweeps_agree_with_the_authors_code(ours):
 @needs_shared
 def test_sweeps_agree_with_the_published_pictures(ours):
     # Means of about 10 seeds, read to two pixels; GroupFairTopInterval's come from older code.
-    published = pd.read_csv(PAPER_FOLDER / "published.csv", comment="#")
+    published = pd.read_csv(FOLDER / "published.csv", comment="#")
     compared = 0
     for row in published.itertuples():
-        key = (row.sweep, row.x, row.policy)
+        key = (row.experiment, row.x, row.policy)
         if row.policy == "GroupFairTopInterval" or key not in ours.index:
             continue
         values = ours.loc[key, row.metric]

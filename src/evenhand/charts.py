@@ -251,7 +251,12 @@ def bias_chart(
     shown = list(dict.fromkeys(table["group"]))
     hints = ["group", "feature", "estimate", "low", "high", "why"]
     base = alt.Chart(table).encode(
-        alt.Y("label:N", title=None, sort=list(dict.fromkeys(table["label"]))),
+        alt.Y(
+            "label:N",
+            title=None,
+            sort=list(dict.fromkeys(table["label"])),
+            axis=alt.Axis(labelLimit=300),
+        ),
         alt.YOffset("group:N", sort=shown),
         alt.Color(
             "group:N",
@@ -267,7 +272,7 @@ def bias_chart(
     )
     bars = base.transform_filter(known)
     layers = [
-        zero.encode(alt.X("zero:Q", title=axis)),
+        zero.encode(alt.X("zero:Q", title=axis, axis=alt.Axis(tickCount=6))),
         bars.mark_rule(strokeWidth=1).encode(
             alt.X("simultaneous_low:Q"), alt.X2("simultaneous_high")
         ),
@@ -277,6 +282,8 @@ def bias_chart(
     ]
     below = f"{100 * level:.6g} % intervals: thick for each alone, thin for all of them at once"
     heading = alt.TitleParams(title, subtitle=below, subtitleFontSize=11, subtitleColor="#555")
+    if not title:
+        heading = alt.TitleParams(below, fontSize=11, color="#555")
     rows = {"step": 14 if len(table) <= 100 else 9}
     return _frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading)
 

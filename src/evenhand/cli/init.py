@@ -35,12 +35,14 @@ def _init(options: argparse.Namespace) -> int:
         raise ValueError(f"FILE {options.file} is there already; give another, or --force")
     if options.like and options.data:
         raise ValueError("--like and --data are both given; keep one of them")
+    if options.data and not options.data.is_file():
+        raise ValueError(f"--data is {str(options.data)!r}, where there is no file")
     if options.like:
-        text = bundled.path_of(options.like).read_text(encoding="utf-8")
+        text = bundled.copy_of(options.like)
     elif options.data:
-        text = template.for_table(options.data, options.file.parent)
+        text = template.for_table(options.data, options.file)
     else:
-        text = template.EXAMPLE
+        text = template.example(options.file)
     options.file.parent.mkdir(parents=True, exist_ok=True)
     options.file.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {options.file}; next: evenhand run {options.file}\n")

@@ -23,6 +23,14 @@ def path_of(name: str) -> Path:
     return FOLDER / f"{name}.toml"
 
 
+def copy_of(name: str) -> str:
+    """The text of a bundled experiment for a file of the user's, without the published values.
+
+    They are in another file, and belong to the experiment as it was published.
+    """
+    return path_of(name).read_text(encoding="utf-8").partition("\n[published]")[0]
+
+
 def paper_experiments(real: bool = False) -> dict[str, Experiment]:
     """The seven sweeps of the paper, in its order, and one for the rate of its theorem.
 

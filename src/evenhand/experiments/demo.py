@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -19,7 +19,7 @@ from evenhand.worlds import TableWorld
 
 ROUNDS, REPLICATIONS = 1000, 40
 POLICIES = (TopInterval, GroupFairTopInterval, MultiGroupFairTopInterval)
-ADVISED = {"ridge": 1.0, "noise": "estimate"}
+ADVISED: dict[str, Any] = {"ridge": 1.0, "noise": "estimate"}
 FEATURES = {  # what the columns are called on the page
     "intercept": "anybody",
     "hrat": "housing expense, % of income",
@@ -46,7 +46,9 @@ class Demo(NamedTuple):
 def play() -> Demo:
     """Play the policies on the applications, and ask what the feedback is biased on."""
     columns = [name for name in FEATURES if name != "intercept"]
-    with warnings.catch_warnings():  # the page says how many rows are left out, and how few some are
+    with (
+        warnings.catch_warnings()
+    ):  # the page says how many rows are left out, and how few some are
         warnings.simplefilter("ignore", UserWarning)
         world = TableWorld(
             datasets.load("mortgage"),
@@ -72,10 +74,10 @@ def table(demo: Demo) -> pd.DataFrame:
     shares = demo.found.groups
     rows = []
     for policy in dict.fromkeys(shares["policy"]):
-        mine = summarise(shares[shares["policy"] == policy], ["group"], "share").set_index("group")
+        mine = summarise(shares[shares["policy"] == policy], ["group"], "share")
         runs = demo.found.runs[demo.found.runs["policy"] == policy]
         missed = summarise(runs, ["policy"], "perceived_regret").iloc[0]
-        cells = [_percent(mine.loc[name]) for name in demo.world.groups.names]
+        cells = [_percent(mine.iloc[g]) for g in range(len(demo.world.groups))]
         rows.append((policy, *cells, _percent(missed)))
     return pd.DataFrame(rows, columns=["policy", *demo.world.groups.names, "approvals missed"])
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +29,7 @@ COLUMNS = [
     "true_regret",
     "explored",
 ]
-KNOWN = [name for name in COLUMNS if name not in ("share", "true_regret")]  # never missing
+MAY_LACK = ("share", "true_regret")  # in all rows: no group is sensitive, or no truth is known
 
 
 def run_experiment(
@@ -49,7 +51,7 @@ def run_experiment(
         digest = _digest(experiment, point)
         path = folder / f"{experiment.name}-{conventions.name}-{point.x:g}-{digest}.csv"
         runs = len(experiment.policies) * experiment.replications
-        table = _finished(path, runs)
+        table = _finished(path, experiment, point)
         if table is None:
             started = time.perf_counter()
             table = _run_point(experiment, point, workers, client, tell)
@@ -65,14 +67,31 @@ def run_experiment(
     return whole.assign(experiment=experiment.name, conventions=conventions.name), seconds
 
 
-def _finished(path: Path, runs: int) -> pd.DataFrame | None:
+def _finished(path: Path, experiment: Experiment, point: Point) -> pd.DataFrame | None:
     """The runs of a finished point; nothing if it is not there, or not whole."""
     try:
-        table = pd.read_csv(path)
-    except (FileNotFoundError, pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeError):
+        if not path.read_bytes().endswith(b"\n"):
+            return None
+        table = pd.read_csv(
+            path,
+            dtype={"policy": str},  # "NA" and "1" are labels like any other
+            keep_default_na=False,
+            na_values={name: [""] for name in MAY_LACK},
+            float_precision="round_trip",
+        )
+    except (OSError, ValueError):  # pandas' errors are ValueErrors
         return None
-    whole = list(table.columns) == [*COLUMNS, "seconds"] and len(table) == runs
-    return table if whole and table[[*KNOWN, "seconds"]].notna().all(axis=None) else None
+    if list(table.columns) != [*COLUMNS, "seconds"]:
+        return None
+    pairs = [(label, i) for label in experiment.policies for i in range(experiment.replications)]
+    numbers = table.drop(columns="policy")
+    whole = (
+        all(pd.api.types.is_numeric_dtype(kind) for kind in numbers.dtypes)
+        and list(zip(table["policy"], table["replication"], strict=True)) == pairs
+        and bool((table["horizon"] == point.horizon).all())
+        and all(table[name].isna().all() or table[name].notna().all() for name in MAY_LACK)
+    )
+    return table if whole else None
 
 
 def _run_point(
@@ -125,9 +144,18 @@ def _described(label: str, make: object) -> str:
     """A policy as text: its class, the code of its file where it is the user's, its settings."""
     kind, settings = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
     name = f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
-    code = ""
-    if not name.startswith("evenhand."):
-        import inspect
-
-        code = hashlib.sha256(Path(inspect.getfile(kind)).read_bytes()).hexdigest()  # type: ignore[arg-type]
+    code = "" if name.startswith("evenhand.") else _code_beside(Path(inspect.getfile(kind)))  # type: ignore[arg-type]
     return f"{label}: {name} {settings!r} {code}"
+
+
+def _code_beside(path: Path) -> str:
+    """A hash of a user's file and of all that was imported from its folder, which it may use."""
+    files = {path.resolve()}
+    for name, module in list(sys.modules.items()):
+        source = getattr(module, "__file__", None)
+        if source and name != "__main__" and Path(source).resolve().parent == path.resolve().parent:
+            files.add(Path(source).resolve())
+    whole = hashlib.sha256()
+    for one in sorted(files):
+        whole.update(one.read_bytes())
+    return whole.hexdigest()

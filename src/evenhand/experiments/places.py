@@ -1,20 +1,104 @@
-"""Worlds as experiment files describe them. A table is read once, however many points use it."""
+"""Worlds as experiment files describe them: what [world] and [data] may hold, and the world of it.
+
+A table is read once, however many points use it.
+"""
 
 from __future__ import annotations
 
-import inspect
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.conventions import Conventions
 from evenhand.worlds import SyntheticWorld, TableWorld, World
 
-SYNTHETIC = frozenset(inspect.signature(SyntheticWorld).parameters) - {"conventions"}
-TABLE = frozenset(inspect.signature(TableWorld).parameters) - {"data"}
-SOURCES = ("file", "dataset")
-WORLD_PARAMETERS = SYNTHETIC | TABLE
+
+class Kind(NamedTuple):
+    """What a key of a file may hold: in words, and as a test."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**63  # as TOML has it
+    return isinstance(value, float)
+
+
+def _of(kind: type, one: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a list, or the values of a table, are all of one sort."""
+
+    def fits(value: Any) -> bool:
+        parts = value.values() if isinstance(value, dict) else value
+        return isinstance(value, kind) and all(one(part) for part in parts)
+
+    return fits
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_cut(value: Any) -> bool:
+    is_one = isinstance(value, (str, int, float))
+    return is_one or NUMBERS.fits(value) or NUMBERS_BY_NAME.fits(value)
+
+
+LIST = Kind("a list", lambda value: isinstance(value, list))
+SECTION = Kind("a table", lambda value: isinstance(value, dict))
+TEXT = Kind("a text", _is_text)
+TEXTS = Kind("a list of texts", _of(list, _is_text))
+NAMES = Kind("a text or a list of texts", lambda value: _is_text(value) or TEXTS.fits(value))
+NUMBER = Kind("a number", _is_number)
+NUMBERS = Kind("a list of numbers", _of(list, _is_number))
+NUMBERS_BY_NAME = Kind("a table of numbers", _of(dict, _is_number))
+WHOLE = Kind("a whole number", lambda value: _is_number(value) and value == value // 1)
+SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
+VALUE = Kind("a text, a number, true or false", lambda value: isinstance(value, (str, int, float)))
+CHARACTER = Kind("a single character", lambda value: _is_text(value) and len(value) == 1)
+CHOICES = Kind(
+    'a text, or a table such as { age = "fill", others = "drop" }',
+    lambda value: _is_text(value) or _of(dict, _is_text)(value),
+)
+CUTS = Kind(
+    "a text, a list of texts, or a table such as { age = 5, income = { quantiles = 3 }, "
+    'region = "as is", debt = [0, 10, 99] }',
+    lambda value: NAMES.fits(value) or _of(dict, _is_cut)(value),
+)
+
+SYNTHETIC = {
+    "n_arms": WHOLE,
+    "n_features": WHOLE,
+    "n_sensitive": WHOLE,
+    "bias_mean": NUMBER,
+    "coefficient_range": NUMBER,
+    "lowest_coefficient": NUMBER,
+    "noise": NUMBER,
+}
+TABLE = {
+    "group": NAMES,
+    "sensitive": VALUE,
+    "others": TEXT,
+    "arms": CUTS,
+    "reward": TEXT,
+    "reward_values": NUMBERS_BY_NAME,
+    "true_reward": TEXT,
+    "features": NAMES,
+    "leave_out": TEXTS,
+    "nominal": TEXT,
+    "nominal_columns": TEXTS,
+    "scale": TEXT,
+    "intercept": SWITCH,
+    "missing": CHOICES,
+    "missing_marks": TEXTS,
+    "separator": CHARACTER,
+    "noise": NUMBER,
+    "absolute_rewards": SWITCH,
+}
+SOURCES = {"file": TEXT, "dataset": TEXT}
 
 
 def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) -> World:
@@ -24,14 +108,19 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
     if not source:
         return SyntheticWorld(**settings, conventions=conventions)
     if "file" in source:
-        path = folder / source["file"]
-        stamp = path.stat().st_mtime_ns if path.is_file() else 0
+        path = (folder / source["file"]).resolve()
+        stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
         return _table_world("file", str(path), stamp, json.dumps(settings))
-    return _table_world("dataset", source["dataset"], 0, json.dumps(settings))
+    return _table_world("dataset", source["dataset"], (0, 0), json.dumps(settings))
 
 
 @lru_cache(maxsize=16)
-def _table_world(kind: str, source: str, stamp: int, settings: str) -> TableWorld:  # noqa: ARG001
+def _table_world(
+    kind: str,
+    source: str,
+    stamp: tuple[int, int],  # noqa: ARG001
+    settings: str,
+) -> TableWorld:
     if kind == "file":
         return TableWorld(source, **json.loads(settings))
     from evenhand import datasets

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evenhand import _checks
-from evenhand.conventions import BY_NAME
+import pandas as pd
+
+from evenhand import _checks, datasets
+from evenhand.conventions import BY_NAME, Conventions
 from evenhand.experiments.experiment import (
     FORMATS,
     HORIZON,
     TABLES,
     Experiment,
     Output,
+    Own,
+    Point,
     Published,
     Swept,
+    policy_from,
+    settings_of,
+    values_of,
 )
-from evenhand.experiments.places import SOURCES, SYNTHETIC, TABLE
+from evenhand.experiments.places import (
+    LIST,
+    NUMBER,
+    NUMBERS_BY_NAME,
+    SECTION,
+    SOURCES,
+    SYNTHETIC,
+    TABLE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Kind,
+)
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.simulation.run import PolicyMaker
 
@@ -34,27 +50,31 @@ AXES = {
     "n_arms": "number of arms n",
     "n_features": "number of features d",
 }
+VALUES = Kind(
+    "a list of different numbers, or { from = 20, to = 400, step = 20 }",
+    lambda value: bool(values_of(value)),
+)
 TOP = {
-    "title": str,
-    "policies": list,
-    "replications": int,
-    "seed": int,
-    "conventions": list,
-    "axis": str,
-    "chart": str,
-    "in_paper": str,
-    "note": str,
-    "order": int,
-    "sweep": dict,
-    "panels": dict,
-    "world": dict,
-    "data": dict,
-    "run": dict,
-    "under": dict,
-    "output": dict,
-    "published": dict,
+    "title": TEXT,
+    "policies": LIST,
+    "replications": WHOLE,
+    "seed": WHOLE,
+    "conventions": TEXTS,
+    "axis": TEXT,
+    "chart": TEXT,
+    "in_paper": TEXT,
+    "note": TEXT,
+    "order": WHOLE,
+    "sweep": SECTION,
+    "panels": SECTION,
+    "world": SECTION,
+    "data": SECTION,
+    "run": SECTION,
+    "under": SECTION,
+    "output": SECTION,
+    "published": SECTION,
 }
-WORDS = {str: "a text", list: "a list", int: "a whole number", dict: "a table", float: "a number"}
+OVERLAY = ("experiment", "x", "policy", "metric", "value")
 
 
 class _File:
@@ -63,31 +83,50 @@ class _File:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.text = path.read_text(encoding="utf-8")
+            self.text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
         except UnicodeDecodeError as error:
             raise ValueError(f"{path.name} is not a text in UTF-8: {error}") from error
         try:
             self.data = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path.name}: {error}") from error
 
-    def refuse(self, key: str, what: str) -> NoReturn:
-        line = line_of(self.text, key)
+    def refuse(self, key: str, what: str, about: str = "") -> NoReturn:
+        """`about` is a word of a value that may go over several lines."""
+        first, last = _lines_of(self.text, key)
+        word = re.compile(rf"(?<![\w-]){re.escape(about)}(?![\w-])")
+        lines = enumerate(self.text.split("\n")[first - 1 : last], start=first)
+        line = next((number for number, text in lines if about and word.search(text)), first)
         place = f"{self.path.name}, line {line}" if line else self.path.name
-        raise ValueError(f"{place}: {key} {what}")
+        raise ValueError(f"{place}: {key}{'' if what.startswith((':', '[')) else ' '}{what}")
 
-    def table(self, key: str, allowed: Mapping[str, Any] | frozenset[str]) -> dict[str, Any]:
-        """A table of the file whose keys are all known."""
+    def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+        """A table of the file, by its name."""
         found: dict[str, Any] = self.data.get(key, {})
-        for name in found:
-            self.known(f"{key}.{name}", name, allowed)
-        return found
+        return self.checked(f"{key}.", found, kinds)
 
-    def known(self, key: str, name: str, allowed: Any) -> None:
-        if name not in allowed:
-            near = get_close_matches(name, list(allowed), n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            self.refuse(key, f"is unknown; {hint}allowed are {', '.join(sorted(allowed))}")
+    def checked(
+        self, prefix: str, table: dict[str, Any], kinds: Mapping[str, Kind]
+    ) -> dict[str, Any]:
+        """`table` itself, whose keys are all known and hold what they may."""
+        for name, value in table.items():
+            self.known(prefix + name, name, kinds)
+            if not kinds[name].fits(value):
+                self.refuse(prefix + name, f"is {value!r}; allowed is {kinds[name].words}")
+        return table
+
+    def known(self, key: str, name: str, allowed: Iterable[str], of: str = "") -> None:
+        """Refuse a name that is not allowed, whether it is the key or stands in its value."""
+        names = sorted(allowed)
+        if name in names:
+            return
+        is_key = f".{key}".endswith(f".{name}")
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        if is_key and "." in key and TOP.get(name, SECTION) is not SECTION:
+            hint = "it belongs above the first [table]; "
+        what = "is unknown" if is_key else f"has {name!r}{of}, which is unknown"
+        self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)
 
     def check(self, key: str, function: Callable[..., Any], *values: Any) -> Any:
         """`function(key, *values)`, whose ValueError gets the line."""
@@ -98,59 +137,83 @@ class _File:
 
 
 def line_of(text: str, key: str) -> int:
-    """The line of a key such as "data.arms"; of its table where it stands in none of its own.
+    """The line on which a key such as "data.arms" begins; of its table if it is not there, or 0.
+
+    The first lines of a file are TOML themselves wherever a statement ends, so a parser tells where
+    a key comes in.
 
     Example:
         >>> from evenhand.experiments.reading import line_of
-        >>> line_of('seed = 1\\n[data]\\ngroup = "sex"', "data.group")
+        >>> line_of('seed = 1\\n[data]  # people\\ngroup = "sex"', "data.group")
         3
     """
-    table, best = "", 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        bare = line.strip()
-        if bare.startswith("["):
-            table = bare.strip("[]# ").replace('"', "")
-            if key == table or (not best and key.startswith(f"{table}.")):
-                best = number
-        elif "=" in bare and not bare.startswith("#"):
-            name = bare.split("=", 1)[0].strip().replace('"', "")
-            whole = f"{table}.{name}" if table else name
-            if whole == key:
-                return number
-            if not best and key.startswith(f"{whole}."):
-                best = number
-    return best
+    return _lines_of(text, key)[0]
+
+
+def _lines_of(text: str, key: str) -> tuple[int, int]:
+    """The first and the last line of a key and its value."""
+    lines, statements, first = text.split("\n"), [], 1
+    for last in range(1, len(lines) + 1):
+        try:
+            statements.append((first, last, tomllib.loads("\n".join(lines[:last]))))
+        except (ValueError, RecursionError):
+            continue  # in the middle of a statement
+        first = last + 1
+    while key:
+        begin, end, seen = 0, 0, None
+        for first, last, data in statements:
+            value = _value(data, key)
+            if value is not None and value != seen:
+                begin, end, seen = begin or first, last, value
+        if begin:
+            return begin, end
+        key = key.rpartition(".")[0]
+    return 0, 0
+
+
+def _value(data: dict[str, Any], key: str) -> Any:
+    """What a dotted key holds; names may have dots themselves."""
+    if key in data:
+        return data[key]
+    inside = (
+        _value(value, key.removeprefix(f"{name}."))
+        for name, value in data.items()
+        if isinstance(value, dict) and key.startswith(f"{name}.")
+    )
+    return next((found for found in inside if found is not None), None)
 
 
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment from its file and check all that can be checked without running it.
 
-    Worlds are made and policies tried, so that a mistake is told before anything runs.
+    Worlds are made and policies tried at every point, so a mistake is told before anything runs.
     """
     file = _File(path)
-    for name, value in file.data.items():
-        file.known(name, name, TOP)
-        if not isinstance(value, TOP[name]) or isinstance(value, bool):
-            file.refuse(name, f"is {value!r}; allowed is {WORDS[TOP[name]]}")
-    place = _place(file)
-    run = dict(file.data.get("run", {}))
-    sweep, multiples = _sweep(file, run)
+    file.checked("", file.data, TOP)
+    home = "data" if "data" in file.data else "world"
+    place = _place(file, home)
+    policies = _policies(file, path.parent)
+    run = _run(file, "run.", file.data.get("run", {}), policies)
+    parameters = _parameters(home, policies)
+    sweep = _sweep(file, run, parameters)
     conventions = tuple(file.data.get("conventions", ("PAPER",)))
     for name in conventions:
         file.known("conventions", name, BY_NAME)
+    if len(set(conventions)) < max(1, len(conventions)):
+        file.refuse("conventions", f"is {list(conventions)}; allowed is each once, at least one")
     experiment = Experiment(
         name=path.stem,
         title=file.data.get("title", path.stem),
         folder=path.parent,
-        policies=_policies(file, path.parent),
+        policies=policies,
         replications=file.check("replications", _checks.whole, file.data.get("replications", 80)),
         seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0),
         sweep=sweep,
-        multiples=multiples,
-        panels=_swept(file, "panels") if "panels" in file.data else None,
+        multiples=_multiples(file, home),
+        panels=_panels(file, sweep, parameters),
         place=place,
         run=run,
-        under=_under(file),
+        under=_under(file, home, policies),
         conventions=conventions,
         axis=file.data.get("axis", AXES.get(sweep.parameter, sweep.parameter.replace("_", " "))),
         chart=file.check("chart", _checks.one_of, file.data.get("chart", CHARTS[0]), CHARTS),
@@ -158,64 +221,34 @@ def read_experiment(path: Path) -> Experiment:
         published=_published(file),
         in_paper=file.data.get("in_paper", ""),
         note=file.data.get("note", ""),
-        order=file.data.get("order", 0),
+        order=int(file.data.get("order", 0)),
     )
-    _try(file, experiment)
+    if experiment.chart == "rate":
+        known = home == "world" or "true_reward" in place
+        if not known or sweep.parameter != HORIZON or "panels" in file.data:
+            file.refuse("chart", "is 'rate', which needs true rewards and a sweep of the horizon")
+    for reading in experiment.readings().values():
+        _try(file, experiment, reading, home)
     return experiment
 
 
-def _place(file: _File) -> dict[str, Any]:
-    if "world" in file.data and "data" in file.data:
-        file.refuse("data", "and [world] are both there; keep one of them")
-    if "data" not in file.data:
+def _place(file: _File, home: str) -> dict[str, Any]:
+    if home == "world":
         return file.table("world", SYNTHETIC)
-    data = file.table("data", TABLE | frozenset(SOURCES))
-    given = [name for name in SOURCES if name in data]
-    if len(given) != 1:
+    if "world" in file.data:
+        file.refuse("data", "and [world] are both there; keep one of them")
+    data = file.table("data", {**TABLE, **SOURCES})
+    if len(set(data) & set(SOURCES)) != 1:
         file.refuse("data", 'needs either file = "people.csv" or dataset = "compas"')
     for name in ("group", "reward"):
         if name not in data:
             file.refuse("data", f"lacks {name}, the name of a column")
+    if "dataset" in data:
+        file.known("data.dataset", data["dataset"], datasets.names())
+    elif not (file.path.parent / data["file"]).is_file():
+        folder = file.path.parent.resolve()
+        file.refuse("data.file", f"is {data['file']!r}, but there is no such file in {folder}")
     return data
-
-
-def _swept(file: _File, key: str) -> Swept:
-    table = file.table(key, {"parameter": 1, "values": 1, "multiples": 1})
-    for name in ("parameter", "values"):
-        if name not in table:
-            file.refuse(key, f"lacks {name}")
-    values = table["values"]
-    if isinstance(values, dict):
-        if set(values) != {"from", "to", "step"} or not _rising(values):
-            file.refuse(
-                f"{key}.values", "is a table; allowed is { from = 20, to = 400, step = 20 }"
-            )
-        start, stop, step = values["from"], values["to"], values["step"]
-        count = int((stop - start) / step + 1e-9) + 1
-        values = [start + i * step for i in range(count)]
-    numbers = isinstance(values, list) and all(
-        isinstance(one, (int, float)) and not isinstance(one, bool) for one in values
-    )
-    if not numbers or not values or len(set(values)) < len(values):
-        file.refuse(f"{key}.values", f"is {values!r}; allowed is a list of different numbers")
-    return Swept(str(table["parameter"]), tuple(values))
-
-
-def _rising(values: dict[str, Any]) -> bool:
-    numbers = all(isinstance(one, (int, float)) for one in values.values())
-    return numbers and values["step"] > 0 and values["to"] >= values["from"]
-
-
-def _sweep(file: _File, run: dict[str, Any]) -> tuple[Swept, dict[str, float]]:
-    """What is on the horizontal axis; the horizon alone where nothing is swept."""
-    if "sweep" in file.data:
-        sweep = _swept(file, "sweep")
-        if sweep.parameter != HORIZON and HORIZON not in run:
-            file.refuse("run", "lacks horizon, the number of rounds")
-        return sweep, file.data["sweep"].get("multiples", {})
-    if HORIZON not in run:
-        file.refuse("run", "lacks horizon, the number of rounds; or sweep it with [sweep]")
-    return Swept(HORIZON, (file.check("run.horizon", _checks.whole, run[HORIZON]),)), {}
 
 
 def _policies(file: _File, folder: Path) -> dict[str, PolicyMaker]:
@@ -227,12 +260,14 @@ def _policies(file: _File, folder: Path) -> dict[str, PolicyMaker]:
         if not isinstance(name, str):
             file.refuse("policies", f"has {entry!r}; allowed is a name or a table with `policy`")
         kind = _policy(file, name, folder)
-        label = str(settings.pop("label", kind.__name__))
+        label = settings.pop("label", kind.__name__)
+        if not isinstance(label, str) or not label.strip():
+            file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
         if label in makers:
             file.refuse("policies", f"has {label!r} twice; give one of them a label of its own")
         for setting in settings:
-            file.known("policies", setting, _settings(kind))
-        makers[label] = partial(kind, **settings) if settings else kind
+            file.known("policies", setting, settings_of(kind), of=f" for {label}")
+        makers[label] = Own(kind, **settings) if settings else kind
     if not makers:
         file.refuse("policies", "are none; name at least one")
     return makers
@@ -241,73 +276,141 @@ def _policies(file: _File, folder: Path) -> dict[str, PolicyMaker]:
 def _policy(file: _File, name: str, folder: Path) -> type[Policy]:
     """A policy by its name, or a class of the user's as "file.py:Class"."""
     source, _, own = name.rpartition(":")
-    if not source:
+    if not source and not name.endswith(".py"):
         file.known("policies", name, POLICIES)
         return POLICIES[name]
-    path = folder / source
-    if path.suffix != ".py" or not path.is_file():
-        file.refuse(
-            "policies", f'has {name!r}, but {path} is no Python file; allowed is "file.py:Class"'
-        )
-    sys.path.insert(0, str(path.parent.resolve()))
-    kind = getattr(import_module(path.stem), own, None)
-    if not (isinstance(kind, type) and issubclass(kind, Policy)):
-        file.refuse("policies", f"has {name!r}, but {source} has no policy {own!r}")
-    return kind
+    if not source or not own or Path(source).suffix != ".py":
+        file.refuse("policies", f'has {name!r}; allowed is "file.py:Class"', about=name)
+    try:
+        return policy_from(folder / source, own)
+    except ValueError as error:
+        file.refuse("policies", f"has {name!r}, but {error}", about=name)
 
 
-def _settings(kind: type[Policy]) -> set[str]:
-    names: set[str] = set()
-    for one in kind.__mro__:
-        maker = vars(one).get("__init__")
-        if maker is not None and one is not object:
-            names |= set(inspect.signature(maker).parameters)
-    return names - {"self", "common", "groups", "n_features", "horizon", "seed", "conventions"}
+def _settings(make: PolicyMaker) -> set[str]:
+    return settings_of(getattr(make, "func", make))  # type: ignore[arg-type]
 
 
-def _under(file: _File) -> dict[str, Any]:
-    """What differs by convention, with `world` and `data` as one."""
+def _run(
+    file: _File, prefix: str, table: dict[str, Any], policies: Mapping[str, PolicyMaker]
+) -> dict[str, Any]:
+    """Settings that every policy has, and the horizon."""
+    known = {label: _settings(make) for label, make in policies.items()}
+    for name in table:
+        lacking = [label for label, settings in known.items() if name not in settings]
+        if name == HORIZON:
+            file.check(prefix + name, _checks.whole, table[name])
+        elif lacking and len(lacking) < len(known):
+            file.refuse(
+                prefix + name,
+                f"is no setting of {', '.join(lacking)}; give it to the policy that has it: "
+                f'policies = [{{ policy = "...", {name} = ... }}]',
+            )
+        elif lacking:
+            file.known(prefix + name, name, {HORIZON, *set.intersection(*known.values())})
+    return dict(table)
+
+
+def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
+    """What can be swept: the horizon, settings of all policies, numbers of the world."""
+    settings = set.intersection(*(_settings(make) for make in policies.values()))
+    kinds = TABLE if home == "data" else SYNTHETIC
+    numbers = {name for name, kind in kinds.items() if kind in (NUMBER, WHOLE)}
+    both = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
+    return settings | numbers | both | {HORIZON}
+
+
+def _swept(file: _File, key: str, kinds: dict[str, Kind], parameters: set[str]) -> Swept:
+    table = file.table(key, {"parameter": TEXT, "values": VALUES, **kinds})
+    for name in ("parameter", "values"):
+        if name not in table:
+            file.refuse(key, f"lacks {name}")
+    file.known(f"{key}.parameter", table["parameter"], parameters)
+    return Swept(table["parameter"], values_of(table["values"]))
+
+
+def _sweep(file: _File, run: dict[str, Any], parameters: set[str]) -> Swept:
+    """What is on the horizontal axis; the horizon alone where nothing is swept."""
+    if "sweep" in file.data:
+        sweep = _swept(file, "sweep", {"multiples": NUMBERS_BY_NAME}, parameters)
+        in_panels = file.data.get("panels", {}).get("parameter") == HORIZON
+        if HORIZON not in run and sweep.parameter != HORIZON and not in_panels:
+            file.refuse("run", "lacks horizon, the number of rounds")
+        return sweep
+    if HORIZON not in run:
+        file.refuse("run", "lacks horizon, the number of rounds; or sweep it with [sweep]")
+    return Swept(HORIZON, (run[HORIZON],))
+
+
+def _multiples(file: _File, home: str) -> dict[str, float]:
+    """Whole numbers of a made-up world that go with the swept value."""
+    found: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
+    kinds = SYNTHETIC if home == "world" else {}
+    for name in found:
+        whole = [one for one, kind in kinds.items() if kind is WHOLE]
+        file.known(f"sweep.multiples.{name}", name, whole)
+    return found
+
+
+def _panels(file: _File, sweep: Swept, parameters: set[str]) -> Swept | None:
+    if "panels" not in file.data:
+        return None
+    panels = _swept(file, "panels", {}, parameters)
+    if panels.parameter == sweep.parameter:
+        file.refuse("panels.parameter", f"is {panels.parameter!r}, which is swept already")
+    return panels
+
+
+def _under(file: _File, home: str, policies: Mapping[str, PolicyMaker]) -> dict[str, Any]:
+    """What differs by convention."""
     found = {}
-    for name, tables in file.table("under", BY_NAME).items():
-        for kind, table in tables.items():
-            key = f"under.{name}.{kind}"
-            file.known(key, kind, ("world", "data", "run"))
-            if kind != "run":
-                for one in table:
-                    file.known(f"{key}.{one}", one, SYNTHETIC if kind == "world" else TABLE)
-        place = tables.get("world", tables.get("data", {}))
-        found[name] = {"place": place, "run": tables.get("run", {})}
+    for name, tables in file.table("under", dict.fromkeys(BY_NAME, SECTION)).items():
+        prefix = f"under.{name}."
+        file.checked(prefix, tables, {home: SECTION, "run": SECTION})
+        kinds = TABLE if home == "data" else SYNTHETIC
+        place = file.checked(f"{prefix}{home}.", tables.get(home, {}), kinds)
+        run = _run(file, f"{prefix}run.", tables.get("run", {}), policies)
+        found[name] = {"place": place, "run": run}
     return found
 
 
 def _output(file: _File) -> Output:
-    table = file.table("output", {"folder": 1, "figures": 1, "tables": 1})
+    table = file.table("output", {"folder": TEXT, "figures": TEXTS, "tables": TEXTS})
     figures = tuple(table.get("figures", FORMATS))
     tables = tuple(table.get("tables", TABLES))
     for key, given, allowed in (("figures", figures, FORMATS), ("tables", tables, TABLES)):
         for one in given:
             file.known(f"output.{key}", one, allowed)
-    return Output(str(table.get("folder", "")), figures, tables)
+    return Output(table.get("folder", ""), figures, tables)
 
 
 def _published(file: _File) -> Published | None:
-    table = file.table("published", {"file": 1, "under": 1})
-    if not table:
+    table = file.table("published", {"file": TEXT, "under": TEXT})
+    if "published" not in file.data:
         return None
-    if set(table) != {"file", "under"} or not (file.path.parent / table["file"]).is_file():
+    path = file.path.parent / table.get("file", "")
+    if set(table) != {"file", "under"} or not path.is_file():
         file.refuse("published", "needs `file`, a CSV file that is there, and `under`, a reading")
     file.known("published.under", table["under"], BY_NAME)
+    try:
+        columns = set(pd.read_csv(path, comment="#", nrows=0).columns)
+    except ValueError as error:
+        file.refuse("published.file", f"cannot be read: {error}")
+    if not columns >= set(OVERLAY):
+        file.refuse("published.file", f"needs the columns {', '.join(OVERLAY)}")
     return Published(table["file"], table["under"])
 
 
-def _try(file: _File, experiment: Experiment) -> None:
-    """Make the worlds and the policies of the first points."""
-    place = "data" if experiment.is_table else "world"
-    for reading in experiment.readings().values():
+def _try(file: _File, experiment: Experiment, reading: Conventions, home: str) -> None:
+    """Make the worlds and the policies of all points."""
+
+    def points() -> Iterator[Point]:
         try:
-            point = next(iter(experiment.points(reading)))
-        except (ValueError, TypeError) as error:
-            file.refuse(place, f"cannot be made: {error}")
+            yield from experiment.points(reading)
+        except Exception as error:
+            _blame(file, experiment, reading, home, error)
+
+    for point in points():
         for label, make in experiment.policies.items():
             try:
                 make(
@@ -317,5 +420,38 @@ def _try(file: _File, experiment: Experiment) -> None:
                     seed=0,
                     **point.settings,
                 )
-            except (ValueError, TypeError) as error:
-                file.refuse("policies", f"has {label}, which cannot be made: {error}")
+            except Exception as error:
+                _blame(file, experiment, reading, "run", error, label)
+
+
+def _blame(
+    file: _File,
+    experiment: Experiment,
+    reading: Conventions,
+    home: str,
+    error: Exception,
+    label: str = "",
+) -> NoReturn:
+    """Refuse the key that an error is about: by the word it begins with, or the column it names."""
+    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    text = re.sub(r"^data is ", "file is ", text)
+    word = re.split(r"[^a-z_]", text, maxsplit=1)[0]
+    own = getattr(experiment.policies.get(label), "keywords", {})
+    for swept, key in ((experiment.sweep, "sweep"), (experiment.panels, "panels")):
+        if swept and key in file.data and swept.own_name == word not in own:
+            file.refuse(f"{key}.values", f": {text}")
+    if word in experiment.multiples:
+        file.refuse("sweep.multiples", f": {text}")
+    special = file.data.get("under", {}).get(reading.name, {}).get(home, {})
+    for key, table in ((f"under.{reading.name}.{home}", special), (home, file.data.get(home, {}))):
+        named = re.match(r"(?:\w+: )?column '(.+?)'", text)
+        for name, value in table.items() if word not in own else ():
+            columns = value if isinstance(value, (list, dict)) else [value]
+            if name == word:
+                rest = re.match(r"\w+((?: is | are |: | names ).*)", text, re.DOTALL)
+                file.refuse(f"{key}.{name}", rest[1].strip() if rest else f": {text}")
+            if home == "data" and named and named[1] in columns and word not in table:
+                file.refuse(f"{key}.{name}", f": {text}", about=named[1])
+    if label:
+        file.refuse("policies", f"has {label!r}, which cannot be made: {text}", about=label)
+    file.refuse(home, f"cannot be made: {text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import pandas as pd
 
 from evenhand.worlds.frames import read_table
 
+LONGEST = 40  # characters of a name or a value in a comment
+
 _HEAD = """\
 # An experiment of evenhand. Run it with: evenhand run {name}
-# Lines that begin with # are comments; keys that are commented out show their default.
+# Lines that begin with # are comments; take the # away to use one. All keys of such a file are
+# in the documentation, docs/how-to/run-an-experiment.md.
 
-title = "{title}"
+title = {title}
 policies = [
     "TopInterval",                # trusts the feedback
     "MultiGroupFairTopInterval",  # corrects every group, for two groups or more
@@ -55,9 +59,8 @@ _OUTPUT = """
 # tables = ["csv", "parquet"]
 """
 
-EXAMPLE = (
-    _HEAD.format(name="experiment.toml", title="Mortgage applications: what would each policy do?")
-    + """
+_EXAMPLE = (
+    """
 [data]                            # a table; for a made-up world write [world] in place of [data]
 dataset = "mortgage"              # or file = "people.csv" (Parquet as well)
 group = "race"                    # the column that says who belongs where
@@ -76,35 +79,54 @@ loanprc = { quantiles = 3 }       # or 3 (equal width), [0, 0.8, 1, 3] (edges), 
 )
 
 
-def for_table(path: Path, folder: Path) -> str:
+def example(file: Path) -> str:
+    """A file that runs as it is.
+
+    Args:
+        file: where it will be.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from evenhand.experiments.template import example
+        >>> print(example(Path("loans.toml")).splitlines()[0])
+        # An experiment of evenhand. Run it with: evenhand run loans.toml
+    """
+    return _head(file, "Mortgage applications: what would each policy do?") + _EXAMPLE
+
+
+def for_table(path: Path, file: Path) -> str:
     """A file for a table of the user's: its columns are listed, and the choices are left open.
 
     Args:
         path: the table.
-        folder: where the experiment file will be: its `file` is relative to that.
+        file: where the experiment file will be: the path of the table is relative to that.
     """
     frame = read_table(path)
-    width = max(len(str(name)) for name in frame.columns)
-    lines = [f"#   {name!s:{width}}  {_kind(frame[name])}" for name in frame.columns]
-    few = [name for name in frame.columns if 2 <= frame[name].nunique() <= 10]
-    file = os.path.relpath(path, folder)
+    if frame.empty:
+        raise ValueError(f"{path.name} has no rows; give a table with some")
+    names = {name: _shown(name) for name in frame.columns}
+    width = max(len(name) for name in names.values())
+    lines = [f"#   {names[name]:{width}}  {_kind(frame[name])}" for name in frame.columns]
+    listed = "\n".join(lines)
+    few = [names[name] for name in frame.columns if 2 <= len(_counts(frame[name])) <= 10]
+    source = Path(os.path.relpath(path.resolve(), file.resolve().parent)).as_posix()
     return (
-        _HEAD.format(name="this file", title=f"{path.stem}: what would each policy do?")
-        + f'''
-# The {len(frame):,} rows of {path.name} have these columns:
+        _head(file, f"{path.stem}: what would each policy do?")
+        + f"""
+# The {len(frame):,} rows of {_shown(path.name)} have these columns:
 #
-{os.linesep.join(lines)}
+{listed}
 #
 # Fill in the four lines with a ?, then run it: mistakes are told with their line.
 
 [data]
-file = "{file}"
+file = {_text(source)}
 group = "?"                       # the column that says who belongs where{_among(few)}
 sensitive = "?"                   # the value of it whose feedback may be distorted
 reward = "?"                      # the observed reward, a column of numbers
 # reward_values = {{ yes = 1, no = 0 }}  # numbers for the words of a reward that is not a number
 missing = "error"                 # says what is missing; then choose "drop" or "fill"
-'''
+"""
         + _DATA
         + """
 [data.arms]                       # the columns that make the arms, together with the group
@@ -114,16 +136,42 @@ missing = "error"                 # says what is missing; then choose "drop" or 
     )
 
 
+def _head(file: Path, title: str) -> str:
+    return _HEAD.format(name=_shown(file), title=_text(title))
+
+
+def _text(value: str) -> str:
+    """A text as TOML writes it."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _shown(value: object) -> str:
+    """A value as it can stand in a comment: on one line, and short."""
+    line = "".join(one if one.isprintable() else " " for one in str(value))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+
+
+def _counts(column: pd.Series[Any]) -> pd.Series[int]:
+    """How often each value is there; nothing for what cannot be counted, such as lists."""
+    try:
+        return column.value_counts()
+    except TypeError:
+        return pd.Series(dtype=int)
+
+
 def _kind(column: pd.Series[Any]) -> str:
     gaps = int(column.isna().sum())
     lacking = f", {gaps:,} missing" if gaps else ""
-    values = column.dropna()
-    if pd.api.types.is_numeric_dtype(values) and values.nunique() > 10:
-        return f"numbers from {values.min():g} to {values.max():g}{lacking}"
-    shown = ", ".join(str(value) for value in list(values.value_counts().index[:5]))
-    more = f" and {values.nunique() - 5} more" if values.nunique() > 5 else ""
-    return f"{values.nunique()} values: {shown}{more}{lacking}"
+    counts = _counts(column)
+    counts = counts[counts > 0]
+    if pd.api.types.is_numeric_dtype(column) and len(counts) > 10:
+        return f"numbers from {column.min():g} to {column.max():g}{lacking}"
+    if counts.empty:
+        return f"nothing that can be used{lacking}"
+    shown = ", ".join(_shown(value) for value in counts.index[:5])
+    more = f" and {len(counts) - 5:,} more" if len(counts) > 5 else ""
+    return f"{len(counts):,} values: {shown}{more}{lacking}"
 
 
-def _among(names: list[Any]) -> str:
-    return f"; perhaps {', '.join(str(name) for name in names[:4])}" if names else ""
+def _among(names: list[str]) -> str:
+    return f"; perhaps {', '.join(names[:4])}" if names else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,9 @@ from evenhand.policies.memory import (
     score_group,
 )
 from evenhand.streams import mix
+
+if TYPE_CHECKING:
+    from evenhand.bias import BiasReport
 
 POLICIES: dict[str, type[Policy]] = {}
 
@@ -293,6 +296,57 @@ class Policy:
             rows.append(work[GROUP_ESTIMATE : GROUP_WIDTH + 1, :n].copy())
         estimates, widths = np.stack(rows, axis=1)
         return estimates, widths
+
+    def bias(
+        self,
+        reference: object = None,
+        level: float = 0.95,
+        weighting: str = "pulls",
+        noise: float | None = None,
+        feature_names: Sequence[object] | None = None,
+        units: Mapping[str, float] | None = None,
+        average: ArrayLike | None = None,
+        scales: ArrayLike | None = None,
+    ) -> BiasReport:
+        """How the feedback for each group is distorted, feature by feature, with intervals.
+
+        It assumes that the true averages of the groups are equal. Any policy can tell: the sums
+        of a group are those of its arms. docs/explanation/reading-bias.md says how to read it.
+
+        Args:
+            reference: the group to compare with; without one, the mean of the groups.
+            level: of the intervals.
+            weighting: "pulls", the fit to all data of a group as in the paper, or "arms", the
+                plain average of its arms' own coefficients.
+            noise: the standard deviation of rewards if it is known; otherwise it is estimated from
+                what each group's fit leaves over, whatever the policy was told.
+            feature_names: x1, x2, ... unless given.
+            units: the step of a feature to speak of, such as {"income": 1000}.
+            average: the context to report totals at, one for all or a row per group. A policy
+                knows the average of its contexts only if one of the features is always 1.
+            scales: what each feature was divided by before the policy saw it, such as its standard
+                deviation: the report is then in the units before that.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.TopInterval(["F", "F", "M", "M"], n_features=1, seed=1)
+            >>> policy.absorb([0, 0, 1, 1, 2, 2, 3, 3], np.ones((8, 1)), [1, 2, 2, 3, 5, 6, 6, 7])
+            >>> print(policy.bias(reference="M").to_words().split(",")[0])
+            At the average context the feedback for group F is 4.0 lower than that for group M
+        """
+        from evenhand.bias import bias_report, statistics_of
+
+        return bias_report(
+            statistics_of(self.groups, self._memory.arms),
+            reference=reference,
+            level=level,
+            weighting=weighting,
+            noise=noise,
+            feature_names=feature_names,
+            units=units,
+            average=average,
+            scales=scales,
+        )
 
     # Facts --------------------------------------------------------------------------------------
 

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_bool_dtype
+
+from evenhand.worlds.buckets import is_dates, is_nominal, word
+from evenhand.worlds.frames import tell
+from evenhand.worlds.missing import filled
 
 MOST_LEVELS = 50  # of a nominal feature that is made one-hot
 INTERCEPT = "intercept"
+LARGEST = 1e100  # beyond, sums of squares overflow
+GAPS = frozenset(("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "unknown"))
 
 
 class Feature(NamedTuple):
     """One number of a context: its name and the value of every row."""
 
     name: str
-    values: NDArray[np.float64]
+    values: NDArray[Any]
 
 
-def is_nominal(column: pd.Series[Any]) -> bool:
-    """Whether a column holds categories, by its type."""
-    return not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+def features_of(
+    frame: pd.DataFrame,
+    listed: Sequence[str],
+    nominal_columns: Collection[str],
+    one_hot: bool,
+    intercept: bool,
+) -> list[Feature]:
+    """The features that columns become. Where there is an intercept, one category is left out."""
+    found: list[Feature] = []
+    for name in listed:
+        column = frame[name]
+        if name not in nominal_columns:
+            _check_kind(column)
+        nominal = name in nominal_columns or is_nominal(column)
+        column, flag = filled(column, nominal)
+        found += encode(column, nominal, one_hot, leave_first_out=intercept)
+        if flag is not None:
+            found.append(Feature(str(flag.name), flag.to_numpy()))
+    names = [*[INTERCEPT] * intercept, *(feature.name for feature in found)]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"features: two would be called {twice[0]!r}; rename a column")
+    return found
 
 
 def encode(
@@ -33,28 +59,37 @@ def encode(
 
     Codes count the categories in the order in which they first appear, or in their own order where
     they have one. One-hot features are named "column = category".
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.worlds.features import encode
+        >>> codes = encode(pd.Series(["b", "a", "b"], name="job"), True, False, False)
+        >>> codes[0].name, codes[0].values.tolist()
+        ('job', [0, 1, 0])
     """
     name = str(column.name)
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        raise ValueError(
-            f"features: column {name!r} holds dates; make a number of it (an age, a duration), or "
-            "leave it out"
-        )
     if not nominal:
         return [Feature(name, finite(column))]
     codes, levels = _codes(column)
     if not one_hot:
-        return [Feature(name, codes.astype(np.float64))]
+        if len(levels) > max(MOST_LEVELS, len(column) / 2):
+            tell(
+                f"features: column {name!r} has {len(levels):,} different values in "
+                f"{len(column):,} rows, and numbering them tells nothing; leave it out, or make "
+                "some categories of it"
+            )
+        return [Feature(name, codes)]
     if len(levels) > MOST_LEVELS:
         raise ValueError(
             f"features: column {name!r} has {len(levels):,} categories, and each would be a "
             f"feature (at most {MOST_LEVELS}); leave it out, merge rare ones, or use "
             'nominal="codes"'
         )
+    first = int(leave_first_out and len(levels) > 1)
     return [
-        Feature(f"{name} = {level}", (codes == code).astype(np.float64))
+        Feature(f"{name} = {word(level)}", codes == code)
         for code, level in enumerate(levels)
-        if code > 0 or not leave_first_out
+        if code >= first
     ]
 
 
@@ -66,67 +101,84 @@ def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
     return codes.astype(np.int64), list(levels)
 
 
-def finite(column: pd.Series[Any]) -> NDArray[np.float64]:
+def finite(column: pd.Series[Any]) -> NDArray[Any]:
     """The numbers of a column; an error that names the row where one is not finite."""
-    values = column.to_numpy(dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(values) | (np.abs(values) > 1e100))
+    values = column.to_numpy(dtype=bool) if is_bool_dtype(column) else column.to_numpy()
+    bad = np.flatnonzero(~(np.abs(values) <= LARGEST)) if values.dtype.kind == "f" else np.empty(0)
     if bad.size:
         raise ValueError(
-            f"column {column.name!r} has {bad.size:,} values that are infinite or beyond 1e100, "
-            f"the first in row {column.index[bad[0]]}; correct them or leave the column out"
+            f"column {column.name!r} has {bad.size:,} values that are infinite or beyond "
+            f"{LARGEST:g}, the first in row {column.index[bad[0]]}; correct them or leave the "
+            "column out"
         )
     return values
 
 
-def numbers_in_text(frame: pd.DataFrame, columns: Collection[str], known: Collection[str]) -> None:
-    """Refuse a column of numbers that some words turned into text: it would become categories."""
-    for name in columns:
-        column = frame[name]
-        if name in known or not is_nominal(column) or pd.api.types.is_datetime64_any_dtype(column):
-            continue
-        levels = pd.Series(pd.unique(column.dropna())).astype(str)
-        numbers = pd.to_numeric(levels, errors="coerce").notna()
-        if 2 * numbers.sum() <= len(levels) or len(levels) < 3:
-            continue
-        words = levels[~numbers]
-        rows = column[column.astype(str).isin(words)]
-        what = ", ".join(repr(word) for word in words[:3])
+def _check_kind(column: pd.Series[Any]) -> None:
+    """Refuse dates, and numbers that some words turned into text: they would become categories."""
+    if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return
+    if is_dates(column):
         raise ValueError(
-            f"column {name!r} holds numbers as text"
-            + (
-                f", and in {len(rows):,} rows {what} (first row {rows.index[0]})"
-                if len(words)
-                else ""
-            )
-            + "; name what stands for a missing value in missing_marks, make it numbers, or name "
-            "the column in nominal_columns if it is categories"
+            f"features: column {column.name!r} holds dates or times; make a number of it (an age, "
+            "a duration), or leave it out"
         )
+    levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
+    bare = levels.str.replace(r"[\s,'$€£%]", "", regex=True)
+    is_number = pd.to_numeric(bare, errors="coerce").notna()
+    words = levels[~is_number]
+    if not is_number.any() or (
+        2 * len(words) >= len(levels) and not set(words.str.strip().str.lower()) <= GAPS
+    ):
+        return
+    rows = column[column.astype(str).isin(words) & column.notna()]
+    shown = ", ".join(repr(one) for one in words[:3])
+    also = f", and in {len(rows):,} rows {shown} (first row {rows.index[0]})" if len(words) else ""
+    raise ValueError(
+        f"features: column {column.name!r} holds numbers as text ({levels[is_number].iloc[0]!r}"
+        f"{also}); make it numbers, name what stands for a missing value in missing_marks (CSV "
+        "files), or name the column in nominal_columns if it is categories"
+    )
 
 
-def told_of_constants(features: list[Feature], intercept: bool, scaled: bool) -> list[Feature]:
+def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool) -> list[Feature]:
     """Without the features that never change where they would break the fit; all are told of."""
-    kept: list[Feature] = []
     dropped: list[str] = []
     constant: list[str] = []
-    for feature in features:
-        first = feature.values[0]
-        if np.all(feature.values == first):
-            (dropped if intercept or scaled or first == 0.0 else constant).append(feature.name)
-            if feature.name in dropped:
-                continue
-        kept.append(feature)
+    for name, values in features:
+        if np.all(values == values[0]) or (scaled and not values.std(dtype=np.float64) > 0.0):
+            (dropped if intercept or scaled or not values[0] else constant).append(name)
     if dropped:
-        warnings.warn(
+        tell(
             f"features: column {', '.join(dropped)} has the same value in every row and is left "
-            "out: it can tell nothing",
-            UserWarning,
-            stacklevel=3,
+            "out: it can tell nothing"
         )
     if constant:
-        warnings.warn(
+        tell(
             f"features: column {', '.join(constant)} has the same value in every row: it acts as "
-            "an intercept",
-            UserWarning,
-            stacklevel=3,
+            "an intercept"
         )
-    return kept
+    return [feature for feature in features if feature.name not in dropped]
+
+
+def matrix(
+    features: Sequence[Feature], order: NDArray[np.int64], intercept: bool, standardise: bool
+) -> tuple[NDArray[np.float64], pd.DataFrame]:
+    """The contexts, filled in one room column by column, and what they were scaled by."""
+    extra = int(intercept)
+    contexts = np.empty((order.size, extra + len(features)))
+    scales = [(INTERCEPT, 0.0, 1.0)] * extra
+    if intercept:
+        contexts[:, 0] = 1.0
+    for k, (name, values) in enumerate(features, extra):
+        mean, deviation = 0.0, 1.0
+        contexts[:, k] = values[order]
+        if standardise:
+            mean, deviation = (
+                float(values.mean(dtype=np.float64)),
+                float(values.std(dtype=np.float64)),
+            )
+            contexts[:, k] -= mean
+            contexts[:, k] /= deviation
+        scales.append((name, mean, deviation))
+    return contexts, pd.DataFrame(scales, columns=["feature", "mean", "deviation"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.worlds.buckets import MISSING
-from evenhand.worlds.features import is_nominal
+from evenhand.worlds.frames import tell
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
@@ -44,11 +43,13 @@ class Missing:
             )
         refused = [name for name in concerned if chosen[name] == ERROR]
         if refused:
-            text = _counted(self.rows, refused)
+            row = frame.index[frame[refused].isna().any(axis=1)][0]
+            sole = "drop" if refused[0] in unfillable else FILL
             raise ValueError(
-                f'missing values in {text}, {len(frame):,} rows in all; choose missing="drop" to '
-                'leave such rows out or missing="fill" to fill them in (median or a category of '
-                'their own), for all columns or by column: missing={"' + refused[0] + '": "fill"}'
+                f"missing values in {_counted(self.rows, refused)}, of {len(frame):,} rows (the "
+                f'first in row {row}); choose missing="drop" to leave such rows out or '
+                'missing="fill" to fill them in (median or a category of their own, not rewards), '
+                f'for all columns or by column: missing={{"{refused[0]}": "{sole}"}}'
             )
         self._drop = [name for name in concerned if chosen[name] == DROP]
         self._fill = [name for name in concerned if chosen[name] == FILL]
@@ -60,21 +61,31 @@ class Missing:
         if self._drop:
             keep = frame[self._drop].notna().all(axis=1)
             self.dropped_rows = int((~keep).sum())
-            told.append(
+            left_out = (
                 f"{self.dropped_rows:,} of {len(frame):,} rows are left out "
                 f"(missing: {_counted(self.rows, self._drop)})"
             )
+            if not keep.any():
+                raise ValueError(
+                    f'missing: {left_out}, and no row remains; choose "fill" for some of these '
+                    "columns, or do not use them"
+                )
+            told.append(left_out)
             frame = frame[keep]
         if self._fill:
+            empty = [name for name in self._fill if frame[name].isna().all()]
+            if empty:
+                raise ValueError(
+                    f"missing: column {empty[0]!r} has no value in any row, so there is nothing to "
+                    "fill in; leave it out"
+                )
             filled = int(frame[self._fill].isna().any(axis=1).sum())
             told.append(
                 f"{filled:,} rows have values filled in (missing: "
                 f"{_counted(self.rows, self._fill)})"
             )
         if told:
-            warnings.warn("; ".join(told), UserWarning, stacklevel=3)
-        if frame.empty:
-            raise ValueError('missing: no row is complete; choose missing="fill" for some columns')
+            tell("; ".join(told))
         return frame
 
     def table(self) -> pd.DataFrame:
@@ -94,29 +105,31 @@ def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Se
         return column, None
     if nominal:
         return with_category(column), None
-    flag = gaps.astype(np.float64).rename(f"{column.name} is {MISSING}")
-    return column.fillna(column.median()), flag
+    numbers = pd.Series(
+        column.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index, name=column.name
+    )
+    return numbers.fillna(numbers.median()), gaps.rename(f"{column.name} is {MISSING}")
 
 
 def with_category(column: pd.Series[Any]) -> pd.Series[Any]:
     """Categories in which "missing" is one more."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.add_categories(MISSING).fillna(MISSING)
-    if is_nominal(column):
-        return column.astype(object).fillna(MISSING)
+        known = MISSING in column.cat.categories
+        return (column if known else column.cat.add_categories(MISSING)).fillna(MISSING)
     return column.astype(object).where(column.notna(), MISSING)
 
 
 def _by_column(columns: Sequence[str], choice: Choice) -> dict[str, str]:
     if isinstance(choice, Mapping):
         rest = choice.get(OTHERS, ERROR)
-        unknown = [name for name in choice if name not in columns and name != OTHERS]
+        by_name = {str(name): what for name, what in choice.items()}
+        unknown = [name for name in by_name if name not in columns and name != OTHERS]
         if unknown:
             raise ValueError(
                 f"missing names {unknown[0]!r}, which is no used column; used are "
                 f"{', '.join(columns)}"
             )
-        chosen = {name: choice.get(name, rest) for name in columns}
+        chosen = {name: by_name.get(name, rest) for name in columns}
     else:
         chosen = dict.fromkeys(columns, choice)
     for name, what in chosen.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,16 +14,13 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.groups import Groups
-from evenhand.worlds import features as encoding
-from evenhand.worlds.arms import grouped, sensitive_label, sorted_by_arm
+from evenhand.worlds.arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
-from evenhand.worlds.buckets import AS_IS, Buckets, group_labels
-from evenhand.worlds.features import INTERCEPT, Feature, is_nominal
+from evenhand.worlds.buckets import AS_IS, Buckets, group_labels, plain
+from evenhand.worlds.features import features_of, matrix, told_of_constants
 from evenhand.worlds.frames import read_table
-from evenhand.worlds.missing import ERROR, Choice, Missing, filled
-from evenhand.worlds.rewards import rewards_of
-
-FEW_ROWS = 30  # an arm with fewer is drawn from the same few people over and over
+from evenhand.worlds.missing import ERROR, Choice, Missing
+from evenhand.worlds.rewards import numbers_for, rewards_of, true_rewards_of
 
 
 class TableInstance(NamedTuple):
@@ -66,28 +62,35 @@ class TableWorld(World):
     What every row would have earned without bias is not in a table, so true regret is missing in
     the results, unless a column with the true rewards is named.
 
+    Messages name rows by the frame's index. In a CSV file the column names are row 1, as a
+    spreadsheet shows it.
+
     Args:
-        data: a data frame, a mapping of columns, or the path of a CSV or Parquet file.
+        data: a data frame (pandas, Polars, Arrow), a mapping of columns, or the path of a CSV file
+            (also .gz, .zip) or Parquet file.
         group: the column that says to which group a row belongs, or several for intersections.
         reward: the column with the observed reward: numbers, or True and False.
         arms: the columns that make the arms together with the group: a name, a list of names, or a
             mapping from names to how they are cut: "as is", a number of buckets of equal width,
             edges, or {"quantiles": k}.
-        sensitive: the value of `group` whose feedback may be distorted.
+        sensitive: the value of `group` whose feedback may be distorted; with several group columns
+            a value of each, such as ("F", "black").
         others: "apart", every value of `group` is a group; or "together", all but the sensitive
             one are a single group, as policies for two groups need it.
         features: the columns of the context; without it all that have no other part.
         leave_out: columns that are no features.
-        nominal: categories become integer "codes" (the paper), or "one-hot" features.
+        nominal: categories become integer "codes" (the paper), in the order in which they appear or
+            in their own if they have one, or "one-hot" features.
         nominal_columns: columns of numbers that are categories in truth.
         scale: features as they are ("none", the paper), or "standardise": mean 0, deviation 1.
         intercept: whether a feature that is always 1 comes first. Without it, only where features
             are standardised: their mean says nothing of the reward's any more.
         missing: "error", "drop" rows, or "fill" (median and a flag; a category of its own); or a
             mapping from columns to these, with "others" for the rest.
-        missing_marks: texts that stand for a missing value in a CSV file; only the empty one.
+        missing_marks: texts that stand for a missing value in a CSV file, besides the empty text.
         reward_values: numbers for the categories of a nominal reward, {"paid": 1, "default": 0}.
-        true_reward: the column with the true reward, where it is known.
+        true_reward: the column with the true reward, where it is known. `reward_values` hold for
+            it too if they name all its values.
         noise: the standard deviation of normal noise to add to rewards.
         absolute_rewards: take the absolute value of the noisy reward, as the authors' code does.
         separator: between the columns of a CSV file; found by itself without one.
@@ -127,60 +130,77 @@ class TableWorld(World):
         absolute_rewards: bool = False,
         separator: str | None = None,
     ) -> None:
-        _checks.one_of("nominal", nominal, ("codes", "one-hot"))
-        _checks.one_of("scale", scale, ("none", "standardise"))
+        one_hot = _checks.one_of("nominal", nominal, ("codes", "one-hot")) == "one-hot"
+        scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
         _checks.one_of("others", others, ("apart", "together"))
+        constant = scaled if intercept is None else _yes_or_no("intercept", intercept)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
-        self.absolute_rewards = bool(absolute_rewards)
+        self.absolute_rewards = _yes_or_no("absolute_rewards", absolute_rewards)
+        numbers = numbers_for(reward_values)
         group_columns = _names("group", group)
-        cuts = arms if isinstance(arms, Mapping) else dict.fromkeys(_names("arms", arms), AS_IS)
-        rewards = [reward, *([true_reward] if true_reward else [])]
-        parts = [*group_columns, *cuts, *rewards]
-        asked = None if features is None else {*parts, *_names("features", features)}
+        cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", arms), AS_IS)
+        if isinstance(arms, Mapping):
+            cuts = dict(zip(cuts, arms.values(), strict=True))
+        rewards = [_name("reward", reward)]
+        if true_reward is not None:
+            rewards.append(_name("true_reward", true_reward))
+        parts = dict.fromkeys([*group_columns, *cuts, *rewards])
+        listed = None if features is None else _names("features", features)
+        left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
+        asked = None if listed is None else {*parts, *listed, *left, *codes}
         frame = read_table(data, missing_marks, separator, asked)
-        listed = (
-            [name for name in frame.columns if name not in {*parts, *leave_out}]
-            if features is None
-            else _names("features", features)
-        )
+        if listed is None:
+            listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
-        _check_columns(frame, used, leave_out, nominal_columns)
-        if set(listed) & set(rewards):
-            raise ValueError(f"features: {reward!r} is the reward; a reward cannot be a feature")
+        _check_columns(frame, used, [*left, *codes])
+        _check_roles(rewards, [*group_columns, *cuts], listed, left)
+
+        frame = pd.DataFrame({name: plain(frame[name]) for name in used}, copy=False)
         missing_values = Missing(frame, used, missing, unfillable=rewards)
-        frame = missing_values.settle(frame[used])
+        frame = missing_values.settle(frame)
         self.missing = missing_values.table()
         """A row per column that lacks values: how many, and what was done."""
         self.dropped_rows = missing_values.dropped_rows
+        """How many rows were left out because a value is missing."""
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
-        order, first, self.arms = sorted_by_arm(frame, labels, cuts)
-        """A row per arm: its name, its group, the columns it is made of, its rows and rewards."""
+        order, first, table = sorted_by_arm(frame, labels, cuts)
+        values = rewards_of(frame[rewards[0]], numbers)[order]
+        true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
+        self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
+        """A row per arm: its name, the columns it is made of, its group, its rows and rewards."""
         self.groups = Groups(
-            list(self.arms["group"]), sensitive_label(sensitive, group_columns, labels)
+            list(table["group"]), sensitive_label(sensitive, group_columns, labels)
         )
-        values = rewards_of(frame[reward], reward_values)[order]
-        true = rewards_of(frame[true_reward], reward_values)[order] if true_reward else np.empty(0)
-        self.arms["mean_reward"] = np.add.reduceat(values, first[:-1]) / np.diff(first)
-        encoding.numbers_in_text(frame, listed, nominal_columns)
-        constant = (scale == "standardise") if intercept is None else bool(intercept)
-        columns = _features(frame, listed, nominal_columns, nominal == "one-hot", constant)
-        columns = encoding.told_of_constants(columns, constant, scale == "standardise")
-        if not columns and not constant:
+        found = features_of(frame, listed, codes, one_hot, constant)
+        found = told_of_constants(found, constant, scaled)
+        if not found and not constant:
             raise ValueError("features are none; name at least one column, or ask for an intercept")
-        contexts, self.scales = _matrix(columns, order, constant, scale == "standardise")
+        contexts, scales = matrix(found, order, constant, scaled)
+        self.scales = scales
         """A row per feature: the mean and the deviation that it was standardised by."""
         self.feature_names: tuple[str, ...] = tuple(self.scales["feature"])
+        """The features in the order of the contexts."""
         self.n_features = len(self.feature_names)
         self._instance = TableInstance(
             contexts, values, true, first, self.noise, self.absolute_rewards
         )
-        self._tell_of_few_rows()
+        tell_of_few(self.arms)
 
     @property
     def n_rows(self) -> int:
         """How many rows there are to draw from."""
         return int(self._instance.first[-1])
+
+    def observations(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Every row once: arms, contexts and rewards, for `policy.absorb(*world.observations())`.
+
+        For a policy that is to start from all that is known, or to ask it for the bias in a table.
+        """
+        arms = np.repeat(np.arange(self.n_arms), np.diff(self._instance.first))
+        return arms, self._instance.contexts, self._instance.rewards
 
     def begin(self, generator: np.random.Generator) -> TableInstance:
         """The same rows in every replication; no copy is made."""
@@ -208,81 +228,59 @@ class TableWorld(World):
             f"{self.n_features} features)"
         )
 
-    def _tell_of_few_rows(self) -> None:
-        few = self.arms[self.arms["rows"] < FEW_ROWS]
-        if len(few):
-            named = ", ".join(f"{row.arm} {row.rows}" for row in few.head(5).itertuples())
-            more = f" and {len(few) - 5} more" if len(few) > 5 else ""
-            warnings.warn(
-                f"arms: fewer than {FEW_ROWS} rows in {named}{more}: the same people are drawn "
-                "over and over; use fewer or wider buckets",
-                UserWarning,
-                stacklevel=3,
-            )
-        single = self.arms.groupby("group")["rows"].agg(["size", "sum"]).query("size == 1")
-        if len(single):
-            named = ", ".join(f"{row.Index} ({row.sum:,} rows)" for row in single.itertuples())
-            warnings.warn(
-                f"group: a single arm in {named}: its bias cannot be told from the worth of that "
-                "arm; cut the arms columns more finely, or merge groups",
-                UserWarning,
-                stacklevel=3,
-            )
 
-
-def _names(what: str, given: str | Sequence[str]) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
-    wrong = [name for name in names if not isinstance(name, str)]
+def _names(what: str, given: Any) -> list[str]:
+    """Names of columns; a single one may stand for itself."""
+    try:
+        names = [given] if isinstance(given, (str, int)) else list(given)
+    except TypeError:
+        names = [None]
+    wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if wrong or (what == "group" and not names):
         raise ValueError(f"{what} is {given!r}; allowed are names of columns")
-    return names
+    texts = [str(name) for name in names]
+    twice = [name for name in texts if texts.count(name) > 1]
+    if twice:
+        raise ValueError(f"{what} names column {twice[0]!r} twice; name it once")
+    return texts
 
 
-def _check_columns(
-    frame: pd.DataFrame, used: Sequence[str], leave_out: Sequence[str], nominal: Collection[str]
-) -> None:
-    for name in [*used, *leave_out, *nominal]:
-        if name not in frame.columns:
-            near = get_close_matches(str(name), [str(column) for column in frame.columns], n=1)
+def _name(what: str, given: Any) -> str:
+    names = _names(what, given)
+    if len(names) != 1:
+        raise ValueError(f"{what} is {given!r}; allowed is the name of one column")
+    return names[0]
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {value!r}; allowed are True and False")
+    return bool(value)
+
+
+def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence[str]) -> None:
+    known = list(frame.columns)
+    for name in [*used, *mentioned]:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(
-                f"column {name!r} is not in the table; {hint}it has "
-                f"{', '.join(str(column) for column in frame.columns)}"
-            )
+            more = f" and {len(known) - 30} more" if len(known) > 30 else ""
+            shown = ", ".join(" ".join(one.split()) for one in known[:30]) or "no columns"
+            raise ValueError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
+    for name in used:
+        if known.count(name) > 1:
+            raise ValueError(f"column {name!r} is in the table more than once; rename or drop one")
     if frame.empty:
         raise ValueError("data has no rows; give a table with some")
 
 
-def _features(
-    frame: pd.DataFrame,
-    listed: Sequence[str],
-    nominal_columns: Collection[str],
-    one_hot: bool,
-    intercept: bool,
-) -> list[Feature]:
-    found: list[Feature] = []
-    for name in listed:
-        nominal = name in nominal_columns or is_nominal(frame[name])
-        column, flag = filled(frame[name], nominal)
-        found += encoding.encode(column, nominal, one_hot, leave_first_out=intercept)
-        if flag is not None:
-            found.append(Feature(str(flag.name), flag.to_numpy(dtype=np.float64)))
-    return found
-
-
-def _matrix(
-    columns: Sequence[Feature], order: NDArray[np.int64], intercept: bool, standardise: bool
-) -> tuple[NDArray[np.float64], pd.DataFrame]:
-    """The contexts, filled in one room column by column, and what they were scaled by."""
-    extra = int(intercept)
-    contexts = np.empty((order.size, extra + len(columns)))
-    scales = [(INTERCEPT, 0.0, 1.0)] * extra
-    if intercept:
-        contexts[:, 0] = 1.0
-    for k, feature in enumerate(columns):
-        mean, deviation = 0.0, 1.0
-        if standardise:
-            mean, deviation = float(feature.values.mean()), float(feature.values.std())
-        contexts[:, extra + k] = (feature.values[order] - mean) / deviation
-        scales.append((feature.name, mean, deviation))
-    return contexts, pd.DataFrame(scales, columns=["feature", "mean", "deviation"])
+def _check_roles(
+    rewards: Sequence[str], parts: Sequence[str], listed: Sequence[str], left: Sequence[str]
+) -> None:
+    for name in rewards:
+        if name in listed or name in parts:
+            role = "feature" if name in listed else "part of the group or the arms"
+            raise ValueError(f"column {name!r} is a reward and a {role}; a reward is nothing else")
+    for name in left:
+        if name in listed:
+            raise ValueError(f"column {name!r} is in features and in leave_out; name it in one")

@@ -1,0 +1,117 @@
+"""What to know before using the numbers of a report, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.bias.comparing import few
+
+if TYPE_CHECKING:
+    from evenhand.bias.report import BiasReport
+
+
+def cautions(report: BiasReport) -> list[str]:
+    """Groups and features without a number, weak overlap, weightings that disagree."""
+    return [
+        *_blocked(report),
+        *_collinear(report),
+        *_overlap(report),
+        *_disagreements(report),
+        *_averages(report),
+        *_digits(report),
+    ]
+
+
+def _blocked(report: BiasReport) -> list[str]:
+    said = []
+    for name, reason in zip(report.groups, report._fit.blocked, strict=True):
+        if not reason:
+            continue
+        then = f"the bias of group {name} is not identified"
+        if report.reference == name:
+            then = "nothing can be compared with it, and no bias is identified"
+        elif report.reference is None and report._fit.usable.any():
+            then += ", and it is left out of the mean that the others are compared with"
+        said.append(f"{_start(reason)}: {then}.")
+    if report._fit.usable.sum() == 1 and report.reference is None:
+        alone = report.groups[int(np.argmax(report._fit.usable))]
+        said.append(f"Group {alone} has no other group to be compared with.")
+    return said
+
+
+def _collinear(report: BiasReport) -> list[str]:
+    """A sentence for each set of collinear features, naming where that is so."""
+    fit, where = report._fit, dict[str, list[str]]()
+    for row, label in enumerate(fit.labels):
+        if fit.blocked[fit.of[row]] or fit.designs.rank[row] == len(report.features):
+            continue
+        for k in np.flatnonzero(fit.designs.absent[row]):
+            what = f"{report.features[k]} is always 0: the bias on it"
+            where.setdefault(what, []).append(label)
+        for linked in fit.designs.sets(row):
+            names = few([report.features[k] for k in linked])
+            where.setdefault(f"{names} are collinear: the bias on each", []).append(label)
+    return [
+        f"In {_listed(labels, report)} {what} is not identified." for what, labels in where.items()
+    ]
+
+
+def _overlap(report: BiasReport) -> list[str]:
+    said = []
+    for g, weak in enumerate(report._weak):
+        if weak and report._fit.usable[g]:
+            names = few(
+                [
+                    f"{report.features[k]} ({abs(far):.1f} from group {report.groups[other]})"
+                    for k, (other, far) in weak.items()
+                ]
+            )
+            said.append(
+                f"The average contexts of group {report.groups[g]} are more than one standard "
+                f"deviation away from another group's in {names}: a comparison there rests on the "
+                "linear model more than on data."
+            )
+    return said
+
+
+def _disagreements(report: BiasReport) -> list[str]:
+    flags, d, said = report._disagrees, len(report.features), []
+    for g, name in enumerate(report.groups):
+        names = [report.features[k] for k in range(d) if flags[g * d + k] is True]
+        if names:
+            said.append(
+                f"For group {name} the fit weighted by pulls and the average over arms disagree "
+                f"on {few(names)}: the arms differ and were not chosen equally often; "
+                'weighting="arms" is the answer under equal averages.'
+            )
+    return said
+
+
+def _averages(report: BiasReport) -> list[str]:
+    if report._contexts.means is not None:
+        return []
+    total = (
+        "" if report.average is not None else " no totals and contributions (give average=), and"
+    )
+    return [f"The average contexts are not known, so there are{total} no checks of overlap."]
+
+
+def _digits(report: BiasReport) -> list[str]:
+    if report._precision <= 1e-11:
+        return []
+    return [
+        f"The sums are exact to {report._precision:.0e} only, as after a large ridge was taken out "
+        "of them: features that are nearly collinear count as not identified."
+    ]
+
+
+def _listed(labels: list[str], report: BiasReport) -> str:
+    if labels == [f"group {name}" for name in report.groups] and len(labels) > 1:
+        return "all groups"
+    return few(labels, most=3)
+
+
+def _start(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,199 @@
+"""A coefficient vector per group, weighted by pulls or balanced over arms, with its covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.bias.designs import Designs, solve_designs
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole, numbers
+
+WEIGHTINGS = ("pulls", "arms")
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Vectors of the groups, (groups, d), and how sure they are.
+
+    `blocked` says in words why nothing at all is known of a group, and is empty where that is not
+    so. Directions that a group has not shown are in `designs`: of each group, or of each arm.
+    """
+
+    vectors: Array
+    covariances: Array  # (groups, d, d)
+    freedom: Array  # of the noise of each group; infinite where it is known
+    noise: Array  # sigma^2 of each group
+    blocked: tuple[str, ...]
+    designs: Designs
+    of: Whole  # the group of each design
+    labels: tuple[str, ...]  # what each design is called
+
+    @cached_property
+    def usable(self) -> Bools:
+        """The groups that are known at least in some direction."""
+        return np.array([not reason for reason in self.blocked])
+
+    def reaches(self, shown: Bools) -> Bools:
+        """Whether each group's vector is known at each context: (groups, contexts).
+
+        `shown` is what `designs.reaches` said of them.
+        """
+        reached = np.ones((len(self.blocked), shown.shape[1]), dtype=np.bool_)
+        np.logical_and.at(reached, self.of, shown)
+        return reached & self.usable[:, None]
+
+
+def by_pulls(stats: Statistics, noise: float | None) -> Fit:
+    """Least squares on all data of each group, psi_j in the paper: arms weigh by their pulls.
+
+    The noise of a group is what its own fit leaves over, with n - d degrees of freedom. Arms with
+    unlike coefficients are part of that, so it is not too small.
+    """
+    groups = len(stats.groups)
+    n, gram = _total(stats.n, stats.of, groups), _total(stats.gram, stats.of, groups)
+    moment, square = _total(stats.moment, stats.of, groups), _total(stats.square, stats.of, groups)
+    designs = solve_designs(gram, stats.precision)
+    vectors = np.einsum("gij,gj->gi", designs.inverse, moment)
+    left = _residual(square, moment, vectors, stats.precision)
+    variance, freedom = _noise(left, n - designs.rank, noise)
+    blocked = tuple(_blocked(stats, g, n[g], freedom[g]) for g in range(groups))
+    return Fit(
+        vectors,
+        variance[:, None, None] * designs.inverse,
+        freedom,
+        variance,
+        blocked,
+        designs,
+        np.arange(groups),
+        tuple(f"group {name}" for name in stats.groups),
+    )
+
+
+def by_arms(stats: Statistics, noise: float | None) -> Fit:
+    """The plain average of the arms' own coefficients in each group: every arm weighs the same.
+
+    The noise of a group is what the fits of all its arms leave over, with n - d |P_j| degrees of
+    freedom.
+    """
+    groups, names = len(stats.groups), stats.arms or ()
+    designs = solve_designs(stats.gram, stats.precision)
+    own = np.einsum("aij,aj->ai", designs.inverse, stats.moment)
+    left = _residual(stats.square, stats.moment, own, stats.precision)
+    freedom = _total(stats.n - designs.rank, stats.of, groups)
+    variance, freedom = _noise(_total(left, stats.of, groups), freedom, noise)
+    sizes = np.maximum(np.bincount(stats.of, minlength=groups), 1.0)
+    blocked = []
+    for g, name in enumerate(stats.groups):
+        arms = np.flatnonzero(stats.of == g)
+        reason = _blocked(stats, g, stats.n[arms].sum(), freedom[g])
+        few = arms[stats.n[arms] < stats.n_features]
+        if few.size and arms.size > 1 and stats.n[arms].any():
+            who = f"arm {names[few[0]]} of group {name}"
+            reason = _too_few(who, stats.n[few[0]], stats.n_features)
+        blocked.append(reason)
+    inverse = _total(designs.inverse, stats.of, groups) / sizes[:, None, None] ** 2
+    return Fit(
+        _total(own, stats.of, groups) / sizes[:, None],
+        variance[:, None, None] * inverse,
+        freedom,
+        variance,
+        tuple(blocked),
+        designs,
+        stats.of,
+        tuple(
+            f"arm {arm} of group {stats.groups[g]}" for arm, g in zip(names, stats.of, strict=True)
+        ),
+    )
+
+
+def between_weightings(stats: Statistics, noise: float | None) -> Fit:
+    """How far the two vectors of each group are apart, with the covariance of that.
+
+    Both are averages of the arms' own coefficients, and the one by pulls is the best of all such
+    averages if the arms are alike. So the covariance of the difference is the difference of the
+    covariances, with the noise that the arms' own fits leave over.
+    """
+    pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
+    best = arms.noise[:, None, None] * pulls.designs.inverse
+    apart = arms.covariances - best
+    sizes = np.einsum("gkk->gk", arms.covariances)
+    # Arms with equal designs have no difference at all: keep its rounding from looking like one.
+    apart = apart + 1e-9 * sizes[:, :, None] * np.eye(sizes.shape[1])
+    return replace(arms, vectors=pulls.vectors - arms.vectors, covariances=apart)
+
+
+def with_covariances(
+    fit: Fit,
+    names: tuple[str, ...],
+    covariances: Mapping[str, ArrayLike],
+    freedom: Mapping[str, float] | None,
+    blocked: tuple[str, ...],
+) -> Fit:
+    """The fit with covariances from elsewhere for some groups, say robust ones.
+
+    `blocked` is what is in the way if the noise need not be known.
+    """
+    matrices, degrees, reasons = fit.covariances.copy(), fit.freedom.copy(), list(fit.blocked)
+    given = freedom or {}
+    for name in [*covariances, *given]:
+        if str(name) not in names or name not in covariances:
+            raise ValueError(
+                f"covariances has {', '.join(map(str, covariances))} and freedom is given for "
+                f"{', '.join(map(str, given)) or 'none'}; allowed are groups: {', '.join(names)}"
+            )
+    d = matrices.shape[1]
+    for name, matrix in covariances.items():
+        g = names.index(str(name))
+        own = numbers(f"covariances of group {name}", matrix, (d, d))
+        size = np.abs(np.diag(own)).max(initial=0.0)
+        if np.abs(own - own.T).max() > 1e-8 * size or np.linalg.eigvalsh(own)[0] < -1e-8 * size:
+            raise ValueError(
+                f"covariances of group {name} is no covariance: it is not symmetric, or has a "
+                "negative variance; allowed is a symmetric matrix without"
+            )
+        degree = float(given.get(name, np.inf))
+        if not degree > 0.0:
+            raise ValueError(f"freedom of group {name} is {degree}; allowed is a number above 0")
+        matrices[g], degrees[g], reasons[g] = own, degree, blocked[g]
+    return replace(fit, covariances=matrices, freedom=degrees, blocked=tuple(reasons))
+
+
+def _total(values: Array, of: Whole, groups: int) -> Array:
+    total = np.zeros((groups, *values.shape[1:]))
+    np.add.at(total, of, values)
+    return total
+
+
+def _residual(square: Array, moment: Array, vectors: Array, precision: float) -> Array:
+    """y'y - b'X'y. What is smaller than the rounding of y'y is rounding: it is not taken for 0."""
+    left: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
+    return left
+
+
+def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:
+    if known is not None:
+        return np.full(len(left), known**2), np.full(len(left), np.inf)
+    return np.where(freedom > 0.0, left / np.maximum(freedom, 1.0), np.nan), freedom
+
+
+def _blocked(stats: Statistics, g: int, n: float, freedom: float) -> str:
+    """Why nothing is known of a group, or nothing."""
+    who = f"group {stats.groups[g]}"
+    if n > 0.0 and stats.arms is not None and np.count_nonzero(stats.of == g) == 1:
+        return f"{who} has a single arm, whose worth cannot be told from the bias"
+    if n < stats.n_features:
+        return _too_few(who, n, stats.n_features)
+    if freedom < 1.0:
+        return f"{who} has too few observations to know its noise as well"
+    return ""
+
+
+def _too_few(who: str, n: float, d: int) -> str:
+    if n == 0.0:
+        return f"{who} was never chosen"
+    ones, features = "s" if n != 1.0 else "", "s" if d != 1 else ""
+    return f"{who} has too few observations: {n:.0f} observation{ones} of {d} feature{features}"

@@ -1,0 +1,136 @@
+"""From statistics to a report, with everything that the caller may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand import _checks
+from evenhand.bias.comparing import contrasts
+from evenhand.bias.contexts import describe, units_of
+from evenhand.bias.fitting import (
+    WEIGHTINGS,
+    between_weightings,
+    by_arms,
+    by_pulls,
+    with_covariances,
+)
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array, Statistics, numbers
+
+
+def bias_report(
+    statistics: Statistics,
+    reference: object = None,
+    level: float = 0.95,
+    weighting: str = "pulls",
+    noise: float | None = None,
+    feature_names: Sequence[object] | None = None,
+    units: Mapping[str, float] | None = None,
+    average: ArrayLike | None = None,
+    scales: ArrayLike | None = None,
+    covariances: Mapping[str, ArrayLike] | None = None,
+    freedom: Mapping[str, float] | None = None,
+) -> BiasReport:
+    """What the feedback adds to or takes from each group, feature by feature, with intervals.
+
+    Args:
+        statistics: sums per arm or per group, see `Statistics`.
+        reference: the group to compare with. Without one it is the mean of the groups' vectors, in
+            which each group counts the same.
+        level: of the intervals.
+        weighting: "pulls" for the least squares fit to all data of a group, as in the paper, or
+            "arms" for the plain average of its arms' own coefficients.
+        noise: the standard deviation of rewards, if it is known. Otherwise each group's is
+            estimated from what its own fit leaves over.
+        feature_names: x1, x2, ... unless given.
+        units: the step of a feature to speak of, such as {"income": 1000}. The others get a power
+            of ten near their standard deviation.
+        average: the context to report totals and contributions at, one for all or a row per group,
+            in place of the average of the data.
+        scales: what each feature was divided by beforehand, such as its standard deviation. The
+            report, and every context that it is asked about, is then in the units before that.
+        covariances: the covariance of a group's vector from elsewhere, say robust to clusters.
+        freedom: the degrees of freedom of each of these; infinite unless given.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.bias import Statistics, bias_report
+        >>> x = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 3.0]] * 2)
+        >>> y = [0.1, 0.9, 2.1, 2.9, 1.1, 3.9, 7.1, 9.9]
+        >>> sums = Statistics.from_rows(x, y, groups=["F"] * 4 + ["M"] * 4)
+        >>> report = bias_report(sums, reference="M", feature_names=["one", "age"])
+        >>> report.to_frame()[["feature", "estimate"]].round(2).values[:2].tolist()
+        [['one', -1.0], ['age', -2.0]]
+    """
+    if not isinstance(statistics, Statistics):
+        raise ValueError(
+            f"statistics is a {type(statistics).__name__}; allowed are Statistics, such as "
+            "Statistics.from_rows(contexts, rewards, groups)"
+        )
+    level = _checks.number("level", level, 0.0, 1.0, open_ends=True)
+    _checks.one_of("weighting", weighting, WEIGHTINGS)
+    if noise is not None:
+        noise = _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
+    if weighting == "arms" and statistics.arms is None:
+        raise ValueError("weighting is 'arms' without arms; allowed is 'pulls', or give arms")
+    if scales is not None:
+        statistics = statistics.in_units(scales)
+    names, features = statistics.groups, _features(feature_names, statistics.n_features)
+    if reference is not None:
+        reference = _checks.one_of("reference", str(reference), names)
+    fitted = by_pulls if weighting == "pulls" else by_arms
+    fit = fitted(statistics, noise)
+    if covariances or freedom:
+        blocked = fitted(statistics, 1.0).blocked  # with these, the noise need not be known
+        fit = with_covariances(fit, names, covariances or {}, freedom, blocked)
+    apart = None if statistics.arms is None else partial(between_weightings, statistics, noise)
+    contexts = describe(statistics)
+    own, overall = contexts.means, contexts.overall
+    if average is not None:
+        own, overall = _average(average, statistics)
+    counts = np.bincount(statistics.of, statistics.n, len(names))
+    sizes = np.bincount(statistics.of, minlength=len(names))
+    return BiasReport(
+        groups=names,
+        features=features,
+        reference=None if reference is None else str(reference),
+        level=level,
+        weighting=weighting,
+        units=units_of(contexts, features, units),
+        observations=tuple(int(n) for n in counts),
+        arms=None if statistics.arms is None else tuple(int(n) for n in sizes),
+        average=own,
+        overall=overall,
+        _fit=fit,
+        _weights=contrasts(fit, None if reference is None else names.index(str(reference))),
+        _contexts=contexts,
+        _precision=statistics.precision,
+        _apart=apart,
+    )
+
+
+def _features(given: Sequence[object] | None, d: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"x{k + 1}" for k in range(d))
+    names = () if isinstance(given, str) else tuple(str(name) for name in given)
+    if len(names) != d or len(set(names)) != d:
+        raise ValueError(f"feature_names is {given!r}; allowed are {d} different names")
+    return names
+
+
+def _average(given: ArrayLike, statistics: Statistics) -> tuple[Array, Array]:
+    """The context of each group, and of all: weighted by observations if there are several."""
+    groups, d = len(statistics.groups), statistics.n_features
+    rows = numbers("average", given, None)
+    if rows.shape not in ((d,), (groups, d)):
+        raise ValueError(
+            f"average has shape {rows.shape}; allowed is ({d},), or ({groups}, {d}) with a row "
+            "per group"
+        )
+    own = np.broadcast_to(rows, (groups, d)).copy()
+    weights = np.bincount(statistics.of, statistics.n, groups)
+    return own, np.average(own, axis=0, weights=weights if weights.any() else None)

@@ -1,0 +1,231 @@
+"""What a bias report is made from: sums per arm or group, which add up in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+
+# Sums of doubles are good to this part of their size, with room for a billion rows.
+PRECISION = 1e-13
+
+SUMS = ("n", "gram", "moment", "square")
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sufficient statistics of the regressions behind a bias report, a row per arm (or part).
+
+    Everything is a sum over observations or an average, so whoever holds the rows can make it:
+    a policy, a database or a cluster. Statistics of the same arms add up with `+`.
+
+    Args:
+        groups: the names of all groups, also of those that were never chosen.
+        of: the number of the group that each row belongs to.
+        n: the number of observations.
+        gram: X'X, the sums of products of features: (rows, features, features).
+        moment: X'y, the sums of features times rewards: (rows, features).
+        square: y'y, the sums of squared rewards.
+        means: the mean of each feature: (rows, features). Without them there are no averages to
+            report at, and nothing is said about overlap.
+        weights: the sum of weights of the observations, if `gram`, `moment`, `square` and `means`
+            are weighted. Weights that are not inverse variances need covariances of your own.
+        arms: the names of the arms, if each row is one. Without, a row is just a part of a group.
+        precision: how exact the sums are, as a part of their size: 1e-13 for sums of doubles.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.bias import Statistics
+        >>> one = Statistics.from_rows(np.ones((3, 1)), [1.0, 2.0, 6.0], groups=["F", "F", "M"])
+        >>> (one + one).n.tolist(), (one + one).square.tolist()
+        ([4.0, 2.0], [10.0, 72.0])
+    """
+
+    groups: tuple[str, ...]
+    of: NDArray[np.int64]
+    n: Array
+    gram: Array
+    moment: Array
+    square: Array
+    means: Array | None = None
+    weights: Array | None = None
+    arms: tuple[str, ...] | None = None
+    precision: float = PRECISION
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        put("groups", tuple(str(name) for name in self.groups))
+        if len(set(self.groups)) < max(len(self.groups), 1):
+            raise ValueError(
+                f"groups is {self.groups!r}; allowed are different names, at least one"
+            )
+        put("of", np.asarray(self.of))
+        if self.of.ndim != 1 or (self.of.size and self.of.dtype.kind not in "iu"):
+            raise ValueError(f"of is {self.of!r}; allowed is the number of a group for each row")
+        if self.of.size and not (self.of.min() >= 0 and self.of.max() < len(self.groups)):
+            raise ValueError(
+                f"of has numbers outside of 0 to {len(self.groups) - 1}; allowed is the number of "
+                "a group for each row"
+            )
+        put("of", self.of.astype(np.int64))
+        rows, d = self.of.size, np.shape(self.moment)[-1] if np.ndim(self.moment) else 0
+        shapes = {"gram": (rows, d, d), "moment": (rows, d), "means": (rows, d)}
+        for name in ("n", "gram", "moment", "square", "means", "weights"):
+            if (given := getattr(self, name)) is not None:
+                put(name, numbers(name, given, shapes.get(name, (rows,))))
+        if d < 1:
+            raise ValueError("moment has no features; allowed is at least one column")
+        for name in ("n", "square", "weights"):
+            if (given := getattr(self, name)) is not None and (given < 0.0).any():
+                raise ValueError(f"{name} has {given.min():g}; allowed are numbers of at least 0")
+        skew = np.abs(self.gram - self.gram.transpose(0, 2, 1))
+        if (skew > 1e-6 * np.abs(self.gram) + 1e-300).any():
+            raise ValueError("gram is not symmetric; allowed are sums of products of features")
+        if self.arms is not None:
+            put("arms", tuple(str(name) for name in self.arms))
+            if len(set(self.arms)) != rows or len(self.arms) != rows:
+                raise ValueError(f"arms has {len(self.arms)} names; allowed are {rows}, all unlike")
+
+    @property
+    def n_features(self) -> int:
+        """The length of a context."""
+        return int(self.moment.shape[1])
+
+    def __add__(self, other: Statistics) -> Statistics:
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        same = (self.groups, self.arms, self.of.tolist()) == (
+            other.groups,
+            other.arms,
+            other.of.tolist(),
+        )
+        if not same or self.n_features != other.n_features:
+            raise ValueError(
+                "statistics of other groups, arms or features cannot be added; make both with "
+                "the same names in the same order"
+            )
+        added = {name: getattr(self, name) + getattr(other, name) for name in SUMS}
+        both = [one.n if one.weights is None else one.weights for one in (self, other)]
+        means = None
+        if self.means is not None and other.means is not None:
+            total = np.maximum(both[0] + both[1], 1e-300)[:, None]
+            means = (both[0][:, None] * self.means + both[1][:, None] * other.means) / total
+        weighted = self.weights is not None or other.weights is not None
+        return replace(
+            self,
+            **added,
+            means=means,
+            weights=both[0] + both[1] if weighted else None,
+            precision=max(self.precision, other.precision),
+        )
+
+    def in_units(self, scales: ArrayLike) -> Statistics:
+        """The statistics of the same features, each multiplied by its scale.
+
+        Args:
+            scales: what every feature was divided by, such as its standard deviation, to have it
+                in the units before that.
+
+        Example:
+            >>> from evenhand.bias import Statistics
+            >>> halves = Statistics.from_rows([[0.5], [1.5]], [1.0, 2.0], groups=["F", "M"])
+            >>> halves.in_units([2.0]).means.tolist()
+            [[1.0], [3.0]]
+        """
+        factors = numbers("scales", scales, (self.n_features,))
+        if not (factors > 0.0).all():
+            raise ValueError(f"scales has {factors.min():g}; allowed are numbers above 0")
+        return replace(
+            self,
+            gram=self.gram * factors[:, None] * factors,
+            moment=self.moment * factors,
+            means=None if self.means is None else self.means * factors,
+        )
+
+    @classmethod
+    def from_rows(
+        cls,
+        contexts: ArrayLike,
+        rewards: ArrayLike,
+        groups: Sequence[object],
+        arms: Sequence[object] | None = None,
+    ) -> Statistics:
+        """Sum up rows that fit into memory.
+
+        Args:
+            contexts: (rows, features).
+            rewards: the observed reward of each row.
+            groups: the group of each row.
+            arms: the arm of each row, if there are arms.
+
+        Example:
+            >>> import numpy as np
+            >>> from evenhand.bias import Statistics
+            >>> rows = np.array([[1.0, 2.0], [1.0, 4.0]])
+            >>> found = Statistics.from_rows(rows, [1.0, 3.0], groups=["F", "F"])
+            >>> found.gram[0].tolist(), found.moment[0].tolist(), found.means[0].tolist()
+            ([[2.0, 6.0], [6.0, 20.0]], [4.0, 14.0], [1.0, 3.0])
+        """
+        x = numbers("contexts", contexts, None)
+        if x.ndim != 2:
+            raise ValueError(f"contexts has shape {x.shape}; allowed is (rows, features)")
+        y = numbers("rewards", rewards, (len(x),))
+        codes, names = _codes("groups", groups, len(x))
+        cells, labels = (codes, names) if arms is None else _codes("arms", arms, len(x))
+        of = np.zeros(len(labels), dtype=np.int64)
+        of[cells] = codes
+        if arms is not None and (split := np.flatnonzero(of[cells] != codes)).size:
+            raise ValueError(
+                f"arms has {labels[cells[split[0]]]!r} in more than one group; allowed is one: "
+                "name the arm by its group as well"
+            )
+        order = np.argsort(cells, kind="stable")
+        ends = np.cumsum(np.bincount(cells, minlength=len(labels)))[:-1]
+        parts = [(x[rows], y[rows]) for rows in np.split(order, ends)] if len(x) else []
+        d = x.shape[1]
+        return cls(
+            groups=names,
+            of=of,
+            n=np.array([len(b) for _, b in parts], dtype=np.float64),
+            gram=np.array([a.T @ a for a, _ in parts]).reshape(-1, d, d),
+            moment=np.array([a.T @ b for a, b in parts]).reshape(-1, d),
+            square=np.array([b @ b for _, b in parts], dtype=np.float64),
+            means=np.array([a.mean(axis=0) for a, _ in parts]).reshape(-1, d),
+            arms=None if arms is None else labels,
+        )
+
+
+def numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> Array:
+    """Finite numbers of this shape, or an error that names them."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is not a table of numbers; allowed are finite numbers") from None
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; allowed is {shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has a NaN or an infinity; allowed are finite numbers")
+    return array
+
+
+def _codes(
+    name: str, labels: Sequence[object], rows: int
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    given = list(labels)
+    if len(given) != rows:
+        raise ValueError(f"{name} has {len(given)} labels; allowed are {rows}, one for each row")
+    missing = [row for row, label in enumerate(given) if label is None or label != label]
+    if missing:
+        raise ValueError(f"{name} has no label in row {missing[0]}; give one for every row")
+    codes, names = pd.factorize(np.array([str(label) for label in given], dtype=object))
+    return codes.astype(np.int64), tuple(str(one) for one in names)
