@@ -24,11 +24,13 @@ def path_of(name: str) -> Path:
 
 
 def copy_of(name: str) -> str:
-    """The text of a bundled experiment for a file of the user's, without the published values.
+    """The text of a bundled experiment for a file of the user's.
 
-    They are in another file, and belong to the experiment as it was published.
+    What ties it to the paper is left out: its place there, and published values to draw over it.
     """
-    return path_of(name).read_text(encoding="utf-8").partition("\n[published]")[0]
+    text = path_of(name).read_text(encoding="utf-8").partition("\n[published]")[0]
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("in_paper = ", "order = ")))
 
 
 def paper_experiments(real: bool = False) -> dict[str, Experiment]:

@@ -65,7 +65,12 @@ def play() -> Demo:
     policy = GroupFairTopInterval(world.groups, world.n_features, **ADVISED)
     policy.absorb(*world.observations())  # every application once
     names = [FEATURES[name] for name in world.feature_names]
-    bias = policy.bias(reference="not black", feature_names=names, scales=world.scales["deviation"])
+    bias = policy.bias(
+        reference="not black",
+        feature_names=names,
+        scales=world.scales["deviation"],
+        units={FEATURES[name]: 1.0 for name in ("sch", "chist", "pubrec", "vr")},  # yes or no
+    )
     return Demo(world, world.dropped_rows, found, bias)
 
 

@@ -137,7 +137,7 @@ missing = "error"                 # says what is missing; then choose "drop" or 
 
 
 def _head(file: Path, title: str) -> str:
-    return _HEAD.format(name=_shown(file), title=_text(title))
+    return _HEAD.format(name=_shown(file.name), title=_text(title))
 
 
 def _text(value: str) -> str:

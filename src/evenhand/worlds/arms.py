@@ -23,7 +23,7 @@ def grouped(
     if others == "apart":
         return labels
     if sensitive is None:
-        raise ValueError('others is "together", but sensitive names no group to keep apart')
+        raise ValueError('others is "together"; name the sensitive group, which is kept apart')
     own = sensitive_label(sensitive, columns, labels)
     rest = sorted(set(labels) - {own})
     together = rest[0] if len(rest) == 1 else f"not {own}"

@@ -36,7 +36,8 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
     if types.is_bool_dtype(kind):
         return _boolean(column)
     if types.is_numeric_dtype(kind):
-        return column if _is_plain_number(kind) else _numbers(column)
+        exact = isinstance(kind, np.dtype) and (kind.kind in "iu" or kind == np.float64)
+        return column if exact else _numbers(column)
     if types.is_string_dtype(kind) and not types.is_object_dtype(kind):
         return column
     objects = column.astype(object)
@@ -54,10 +55,6 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
             "text or several columns of it, or leave it out"
         )
     return objects.map(word, na_action="ignore")  # of several kinds: text
-
-
-def _is_plain_number(kind: Any) -> bool:
-    return isinstance(kind, np.dtype) and kind.kind in "iuf"
 
 
 def _boolean(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -139,9 +136,9 @@ def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
 def _cuttable(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
     if is_nominal(column) or types.is_bool_dtype(column):
         unfit = column[pd.to_numeric(column.astype(str), errors="coerce").isna() & column.notna()]
-        shown = (
-            f"{unfit.iloc[0]!s:.40} in row {unfit.index[0]}" if len(unfit) else "text or categories"
-        )
+        shown = "text or categories"
+        if len(unfit):
+            shown = f"{str(unfit.iloc[0])[:40]!r} in row {unfit.index[0]}"
         raise ValueError(
             f"arms: column {column.name!r} is not numbers ({shown}), so it cannot be cut into "
             f"{how!r}; make it numbers, or use it as it is"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,9 @@ from evenhand.worlds.features import features_of, matrix, told_of_constants
 from evenhand.worlds.frames import read_table
 from evenhand.worlds.missing import ERROR, Choice, Missing
 from evenhand.worlds.rewards import numbers_for, rewards_of, true_rewards_of
+
+if TYPE_CHECKING:
+    from evenhand.bias import BiasReport
 
 
 class TableInstance(NamedTuple):
@@ -201,6 +204,35 @@ class TableWorld(World):
         """
         arms = np.repeat(np.arange(self.n_arms), np.diff(self._instance.first))
         return arms, self._instance.contexts, self._instance.rewards
+
+    def bias(
+        self, reference: object = None, level: float = 0.95, weighting: str = "pulls"
+    ) -> BiasReport:
+        """How the rewards in the table differ between the groups, feature by feature.
+
+        Every row counts once, and features are in their own units, centred where they were
+        standardised. It is called bias under the assumption that the true averages of the groups
+        are equal; docs/explanation/reading-bias.md says how to read it.
+
+        Args:
+            reference: the group to compare with; without one, the mean of the groups.
+            level: of the intervals.
+            weighting: "pulls", the fit to all rows of a group, or "arms", the plain average of
+                its arms' own coefficients.
+        """
+        from evenhand.bias import Statistics, bias_report
+
+        arms, contexts, rewards = self.observations()
+        labels, names = np.array(self.groups.labels), np.array(self.arms["arm"])
+        sums = Statistics.from_rows(contexts, rewards, list(labels[arms]), list(names[arms]))
+        return bias_report(
+            sums,
+            reference=reference,
+            level=level,
+            weighting=weighting,
+            feature_names=self.feature_names,
+            scales=self.scales["deviation"],
+        )
 
     def begin(self, generator: np.random.Generator) -> TableInstance:
         """The same rows in every replication; no copy is made."""
