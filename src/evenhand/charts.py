@@ -32,7 +32,7 @@ COLOURS = {
 _SPARE = ("#CC79A7", "#000000", "#8C564B", "#B8A200", "#4B0082", "#2CA02C")
 _OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FORMATS = ("pdf", "svg", "png")
-WIDTH, HEIGHT, PANEL_HEIGHT = 340, 230, 155
+WIDTH, HEIGHT, PANEL_WIDTH, PANEL_HEIGHT = 340, 230, 150, 155
 
 
 def share_chart(
@@ -160,12 +160,12 @@ def _panels(alt: Any, runs: pd.DataFrame, title: str, draw: Any) -> alt.TopLevel
         return _frame(draw(runs).properties(width=WIDTH, height=HEIGHT), title)
     parts = [
         draw(runs[runs["panel"] == name]).properties(
-            width=WIDTH // 2, height=PANEL_HEIGHT, title=name
+            width=PANEL_WIDTH, height=PANEL_HEIGHT, title=name
         )
         for name in names
     ]
-    whole = alt.concat(*parts, columns=3).resolve_scale(y="shared", x="shared")
-    return _frame(whole, title)
+    whole = alt.concat(*parts, columns=5).resolve_scale(y="shared", x="shared")
+    return _frame(whole, title, legend="bottom")
 
 
 def _of_panel(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -399,11 +399,11 @@ def _crosses(alt: Any, published: pd.DataFrame, across: Any, colour: Any) -> Any
     return marks.encode(across, alt.Y("value:Q", title=""), color=colour)
 
 
-def _frame(chart: Any, title: Any) -> alt.TopLevelMixin:
+def _frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
     framed: alt.TopLevelMixin = (
         chart.properties(title=title)
         .configure_axis(grid=True, gridColor="#eee", labelFontSize=11, titleFontSize=12)
-        .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=220, orient="right")
+        .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=220, orient=legend)
         .configure_title(fontSize=13, anchor="start", fontWeight="normal")
         .configure_view(stroke="#ccc")
     )

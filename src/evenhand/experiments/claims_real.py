@@ -23,8 +23,12 @@ def _very_close(experiment: str) -> Callable[[Means], Verdict]:
         near = [abs(share - 0.5) <= 0.02 for share in last.values()]
         x = m.curve(experiment, FAIR, "share").index[-1]
         shown = ", ".join(f"{share:.3f} ({panel})" for panel, share in last.items())
-        verdict = HOLDS if all(near) else PARTLY if any(near) else FAILS
-        return Verdict(verdict, f"its share at T = {x:g} is {shown} (0.02 allowed)")
+        text = f"its share at T = {x:g} is {shown} (0.02 allowed)"
+        plain = m.last(experiment, TOP, "share")
+        if all(near) and abs(plain - 0.5) <= 0.02:
+            text += f"; but so is TopInterval's, {plain:.3f}: it is no doing of the correction"
+            return Verdict(PARTLY, text)
+        return Verdict(HOLDS if all(near) else PARTLY if any(near) else FAILS, text)
 
     return check
 
@@ -45,9 +49,9 @@ def _naive_larger(experiment: str) -> Callable[[Means], Verdict]:
     def check(m: Means) -> Verdict:
         fair, naive = _gap(m, experiment, FAIR)[0], _gap(m, experiment, NAIVE)[0]
         return Verdict(
-            HOLDS if naive > 2.0 * max(fair, 0.0) and naive > 0.0 else FAILS,
+            HOLDS if naive > 2.0 * max(fair, 0.0) and naive > 2.0 else FAILS,
             f"perceived regret is {naive:+.1f} % against TopInterval's, GroupFairTopInterval's "
-            f"{fair:+.1f} % (twice as much counts as large)",
+            f"{fair:+.1f} % (twice as much, and 2 %, counts as large)",
         )
 
     return check

@@ -96,14 +96,14 @@ def sentences(demo: Demo) -> list[str]:
     share = demo.found.runs.groupby("policy")["share"].mean()
     top, fair, multi = (share[kind.__name__] for kind in POLICIES)
     return [
-        f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} rounds "
-        "six applicants stand side by side, three of them black, and one gets the loan; the reward "
-        "is what the lender really decided about that person.",
+        f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} "
+        "rounds six applicants stand side by side, three of them black, and one gets the loan; "
+        "the reward is what the lender really decided about that person.",
         f"TopInterval trusts those decisions and gives black applicants {100 * top:.0f} % of the "
         "loans, where 50 % would be in proportion.",
-        "GroupFairTopInterval learns how the decisions differ between the groups, takes it for bias "
-        f"and corrects for it: {100 * fair:.0f} %. That is more than in proportion: it adds what it "
-        "does not know about the groups' averages to black applicants only, and after "
+        "GroupFairTopInterval learns how the decisions differ between the groups, takes it for "
+        f"bias and corrects for it: {100 * fair:.0f} %. That is more than in proportion: it adds "
+        "what it does not know about the groups' averages to black applicants only, and after "
         f"{ROUNDS:,} rounds that is still much.",
         "MultiGroupFairTopInterval adds it to everybody, each group with its own: "
         f"{100 * multi:.0f} %.",

@@ -29,7 +29,7 @@ COLUMNS = [
     "true_regret",
     "explored",
 ]
-MAY_LACK = ("share", "true_regret")  # in all rows: no group is sensitive, or no truth is known
+MAY_LACK = ["share", "true_regret"]  # in all rows: no group is sensitive, or no truth is known
 
 
 def run_experiment(
@@ -72,23 +72,19 @@ def _finished(path: Path, experiment: Experiment, point: Point) -> pd.DataFrame 
     try:
         if not path.read_bytes().endswith(b"\n"):
             return None
-        table = pd.read_csv(
-            path,
-            dtype={"policy": str},  # "NA" and "1" are labels like any other
-            keep_default_na=False,
-            na_values={name: [""] for name in MAY_LACK},
-            float_precision="round_trip",
-        )
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if list(table.columns) != [*COLUMNS, "seconds"]:
+            return None
+        for name in table.columns[1:]:  # by Python's own float, which reads what it wrote
+            kind = int if name in ("replication", "horizon") else float
+            table[name] = [kind(text or "nan") for text in table[name]]
     except (OSError, ValueError):  # pandas' errors are ValueErrors
         return None
-    if list(table.columns) != [*COLUMNS, "seconds"]:
-        return None
     pairs = [(label, i) for label in experiment.policies for i in range(experiment.replications)]
-    numbers = table.drop(columns="policy")
     whole = (
-        all(pd.api.types.is_numeric_dtype(kind) for kind in numbers.dtypes)
-        and list(zip(table["policy"], table["replication"], strict=True)) == pairs
+        list(zip(table["policy"], table["replication"], strict=True)) == pairs
         and bool((table["horizon"] == point.horizon).all())
+        and bool(table.drop(columns=MAY_LACK).notna().all(axis=None))
         and all(table[name].isna().all() or table[name].notna().all() for name in MAY_LACK)
     )
     return table if whole else None

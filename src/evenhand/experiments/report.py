@@ -175,7 +175,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
 
 def _prices(runs: pd.DataFrame, reading: str) -> str:
     """The price of fairness at the last x, by panel."""
-    rows = []
+    rows: list[str] = []
     last = runs[runs["x"] == runs["x"].max()]
     for panel, mine in last.groupby("panel", sort=False):
         for policy, share, share_reach, regret, regret_reach, price in prices(mine).to_numpy():
@@ -190,10 +190,17 @@ def _prices(runs: pd.DataFrame, reading: str) -> str:
         "<tr><th></th><th>policy</th><th>points of share gained</th>"
         "<th>perceived regret paid</th><th>price of a point</th></tr>"
     )
+    each = last["policy"].nunique() - 1
+    more = (
+        f"<details><summary>the same for the other panels</summary><table>{head}"
+        f"{''.join(rows[each:])}</table></details>"
+        if len(rows) > each
+        else ""
+    )
     return (
         f"<p class='note'>The price of fairness at T = {runs['x'].max():g}, {escape(reading)}: "
         "against TopInterval in the same rounds, with 95 % intervals. There is no price where no "
-        f"share was gained.</p><table>{head}{''.join(rows)}</table>"
+        f"share was gained.</p><table>{head}{''.join(rows[:each])}</table>{more}"
     )
 
 
