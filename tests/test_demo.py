@@ -1,0 +1,84 @@
+"""The first look: it runs without a network, says what it found, and leaves a page."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.experiments import demo
+
+
+@pytest.fixture(scope="module")
+def found():
+    return demo.play()
+
+
+def test_the_bias_is_that_of_plain_least_squares(found):
+    """Every application once, each group fitted on its own, black less the others."""
+    world = found.world
+    arms, contexts, rewards = world.observations()
+    black = world.groups.of[arms] == world.groups.index("black")
+    fits = [np.linalg.lstsq(contexts[rows], rewards[rows])[0] for rows in (black, ~black)]
+    expected = (fits[0] - fits[1]) / world.scales["deviation"].to_numpy()
+    mine = found.bias.to_frame().query("group == 'black'")
+    np.testing.assert_allclose(mine["estimate"], expected, rtol=1e-6)
+    table = world.bias(reference="not black").to_frame().query("group == 'black'")
+    np.testing.assert_allclose(table["estimate"], expected, rtol=1e-9)
+
+
+def test_the_table_is_that_of_the_runs(found):
+    runs = found.found.runs.groupby("policy")["share"].mean()
+    for row in demo.table(found).itertuples():
+        shown = float(re.match(r"(\d+) %", row.black)[1])
+        assert abs(shown - 100 * runs[row.policy]) <= 0.5
+    assert any(f"{100 * runs['TopInterval']:.0f} %" in text for text in demo.sentences(found))
+
+
+def test_the_command_needs_no_network(tmp_path):
+    blocked = "import socket; socket.socket.connect = None\n"
+    code = blocked + "import sys; from evenhand.cli import main; sys.exit(main(sys.argv[1:]))"
+    page = tmp_path / "demo.html"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--out", str(page)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for policy in ("TopInterval", "GroupFairTopInterval", "MultiGroupFairTopInterval"):
+        assert policy in ran.stdout
+    text = page.read_text()
+    assert text.count("<svg") == 1 and "src=" not in text and "href=" not in text
+    assert "equally good" in text  # the assumption is on the page
+
+
+def test_prices_are_paired_and_missing_where_nothing_was_bought():
+    # By hand: replication 1 and 2 of three policies.
+    runs = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.5, 2.0), (0.7, 4.0)]})
+    row = eh.metrics.prices(runs).iloc[0]
+    assert row["policy"] == "A"
+    np.testing.assert_allclose([row["share_gained"], row["regret_paid"]], [0.3, 1.0])
+    np.testing.assert_allclose([row["share_reach"], row["regret_reach"]], [0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(row["price"], 1.0 / 30.0)
+    worse = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.1, 2.0), (0.2, 4.0)]})
+    assert np.isnan(eh.metrics.prices(worse).iloc[0]["price"])
+    unsure = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.9, 2.0), (0.41, 4.0)]})
+    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval holds zero
+    with pytest.raises(ValueError, match="reference is 'B'"):
+        eh.metrics.prices(runs, reference="B")
+
+
+def _runs(values):
+    import pandas as pd
+
+    rows = [
+        (policy, number, share, regret)
+        for policy, pairs in values.items()
+        for number, (share, regret) in enumerate(pairs)
+    ]
+    return pd.DataFrame(rows, columns=["policy", "replication", "share", "perceived_regret"])
