@@ -18,9 +18,14 @@ import pytest
 
 import evenhand as eh
 from evenhand.cli import parser
+from evenhand.experiments.experiment import Output, Published, settings_of
+from evenhand.experiments.places import SECTION, SOURCES, SYNTHETIC, TABLE
+from evenhand.experiments.reading import TOP
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+EXPERIMENTS = DOCS / "how-to" / "run-an-experiment.md"
+BLOCK = re.MULTILINE | re.DOTALL
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
 
 
@@ -103,23 +108,94 @@ def test_every_block_of_code_has_a_known_kind(page):
     """A block marked py or pycon would be shown, and never run."""
     opened = re.findall(r"^ *```(.*)\n(?:.*\n)*? *```$", page.read_text(), flags=re.MULTILINE)
     kinds = {re.sub(r'title="\w+\.py"', "title", kind) for kind in opened}
-    assert kinds <= {"", "python", "python title", "console", "text"}
+    assert kinds <= {"", "python", "python title", "console", "text", "toml"}
     assert page.read_text().count("```") == 2 * len(opened)
 
 
 def options(command):
-    found = {name for action in command._actions for name in action.option_strings}
-    return {name for name in found if name.startswith("--")}
+    """The options of a command and of its tasks, and the names of its arguments."""
+    found = set()
+    for action in command._actions:
+        if isinstance(action.choices, dict):  # tasks
+            found.update(*(options(task) for task in action.choices.values()))
+        elif action.option_strings:
+            found |= {name for name in action.option_strings if name.startswith("--")}
+        else:
+            found.add(action.metavar)
+    return found - {"--help"}
+
+
+def rows(text):
+    """The first cell of every row of its tables that is code: an option, an argument or a key."""
+    return re.findall(r"^\| `(--\w+|\w+)[^`]*` \|", text, re.MULTILINE)
+
+
+def section(text, heading):
+    _, found, rest = text.partition(f"\n{heading}\n")
+    assert found, f"there is no {heading}"
+    level = heading.split()[0]
+    return re.split(rf"^#{{1,{len(level)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def test_the_options_of_the_command_line_are_the_real_ones():
-    whole = parser()
-    paper = whole._subparsers._group_actions[0].choices["paper"]
+    commands = parser()._subparsers._group_actions[0].choices
     reference = (DOCS / "reference" / "cli.md").read_text()
+    assert rows(reference.split("\n## ")[0]) == ["--help", "--version"]
+    for name, command in commands.items():
+        listed = rows(section(reference, f"## evenhand {name}"))
+        assert sorted(listed) == sorted(options(command)), name
     guide = (DOCS / "how-to" / "rerun-the-paper.md").read_text()
-    rows = r"^\| `(--\w+)"
-    assert set(re.findall(rows, reference, re.MULTILINE)) == options(whole) | options(paper)
-    assert set(re.findall(rows, guide, re.MULTILINE)) == options(paper) - {"--help"}
+    assert sorted(rows(guide)) == sorted(options(commands["paper"]))
+
+
+def test_every_experiment_in_the_documentation_is_a_good_one(tmp_path):
+    """In a process of its own: it imports the policy of the page by its name."""
+    text = EXPERIMENTS.read_text()
+    for name, code in re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```', text, BLOCK):
+        (tmp_path / name).write_text(code)
+    pythons = re.findall(r"^```python\n(.*?)^```", text, BLOCK)
+    (tmp_path / "make_table.py").write_text(next(code for code in pythons if "to_csv" in code))
+    tomls = re.findall(r"^```toml\n(.*?)^```", text, BLOCK)
+    assert len(tomls) >= 4
+    for number, toml in enumerate(tomls):
+        (tmp_path / f"block{number}.toml").write_text(toml)
+    read = (
+        "import sys, make_table; from pathlib import Path\n"
+        "from evenhand.experiments.reading import read_experiment\n"
+        "for name in sys.argv[1:]: print(read_experiment(Path(name)).title)\n"
+        "try: read_experiment(Path('mistake.toml'))\n"
+        "except ValueError as error: print(error)\n"
+    )
+    (tmp_path / "mistake.toml").write_text(tomls[0].replace('"F"', '"f"'))
+    names = [f"block{number}.toml" for number in range(len(tomls))]
+    done = subprocess.run(
+        [sys.executable, "-c", read, *names],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = re.search(r"^evenhand: loans\.toml(, line .*)$", text, re.MULTILINE)
+    assert done.stdout.splitlines()[-1] == f"mistake.toml{told[1]}"
+
+
+def test_every_key_of_an_experiment_has_a_row():
+    text = EXPERIMENTS.read_text()
+    settings = settings_of(eh.Policy)
+    for heading, keys in {
+        "The file itself": {name for name, kind in TOP.items() if kind is not SECTION},
+        "[sweep] and [panels]": {"parameter", "values", "multiples"},
+        "[world]": set(SYNTHETIC),
+        "[data]": {*TABLE, *SOURCES},
+        "[run]": settings | {"horizon"},
+        "[output]": set(Output._fields),
+        "[published]": set(Published._fields),
+    }.items():
+        assert sorted(rows(section(text, f"### {heading}"))) == sorted(keys), heading
+    headings = " ".join(re.findall(r"^### (.*)$", text, re.MULTILINE))
+    for name, kind in TOP.items():
+        assert kind is not SECTION or f"[{name}" in headings, name
 
 
 def test_every_convention_has_a_row():

@@ -370,8 +370,9 @@ CUTS = st.sampled_from(
 @st.composite
 def tables_with_roles(draw):
     rows = draw(st.integers(1, 25))
-    names = draw(st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=6, unique=True))
-    kinds = [draw(st.sampled_from(sorted(CELLS))) for _ in names]
+    names = [chr(ord("a") + k) for k in range(draw(st.integers(2, 6)))]
+    rewards = st.sampled_from(["numbers", "few", "truth", *CELLS])  # numbers more often than not
+    kinds = [draw(rewards), *(draw(st.sampled_from(sorted(CELLS))) for _ in names[1:])]
     table = pd.DataFrame(
         {
             name: draw(st.lists(CELLS[kind], min_size=rows, max_size=rows))
@@ -380,18 +381,20 @@ def tables_with_roles(draw):
     )
     if draw(st.booleans()):
         table.index = pd.Index(draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
-    one = st.sampled_from(names)
+    one = st.sampled_from(names if draw(st.integers(0, 9)) == 0 else names[1:])
     roles = {
-        "group": draw(st.one_of(one, st.lists(one, min_size=1, max_size=2))),
-        "reward": draw(one),
+        "group": draw(st.one_of(one, st.lists(one, min_size=1, max_size=2, unique=True))),
+        "reward": "a",
         "arms": draw(st.one_of(one, st.dictionaries(one, CUTS, max_size=2))),
-        "features": draw(st.one_of(st.none(), st.lists(one, max_size=3))),
+        "features": draw(st.one_of(st.none(), st.lists(one, max_size=3, unique=True))),
         "nominal": draw(st.sampled_from(["codes", "one-hot"])),
         "nominal_columns": draw(st.lists(one, max_size=1)),
         "scale": draw(st.sampled_from(["none", "standardise"])),
         "intercept": draw(st.sampled_from([None, True, False])),
-        "missing": draw(st.sampled_from(["error", "drop", "fill"])),
-        "true_reward": draw(st.one_of(st.none(), st.none(), one)),
+        "missing": draw(
+            st.sampled_from(["error", "drop", "fill", {"a": "drop", "others": "fill"}])
+        ),
+        "true_reward": draw(st.sampled_from([None, None, "a", names[-1]])),
         "noise": draw(st.sampled_from([0.0, 1.0])),
         "absolute_rewards": draw(st.booleans()),
     }

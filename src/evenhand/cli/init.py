@@ -45,5 +45,6 @@ def _init(options: argparse.Namespace) -> int:
         text = template.example(options.file)
     options.file.parent.mkdir(parents=True, exist_ok=True)
     options.file.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"wrote {options.file}; next: evenhand run {options.file}\n")
+    first = "fill in the lines with a ?, then " if options.data else ""
+    sys.stdout.write(f"wrote {options.file}; next: {first}evenhand run {options.file}\n")
     return 0

@@ -141,7 +141,7 @@ class Experiment:
         each = len(self.policies) * self.replications
         return each * sum(point.horizon for point in self.points(conventions))
 
-    def with_(self, seeds: int | None, seed: int | None) -> Experiment:
+    def with_(self, seeds: int | None = None, seed: int | None = None) -> Experiment:
         """The same with another number of replications, or another seed."""
         return replace(
             self,
