@@ -22,6 +22,7 @@ from evenhand.leastsquares import (
     solve_each,
     solve_shared,
 )
+from evenhand.leastsquares.saved import from_saved, to_saved
 
 KINDS = [("infinite", 0.0), ("pseudo-inverse", 0.0), ("ridge", 1e-8), ("ridge", 1.0)]
 GRID = 2.0**30
@@ -246,6 +247,25 @@ def test_regressions_side_by_side_do_not_mix(singular, ridge):
     assert variances[8] == pytest.approx(cold)
 
 
+@pytest.mark.parametrize("n_features", [2, 5, 9])
+@pytest.mark.parametrize(("singular", "ridge"), KINDS)
+def test_every_rank_beside_every_other(n_features, singular, ridge):
+    """Neighbours that have seen nothing, a little or everything leave no trace, to the bit."""
+    rng = np.random.default_rng(n_features)
+    sizes = rng.permutation(np.repeat(np.arange(n_features + 3), 2))
+    fits = regressions(sizes.size, n_features, singular, ridge)
+    which = rng.permutation(np.repeat(np.arange(sizes.size), sizes))
+    rows, rewards = rng.standard_normal((which.size, n_features)), rng.standard_normal(which.size)
+    absorb_rows(fits, which, rows, rewards)
+    contexts = rng.standard_normal((padded(sizes.size), n_features))
+    given = ask_each(fits, contexts)
+    for i, size in enumerate(sizes):
+        alone = fitted(rows[which == i], rewards[which == i], singular, ridge)
+        assert rank_of(fits, i) == (min(size, n_features) if singular != "ridge" else n_features)
+        assert given[:, [i]].tolist() == answers(alone, contexts[[i]]).tolist()
+        assert coefficients(fits, i).tolist() == coefficients(alone, 2).tolist()
+
+
 def test_counts_are_whole_numbers_per_regression():
     fits = regressions(6, 2)
     assert counts(fits).tolist() == [0] * 6
@@ -406,20 +426,73 @@ def test_a_new_direction_far_along():
         assert residuals(fits) == pytest.approx((left, count - rank), rel=1e-10)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("singular", ["infinite", "pseudo-inverse"])
+@pytest.mark.parametrize("count", [1, 4, 23, 56, 57, 58, 90])
+def test_many_features_before_and_after_full_rank(count, singular, shared):
+    """57 features, as the family income data have: singular for most arms all the time."""
+    rng = np.random.default_rng(count)
+    rows, rewards = rng.random((count, 57)), rng.standard_normal(count)
+    fits = fitted(rows, rewards, singular, shared=shared)
+    assert rank_of(fits, 2) == min(count, 57)
+    contexts = np.vstack([rng.standard_normal((2, count)) @ rows, rng.random((2, 57))])
+    estimates, variances, beta = pinv_answers(rows, rewards, contexts)
+    if singular == "infinite" and count < 57:
+        variances[2:] = np.inf  # they leave what was seen
+    given = ask_shared(fits, 2, contexts, np.ones(4, bool)) if shared else answers(fits, contexts)
+    np.testing.assert_allclose(given[0], estimates, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(given[1], variances, rtol=1e-8)
+    np.testing.assert_allclose(coefficients(fits, 2), beta, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 10, 40, 56])
+def test_outside_is_told_from_inside_whatever_the_features_scales(count):
+    """Features from 1 to 100,000: the large ones hide how far a context is from what was seen.
+
+    A context w X, with X of full row rank, has the variance w w'.
+    """
+    rng = np.random.default_rng(count)
+    scale = 10.0 ** np.linspace(0.0, 5.0, 57)
+    rows = rng.random((count, 57)) * scale
+    weights = rng.standard_normal((5, count))
+    fits = fitted(rows, rng.standard_normal(count))
+    inside = answers(fits, weights @ rows)[1]
+    np.testing.assert_allclose(inside, np.sum(weights**2, axis=1), rtol=1e-6)
+    assert np.isinf(answers(fits, rng.random((5, 57)) * scale)[1]).all()
+    # One small feature off is outside, though by less than a millionth of the length.
+    nudged = weights @ rows
+    nudged[:, 3] += 0.01
+    assert np.isinf(answers(fits, nudged)[1]).all()
+
+
+def test_rows_of_zeros_and_ones():
+    """Indicators of categories: rotations with zeros are left out."""
+    rng = np.random.default_rng(8)
+    rows = np.eye(11)[rng.integers(0, 11, 60)]
+    rows[:, 0] = rng.integers(0, 2, 60)
+    rewards, contexts = rng.standard_normal(60), rng.standard_normal((5, 11))
+    for count in (1, 5, 12, 60):
+        estimates, variances, beta = pinv_answers(rows[:count], rewards[:count], contexts)
+        fits = fitted(rows[:count], rewards[:count], "pseudo-inverse")
+        np.testing.assert_allclose(answers(fits, contexts), [estimates, variances], rtol=1e-11)
+        np.testing.assert_allclose(coefficients(fits, 2), beta, rtol=1e-11, atol=1e-13)
+
+
 # Residuals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [1e-8, 1e-2, 1.0, 10.0])
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 2_000])
-def test_residuals_and_freedom_of_a_ridge(count, ridge):
+@pytest.mark.parametrize(("n_features", "shared"), [(3, False), (10, False), (10, True)])
+def test_residuals_and_freedom_of_a_ridge(n_features, shared, count, ridge):
     """||y - X beta_hat||^2, without the penalty, and n - tr(H)."""
     rng = np.random.default_rng(count)
-    rows = rng.random((count, 3))
-    rewards = rows @ [30.0, 35.0, 40.0] + rng.standard_normal(count)
-    more = np.vstack([rows, np.sqrt(ridge) * np.eye(3)])
+    rows = rng.random((count, n_features))
+    rewards = rows @ np.linspace(30.0, 40.0, n_features) + rng.standard_normal(count)
+    more = np.vstack([rows, np.sqrt(ridge) * np.eye(n_features)])
     q = np.linalg.qr(more)[0]
-    beta = np.linalg.lstsq(more, np.append(rewards, np.zeros(3)), rcond=None)[0]
-    left, freedom = residuals(fitted(rows, rewards, "ridge", ridge))
+    beta = np.linalg.lstsq(more, np.append(rewards, np.zeros(n_features)), rcond=None)[0]
+    left, freedom = residuals(fitted(rows, rewards, "ridge", ridge, shared))
     expected = count - np.sum(q[:count] ** 2)
     if expected < 0.5:
         assert freedom == 0.0  # nothing to estimate the noise from
@@ -445,24 +518,90 @@ def test_noise_is_unknown_without_residuals():
 
 
 @pytest.mark.parametrize(("singular", "ridge"), KINDS)
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 30])
-def test_shared_equals_unshared(count, singular, ridge):
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 30])
+@pytest.mark.parametrize("n_features", [3, 10])
+def test_shared_equals_unshared(n_features, count, singular, ridge):
     """The same numbers, bit for bit, at full rank or not, for the arms that are wanted."""
     rng = np.random.default_rng(count)
-    rows, rewards = rng.standard_normal((count, 3)), rng.standard_normal(count)
+    rows, rewards = rng.standard_normal((count, n_features)), rng.standard_normal(count)
     one = fitted(rows, rewards, singular, ridge)
     shared = fitted(rows, rewards, singular, ridge, shared=True)
-    contexts = rng.standard_normal((12, 3))
-    wanted = np.zeros(12, dtype=bool)
-    wanted[[1, 8, 10]] = True
-    given = ask_shared(shared, 2, contexts, wanted)
-    assert given[:, wanted].tolist() == answers(one, contexts[wanted]).tolist()
-    assert (given[:, 4:8] == -7.0).all()  # a block that nobody wants is left as it is
+    contexts = rng.standard_normal((12, n_features))
+    for arms in ([], [11], [1, 8, 10], [0, 2, 3, 9], [1, 4, 5, 7, 8, 11], list(range(12))):
+        wanted = np.isin(np.arange(12), arms)
+        given = ask_shared(shared, 2, contexts, wanted)
+        assert given[:, wanted].tolist() == answers(one, contexts[wanted]).tolist()
+        assert (given[:, ~wanted] == -7.0).all()  # the others are left as they are
     assert coefficients(shared, 2).tolist() == coefficients(one, 2).tolist()
     assert noise_variance(shared) == noise_variance(one)
     # Its neighbours have learned nothing.
     assert counts(shared).tolist() == [0, 0, count]
-    assert coefficients(shared, 1).tolist() == [0.0] * 3
+    assert coefficients(shared, 1).tolist() == [0.0] * n_features
+
+
+# Saved tables -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("singular", "ridge"), KINDS)
+@pytest.mark.parametrize("n_features", [1, 3, 4, 6])
+def test_a_saved_table_is_what_its_page_says(n_features, singular, ridge, shared):
+    """docs/reference/saved-policy.md: R by columns, z, 1 / diagonal, four numbers, directions."""
+    d, rng = n_features, np.random.default_rng(n_features)
+    fits = regressions(5, d, singular, ridge, shared)
+    which, rows = rng.integers(0, 4, 3 * d), rng.standard_normal((3 * d, d))
+    rewards = rng.standard_normal(3 * d)
+    absorb_rows(fits, which, rows, rewards)
+    saved = to_saved(fits)
+    tail, directions = d * (d + 1) // 2 + 2 * d, 0 if singular == "ridge" else d * d
+    assert saved.shape == (5 if shared else 2, tail + 4 + directions, LANES)
+    for i in range(5):
+        column = saved[i, :, 0] if shared else saved[i // LANES, :, i % LANES]
+        mine, count = which == i, np.sum(which == i)
+        rank = d if singular == "ridge" else min(count, d)
+        root = np.zeros((d, d))
+        for k in range(d):
+            root[: k + 1, k] = column[k * (k + 1) // 2 :][: k + 1]
+        assert column[tail : tail + 4 : 3].tolist() == [count, rank]
+        np.testing.assert_allclose(
+            column[tail - d :][:rank] * np.diag(root)[:rank], 1.0, rtol=1e-14
+        )
+        assert not column[tail - d : tail][rank:].any()
+        if rank < d:
+            root = root @ column[tail + 4 :].reshape(d, d)
+        gram = rows[mine].T @ rows[mine] + ridge * np.eye(d)
+        np.testing.assert_allclose(root.T @ root, gram, atol=1e-12)
+        moment = root.T @ column[tail - 2 * d : tail - d]
+        np.testing.assert_allclose(moment, rows[mine].T @ rewards[mine], atol=1e-12)
+    if shared:
+        assert (saved == saved[:, :, :1]).all()
+    elif singular != "ridge":
+        assert not saved[1, :, 1:].any()  # lanes without a regression
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("singular", "ridge"), KINDS)
+@pytest.mark.parametrize("number", [0, 1, 4, 6])
+def test_a_saved_table_gives_the_same_regressions(number, singular, ridge, shared):
+    """To the last bit, and they go on learning alike."""
+    rng = np.random.default_rng(number)
+    fits, again = (regressions(number, 5, singular, ridge, shared) for _ in range(2))
+    for _ in range(2):
+        which = rng.integers(0, max(number, 1), 7 * number)
+        rows, rewards = rng.standard_normal((which.size, 5)), rng.standard_normal(which.size)
+        absorb_rows(fits, which, rows, rewards)
+        from_saved(again, to_saved(fits))
+        assert (again.table == fits.table).all()
+        assert (to_saved(again) == to_saved(fits)).all()
+
+
+def test_what_was_learned_does_not_change_by_asking():
+    rng = np.random.default_rng(5)
+    for count in (2, 30):
+        fits = fitted(rng.random((count, 6)), rng.random(count))
+        before = fits.table.copy()
+        answers(fits, rng.random((3, 6)))
+        assert (fits.table == before).all()
 
 
 # Promises ---------------------------------------------------------------------------------------
@@ -547,6 +686,17 @@ def test_huge_contexts_never_give_nan(singular, ridge):
     estimates, variances = answers(fitted(rows, np.ones(4), singular, ridge), rows)
     assert not np.isnan(estimates).any()
     assert (variances >= 0.0).all()
+
+
+@pytest.mark.parametrize("singular", ["infinite", "pseudo-inverse"])
+def test_a_variance_too_large_to_hold_is_infinite(singular):
+    """1e100 along a direction that was seen at 1e-300 only, at rank one of three and of one."""
+    for d in (1, 3):
+        rows, context = np.zeros((1, d)), np.zeros((1, d))
+        rows[0, 0], context[0, 0] = 1e-300, 1e100
+        estimates, variances = answers(fitted(rows, [0.0], singular), context)
+        assert not np.isnan(estimates).any()
+        assert variances.tolist() == [np.inf]
 
 
 @pytest.mark.parametrize("singular", ["infinite", "pseudo-inverse"])

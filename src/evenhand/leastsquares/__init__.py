@@ -13,7 +13,9 @@ orthonormal basis of that subspace, which grows with every new direction; at ful
 folded into R and forgotten. What a context outside of the subspace gets is the caller's choice:
 see `SINGULAR`.
 
-Four regressions share a block, so that four arms are solved by one vector instruction.
+Four arms are solved at once: `vectors` has instructions for that, `table` the layout that they
+need, `triangle` and `rotating` the linear algebra, `basis` the directions seen, and `saved` the
+form in files.
 """
 
 from evenhand.leastsquares.absorbing import absorb
@@ -24,7 +26,6 @@ from evenhand.leastsquares.solving import (
     solve_shared,
 )
 from evenhand.leastsquares.table import (
-    LANES,
     SINGULAR,
     Regressions,
     counts,
@@ -32,6 +33,7 @@ from evenhand.leastsquares.table import (
     rank_of,
     regressions,
 )
+from evenhand.leastsquares.vectors import LANES
 
 __all__ = [
     "LANES",

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.leastsquares.table import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Regressions, tail_of
+from evenhand.leastsquares.saved import saved_tail, to_saved
+from evenhand.leastsquares.table import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Regressions
 
 
 class Sums(NamedTuple):
@@ -42,9 +43,9 @@ def sums(fits: Regressions) -> Sums:
         >>> found.moment[:, 0].round(9).tolist(), found.square.round(9).tolist()
         ([7.0, 0.0], [10.0, 0.0])
     """
-    d, tail = fits.n_features, int(tail_of(fits.n_features))
-    by_lane = fits.table.transpose(0, 2, 1)[:, : fits.per_block]
-    flat = by_lane.reshape(-1, fits.table.shape[1])[: fits.number]
+    d, tail, saved = fits.n_features, saved_tail(fits), to_saved(fits)
+    by_lane = saved.transpose(0, 2, 1)[:, : fits.per_block]
+    flat = by_lane.reshape(-1, saved.shape[1])[: fits.number]
     triangle, z = np.zeros((fits.number, d, d)), flat[:, tail - 2 * d : tail - d]
     columns, rows = np.tril_indices(d)  # R is packed by columns
     triangle[:, rows, columns] = flat[:, : tail - 2 * d]

@@ -6,160 +6,180 @@ import numpy as np
 
 from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.absorbing import back_substitute
+from evenhand.leastsquares.basis import coordinates, copy, leaves, squared_length
 from evenhand.leastsquares.table import (
-    BASIS,
     COUNT,
     FREEDOM,
     INFINITE,
-    LANES,
     RANK,
     RESIDUAL,
+    basis_of,
+    lane_of,
     rank_of,
+    room_of,
     tail_of,
+    width_of,
 )
+from evenhand.leastsquares.triangle import forward, spread
+from evenhand.leastsquares.vectors import LANES, added, apart, four, place, put, same
 
 
 @compiled
 def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
     """Context i against regression i, for all of them: estimate and variance / sigma^2.
 
-    They go to the rows `estimate` and `variance` of `out`, whose rows after `variance` are room to
-    work in: a column per arm, padded to whole blocks like `contexts` (see `padded`). A variance is
-    infinite where nothing was seen and, treated as such, outside of the directions seen.
+    They go to the rows `estimate` and `variance` of `out`, which has a column per arm, padded to
+    whole blocks like the rows of `contexts` (see `padded`). A variance is infinite where nothing
+    was seen and, treated as such, outside of the directions seen.
     """
-    full = fits.n_features
-    rank = tail_of(full) + RANK
-    for block in range(fits.table.shape[0]):
-        table, first = fits.table[block], block * LANES
-        least = min(table[rank, 0], table[rank, 1], table[rank, 2], table[rank, 3])
-        if max(table[rank, 0], table[rank, 1], table[rank, 2], table[rank, 3]) == full:
-            _solve_block(table, contexts, first, out, estimate, variance)
-        if least < full:  # lanes beyond the last arm are here as well, which does no harm
-            for lane in range(LANES):
-                if table[rank, lane] < full:
-                    _solve_singular(
-                        fits, table, lane, contexts, first + lane, out, estimate, variance
-                    )
+    d, number, limit, (blocks, size) = fits.n_features, fits.number, _limit(fits), fits.array.shape
+    tables, points, results = place(fits.array, 0), place(contexts, 0), place(out, 0)
+    room, ranks = room_of(fits), (tail_of(d) + RANK) * LANES
+    estimates, variances = estimate * out.shape[1], variance * out.shape[1]
+    for block in range(blocks - 1):
+        table, i = place(tables, block * size), block * LANES
+        arms = (i, i + 1, i + 2, i + 3)
+        a, b, c, e = apart(four(table, ranks))
+        if min(min(a, b), min(c, e)) == d:
+            fitted, squared = _solve(table, LANES, points, arms, room, d)
+        else:
+            most = 0
+            for lane in range(min(LANES, number - i)):  # in those beyond anything may stand
+                rank = _locate(table, lane, LANES, d, limit, points, arms[lane], room, lane)
+                most = max(most, rank)
+            fitted, squared = _solve_located(table, LANES, room, d, most)
+        put(results, estimates + i, fitted)
+        put(results, variances + i, squared)
 
 
 @compiled
 def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
-    """The wanted contexts against the one shared regression `g`; others may be filled as well."""
-    table, full_rank = fits.table[g], rank_of(fits, g) == fits.n_features
-    for first in range(0, contexts.shape[0], LANES):
-        if not (wanted[first] or wanted[first + 1] or wanted[first + 2] or wanted[first + 3]):
-            continue
-        if full_rank:
-            _solve_block(table, contexts, first, out, estimate, variance)
+    """The wanted contexts against the one shared regression `g`, four at a time."""
+    d, n, limit = fits.n_features, wanted.size, _limit(fits)
+    points, results = place(contexts, 0), place(out, 0)
+    (table, _), room = lane_of(fits, g), room_of(fits)
+    estimates, variances = estimate * out.shape[1], variance * out.shape[1]
+    rank = int(table[tail_of(d) + RANK])
+    first = _next(wanted, 0, n)
+    while first < n:
+        second = _next(wanted, first + 1, n)
+        third = _next(wanted, second + 1, n)
+        fourth = _next(wanted, third + 1, n)
+        # Lanes left over do the first arm once more, or anything: it is written last.
+        arms = (
+            first,
+            second if second < n else first,
+            third if third < n else first,
+            fourth if fourth < n else first,
+        )
+        if rank == d:
+            fitted, squared = _solve(table, 1, points, arms, room, d)
         else:
-            for i in range(first, first + LANES):
-                _solve_singular(fits, table, 0, contexts, i, out, estimate, variance)
+            for lane in range(1 + (second < n) + (third < n) + (fourth < n)):
+                _locate(table, 0, 1, d, limit, points, arms[lane], room, lane)
+            fitted, squared = _solve_located(table, 1, room, d, rank)
+        _scatter(results, estimates, arms, fitted)
+        _scatter(results, variances, arms, squared)
+        first = _next(wanted, fourth + 1, n)
 
 
 @inlined
-def _solve_block(table, contexts, first, out, estimate, variance):  # type: ignore[no-untyped-def]
-    """v = R'^-1 x in four lanes, written out: the compiler turns each four lines into one."""
-    d = contexts.shape[1]
-    z, v = d * (d + 1) // 2, variance + 1
-    e0 = e1 = e2 = e3 = 0.0
-    s0 = s1 = s2 = s3 = 0.0
-    p = 0
-    for k in range(d):
-        a0, a1 = contexts[first, k], contexts[first + 1, k]
-        a2, a3 = contexts[first + 2, k], contexts[first + 3, k]
-        for j in range(k):
-            a0 -= table[p, 0] * out[v + j, first]
-            a1 -= table[p, 1] * out[v + j, first + 1]
-            a2 -= table[p, 2] * out[v + j, first + 2]
-            a3 -= table[p, 3] * out[v + j, first + 3]
-            p += 1
-        p += 1  # the diagonal
-        a0 *= table[z + d + k, 0]
-        a1 *= table[z + d + k, 1]
-        a2 *= table[z + d + k, 2]
-        a3 *= table[z + d + k, 3]
-        e0 += a0 * table[z + k, 0]
-        e1 += a1 * table[z + k, 1]
-        e2 += a2 * table[z + k, 2]
-        e3 += a3 * table[z + k, 3]
-        s0 += a0 * a0
-        s1 += a1 * a1
-        s2 += a2 * a2
-        s3 += a3 * a3
-        out[v + k, first], out[v + k, first + 1] = a0, a1
-        out[v + k, first + 2], out[v + k, first + 3] = a2, a3
-    out[estimate, first], out[variance, first] = e0, s0
-    out[estimate, first + 1], out[variance, first + 1] = e1, s1
-    out[estimate, first + 2], out[variance, first + 2] = e2, s2
-    out[estimate, first + 3], out[variance, first + 3] = e3, s3
+def _next(wanted, i, n):  # type: ignore[no-untyped-def]
+    """The first wanted arm from i on; n if there is none."""
+    while i < n and not wanted[i]:
+        i += 1
+    return min(i, n)
 
 
 @inlined
-def _solve_singular(  # type: ignore[no-untyped-def]
-    fits, table, lane, contexts, i, out, estimate, variance
-):
-    """Context i by the minimum-norm fit in the directions that the regression has seen."""
-    d, tail, v = fits.n_features, tail_of(fits.n_features), variance + 1
-    rank = int(table[tail + RANK, lane])
-    if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
-        zeros = fits.singular != INFINITE and table[tail + COUNT, lane] > 0.0
-        out[estimate, i], out[variance, i] = 0.0, 0.0 if zeros else np.inf
-        return
-    z, basis = tail - 2 * d, tail + BASIS
-    length = inside = fitted = squared = 0.0
-    for q in range(d):
-        length += contexts[i, q] * contexts[i, q]
-    p = 0
-    for k in range(rank):
-        part = 0.0
-        for q in range(d):
-            part += table[basis + k * d + q, lane] * contexts[i, q]
-        inside += part * part
-        for j in range(k):
-            part -= table[p, lane] * out[v + j, i]
-            p += 1
-        p += 1
-        part *= table[z + d + k, lane]
-        out[v + k, i] = part
-        fitted += part * table[z + k, lane]
-        squared += part * part
-    if fits.singular == INFINITE:
-        # Close to the directions seen, a difference of squares cannot tell.
-        clearly = length - inside > 1e-6 * length
-        if clearly or _leaves(fits, table, lane, contexts[i], rank, length):
-            squared = np.inf
-    out[estimate, i], out[variance, i] = fitted, squared
+def _scatter(results, row, arms, values):  # type: ignore[no-untyped-def]
+    first, second, third, fourth = arms
+    a, b, c, e = apart(values)
+    results[row + fourth], results[row + third] = e, c
+    results[row + second], results[row + first] = b, a
+
+
+@inlined
+def _limit(fits):  # type: ignore[no-untyped-def]
+    """How far outside of the directions seen a context may be, as a part of its squared length."""
+    return fits.new_direction**2 if fits.singular == INFINITE else np.inf
+
+
+@inlined
+def _solve(table, lanes, points, arms, room, d):  # type: ignore[no-untyped-def]
+    """Estimates and variances of four arms at full rank."""
+    first, second, third, fourth = arms
+    head = spread(points, (first * d, second * d, third * d, fourth * d), room, d)
+    if d <= LANES:  # in so many words, so that the compiler knows that nothing is repeated
+        return forward(table, lanes, head, room, LANES, LANES, False)
+    width = width_of(d)
+    return forward(table, lanes, head, room, width, width, False)
+
+
+# Where a design is singular, contexts are first written in the coordinates of the directions that
+# it has seen: four points, in the room behind its lanes. Behind them are four variances, 0 or, for
+# contexts outside, infinite; and then a context as it was.
 
 
 @compiled
-def _leaves(fits, table, lane, x, rank, length):  # type: ignore[no-untyped-def]
-    """Whether x, of this squared length, leaves the directions seen, taken off one by one."""
-    d = x.size
-    basis = tail_of(d) + BASIS
-    rest = x.copy()
-    for k in range(rank):
-        part = 0.0
-        for q in range(d):
-            part += table[basis + k * d + q, lane] * rest[q]
-        for q in range(d):
-            rest[q] -= part * table[basis + k * d + q, lane]
-    return np.sum(rest * rest) > fits.new_direction**2 * length
+def _locate(table, lane, lanes, d, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
+    """The context of an arm in the coordinates of regression `lane`, as point `into`; its rank."""
+    tail, width = tail_of(d), width_of(d)
+    point, outside = (LANES + into) * width, 2 * LANES * width + into
+    rank = int(table[(tail + RANK) * lanes + lane])
+    room[outside] = 0.0
+    if rank == d:
+        copy(points, arm * d, d, room, point, width)
+        return d
+    if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
+        zeros = limit == np.inf and table[(tail + COUNT) * lanes + lane] > 0.0
+        room[outside] = 0.0 if zeros else np.inf
+    else:
+        x, at = 2 * LANES * width + LANES, basis_of(d, lane, lanes)
+        copy(points, arm * d, d, room, x, width)
+        coordinates(table, at, rank, width, room, x, point)
+        if limit < np.inf and _is_outside(table, at, rank, width, room, x, point, limit):
+            room[outside] = np.inf
+    for k in range((rank + LANES - 1) & -LANES, width, LANES):
+        put(room, point + k, same(0.0))
+    return rank
+
+
+@inlined
+def _is_outside(table, at, rank, width, room, x, point, limit):  # type: ignore[no-untyped-def]
+    """Whether room[x:], with the coordinates room[point:], leaves the directions seen."""
+    length = squared_length(room, x, width)
+    inside = squared_length(room, point, (rank + LANES - 1) & -LANES)
+    if length - inside > 1e-6 * length:
+        return True
+    # Close to the directions seen, a difference of squares cannot tell.
+    return leaves(table, at, rank, width, room, x, point, limit * length)
+
+
+@inlined
+def _solve_located(table, lanes, room, d, rank):  # type: ignore[no-untyped-def]
+    """Estimates and variances at the four points."""
+    width = width_of(d)
+    first, whole = LANES * width, (rank + LANES - 1) & -LANES
+    starts = (first, first + width, first + 2 * width, first + 3 * width)
+    head = spread(room, starts, room, whole)
+    fitted, squared = forward(table, lanes, head, room, width, whole, False)
+    return fitted, added(squared, four(room, 2 * LANES * width))
 
 
 @compiled
 def coefficients(fits, i):  # type: ignore[no-untyped-def]
     """The coefficients of regression `i`; of the shortest fit where its design is singular."""
-    d, rank = fits.n_features, rank_of(fits, i)
-    table, lane = fits.table[i // fits.per_block], i % fits.per_block
+    d, rank, lanes = fits.n_features, rank_of(fits, i), fits.per_block
+    width, (table, lane) = width_of(d), lane_of(fits, i)
     b = np.zeros(d)
-    back_substitute(table, lane, d, rank, b)
+    back_substitute(table, lane, lanes, width, rank, b)
     if rank == d:
         return b
-    basis = tail_of(d) + BASIS
-    full = np.zeros(d)
+    at, full = basis_of(d, lane, lanes), np.zeros(d)
     for q in range(rank):
         for k in range(d):
-            full[k] += b[q] * table[basis + q * d + k, lane]
+            full[k] += b[q] * table[at + q * width + k]
     return full
 
 
@@ -167,11 +187,11 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
 def noise_variance(fits):  # type: ignore[no-untyped-def]
     """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none."""
     residual = freedom = 0.0
-    tail = tail_of(fits.n_features)
+    tail, lanes = tail_of(fits.n_features), fits.per_block
     for i in range(fits.number):
-        block, lane = i // fits.per_block, i % fits.per_block
-        residual += fits.table[block, tail + RESIDUAL, lane]
-        freedom += fits.table[block, tail + FREEDOM, lane]
+        table, lane = lane_of(fits, i)
+        residual += table[(tail + RESIDUAL) * lanes + lane]
+        freedom += table[(tail + FREEDOM) * lanes + lane]
     if freedom < 0.5:  # nothing is left over to estimate it from
         return np.inf, 0.0
     return max(residual, 0.0) / freedom, freedom

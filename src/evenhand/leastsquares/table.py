@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import inlined
-
-LANES = 4  # doubles in an AVX2 register
+from evenhand.leastsquares.vectors import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
 SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
@@ -25,22 +24,32 @@ NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
 class Regressions(NamedTuple):
     """`number` regressions on `n_features` features, as Numba likes it: one array and numbers.
 
-    `table[block, row, lane]` holds regression i at block i // per_block, lane i % per_block. Its
-    rows: R by columns (d(d+1)/2), z (d), 1/diagonal of R (d), count, residual sum of squares,
-    degrees of freedom, rank, and the basis of the directions seen (d x d; none for a ridge). A
-    shared regression (a group's, met by the contexts of many arms) has a block of its own and
-    fills all four lanes.
+    `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
+    number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
+    1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
+    by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row. So
+    all lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
+    beyond d, and beyond the rank, is zero.
 
-    All in one array, because Numba counts references to every array in a tuple at every call.
+    Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
+    block, with one lane, of its own.
+
+    The last block is room to work in. All in one array, because Numba counts references to every
+    array in a tuple at every call.
     """
 
-    table: NDArray[np.float64]
+    array: NDArray[np.float64]
     number: int
     n_features: int
     per_block: int
     singular: int
     ridge: float
     new_direction: float
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """What has been learned: all but the room to work in."""
+        return self.array[:-1]
 
 
 def regressions(
@@ -61,17 +70,13 @@ def regressions(
         >>> coefficients(two, 0)
         array([4.])
     """
-    d = n_features
+    d, width = n_features, padded(n_features)
     per_block = 1 if shared else LANES
-    rows = d * (d + 1) // 2 + 2 * d + BASIS + (0 if singular == "ridge" else d * d)
-    table = np.zeros((-(-number // per_block), rows, LANES))
-    if singular == "ridge":
-        for k in range(d):
-            table[:, k * (k + 1) // 2 + k, :] = np.sqrt(ridge)
-            table[:, d * (d + 1) // 2 + d + k, :] = 1.0 / np.sqrt(ridge)
-        table[:, d * (d + 1) // 2 + 2 * d + RANK, :] = d
-    return Regressions(
-        table,
+    tail = width * (width + 1) // 2 + 2 * width
+    size = per_block * (tail + BASIS + (0 if singular == "ridge" else width**2))
+    room = (2 * LANES + 1) * width + LANES
+    fits = Regressions(
+        np.zeros((-(-number // per_block) + 1, max(size, room))),
         number,
         d,
         per_block,
@@ -79,19 +84,60 @@ def regressions(
         float(ridge),
         NEW_DIRECTION[singular],
     )
+    rows = rows_of(fits)
+    if number % per_block:  # lanes without a regression count as known, not as singular
+        rows[-1, tail + RANK, number % per_block :] = d
+    if singular == "ridge":
+        k = np.arange(d)
+        rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
+        rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
+        rows[:, tail + RANK] = d
+    return fits
+
+
+@inlined
+def width_of(d):  # type: ignore[no-untyped-def]
+    """`padded(d)`: the size of R, and the length of a direction in the basis."""
+    return (d + LANES - 1) & -LANES
 
 
 @inlined
 def tail_of(d):  # type: ignore[no-untyped-def]
-    """The row of COUNT; RESIDUAL, FREEDOM, RANK and the basis follow."""
-    return d * (d + 1) // 2 + 2 * d
+    """The row of COUNT; RESIDUAL, FREEDOM and RANK follow, and then the basis."""
+    width = width_of(d)
+    return width * (width + 1) // 2 + 2 * width
+
+
+@inlined
+def row_start(k, width):  # type: ignore[no-untyped-def]
+    """Number j of row k of R is in row `row_start(k, width) + j` of the table, j >= k."""
+    return k * width - k * (k + 1) // 2
+
+
+@inlined
+def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the basis of a lane begins."""
+    return (tail_of(d) + BASIS) * lanes + lane * width_of(d) * width_of(d)
+
+
+@inlined
+def lane_of(fits, i):  # type: ignore[no-untyped-def]
+    """The block of regression `i`, and its lane there."""
+    return place(fits.array, i // fits.per_block * fits.array.shape[1]), i % fits.per_block
+
+
+@inlined
+def room_of(fits):  # type: ignore[no-untyped-def]
+    """Room to work in."""
+    blocks, size = fits.array.shape
+    return place(fits.array, (blocks - 1) * size)
 
 
 @inlined
 def rank_of(fits, i):  # type: ignore[no-untyped-def]
     """How many directions regression `i` has seen."""
-    row = tail_of(fits.n_features) + RANK
-    return int(fits.table[i // fits.per_block, row, i % fits.per_block])
+    table, lane = lane_of(fits, i)
+    return int(table[(tail_of(fits.n_features) + RANK) * fits.per_block + lane])
 
 
 def padded(number: int) -> int:
@@ -99,7 +145,13 @@ def padded(number: int) -> int:
     return -(-number // LANES) * LANES
 
 
+def rows_of(fits: Regressions) -> NDArray[np.float64]:
+    """The table up to the basis as blocks, rows and lanes."""
+    width, lanes = padded(fits.n_features), fits.per_block
+    rows = width * (width + 1) // 2 + 2 * width + BASIS
+    return fits.table[:, : rows * lanes].reshape(-1, rows, lanes)
+
+
 def counts(fits: Regressions) -> NDArray[np.int64]:
     """How many observations each regression has absorbed."""
-    row = fits.table[:, fits.n_features * (fits.n_features + 1) // 2 + 2 * fits.n_features]
-    return row[:, : fits.per_block].reshape(-1)[: fits.number].astype(np.int64)
+    return rows_of(fits)[:, COUNT - BASIS].reshape(-1)[: fits.number].astype(np.int64)

@@ -53,7 +53,7 @@ class Memory(NamedTuple):
     levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE
     settings: Settings
     contexts: NDArray[np.float64]  # of this round, padded to whole blocks of arms
-    work: NDArray[np.float64]  # the scores, and below them room for the solves
+    work: NDArray[np.float64]  # the scores, and what they are made from
 
 
 def make_memory(
@@ -83,7 +83,7 @@ def make_memory(
         levels=levels,
         settings=settings,
         contexts=np.zeros((padded(n), n_features)),
-        work=np.zeros((_FIXED_ROWS + n_features, padded(n))),
+        work=np.zeros((_FIXED_ROWS, padded(n))),
     )
 
 

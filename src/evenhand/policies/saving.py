@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.conventions import BY_NAME, Conventions
 from evenhand.groups import Groups
-from evenhand.leastsquares import Regressions, counts
-from evenhand.leastsquares.table import RANK, RIDGE, tail_of
+from evenhand.leastsquares import Regressions
+from evenhand.leastsquares.saved import from_saved, saved_shape, saved_tail, to_saved
+from evenhand.leastsquares.table import COUNT, RANK, RIDGE
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.policies.memory import estimate_noise
 
@@ -145,32 +147,31 @@ def _rich(name: str, value: Any) -> Any:
 
 
 def _regressions(fits: Regressions) -> list[Any]:
-    table: list[Any] = fits.table.tolist()
+    table: list[Any] = to_saved(fits).tolist()
     return table
 
 
 def _restore(fits: Regressions, saved: list[Any]) -> None:
-    values = np.asarray(saved, dtype=np.float64)
-    if fits.table.size == values.size == 0:
+    values, shape = np.asarray(saved, dtype=np.float64), saved_shape(fits)
+    if shape[0] == values.size == 0:
         return
-    if values.shape != fits.table.shape or not np.isfinite(values).all():
+    if values.shape != shape or not np.isfinite(values).all():
         raise ValueError(
             f"the saved policy is damaged: a table has shape {values.shape}, "
-            f"not {fits.table.shape}, or numbers that are not finite"
+            f"not {shape}, or numbers that are not finite"
         )
-    fits.table[...] = values
-    _check_state(fits)
+    _check_state(fits, values[:, :, : fits.per_block])
+    from_saved(fits, values)
 
 
-def _check_state(fits: Regressions) -> None:
+def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
     """Compiled code trusts these numbers, so they are looked at before."""
-    tail = tail_of(fits.n_features)
-    rank, known = fits.table[:, tail + RANK], fits.table[:, tail : tail + RANK]
+    tail = saved_tail(fits)
+    rank, known = values[:, tail + RANK], values[:, tail : tail + RANK]
     lowest = fits.n_features if fits.singular == RIDGE else 0
     if ((rank != np.round(rank)) | (rank < lowest) | (rank > fits.n_features)).any():
         raise ValueError("the saved policy is damaged: a rank is not possible")
     if (known < -1e-6 * np.abs(known).max(initial=1.0)).any():
         raise ValueError("the saved policy is damaged: a count or a sum of squares is negative")
-    everything = fits._replace(number=fits.table.shape[0] * fits.per_block)
-    if counts(everything).sum() != counts(fits).sum():
+    if values[:, tail + COUNT].reshape(-1)[fits.number :].any():
         raise ValueError("the saved policy is damaged: it has data of more arms than labels")

@@ -1,0 +1,208 @@
+"""Four numbers at once: what a processor does in one instruction, said outright.
+
+The compiler does not find these by itself. Numba leaves LLVM's pass for it switched off, and sums
+must keep their order, because the same lines have to give the same bits live and in a simulation.
+Every operation here rounds as four single ones would. LLVM splits them where registers are shorter.
+"""
+# ruff: noqa: ARG001  # an intrinsic is called with the types of its arguments, and says which it takes
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import errors, types
+from numba.extending import intrinsic, models, register_model
+
+LANES = 4  # doubles in an AVX2 register
+
+
+class FourType(types.Type):
+    """Four doubles in a register."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Four")
+
+
+FOUR, NUMBER, NUMBERS = FourType(), types.float64, types.CPointer(types.float64)
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_ORDER = ir.VectorType(ir.IntType(32), LANES)
+
+
+@register_model(FourType)
+class _FourModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def _operation(function: Callable[..., Any]) -> Any:
+    """Numba's `intrinsic`, of whose result a type checker should not think that it knows."""
+    return intrinsic(function)
+
+
+def _written(signature: Any, write: Callable[..., Any]) -> Any:
+    """What Numba asks of an intrinsic; `write` takes LLVM's builder and the arguments' values."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        value = write(builder, *given)
+        if isinstance(signature.return_type, types.UniTuple):
+            return context.make_tuple(builder, signature.return_type, value)
+        return context.get_dummy_value() if signature.return_type == types.none else value
+
+    return signature, code
+
+
+# Memory -----------------------------------------------------------------------------------------
+
+
+@_operation
+def place(typing: Any, numbers: Any, p: Any) -> Any:
+    """Where number p is, counted from the first one of an array in C order, or from a place.
+
+    From there on, numbers are `place(array, p)[q]`, without a look at the array's bounds and
+    without Numba's counting of references, which costs more than a small solve. So the array has
+    to be an argument, or be used once more after the last use of its places.
+    """
+    if numbers == NUMBERS:
+        return _written(NUMBERS(numbers, types.intp), lambda builder, at, p: builder.gep(at, [p]))
+    if not (isinstance(numbers, types.Array) and numbers.layout == "C"):
+        raise errors.TypingError(f"place in {numbers}; allowed is an array in C order, or a place")
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        array, p = given
+        return builder.gep(context.make_array(numbers)(context, builder, array).data, [p])
+
+    return NUMBERS(numbers, types.intp), code
+
+
+@_operation
+def four(typing: Any, numbers: Any, p: Any) -> Any:
+    """The numbers p to p + 3."""
+
+    def write(builder: Any, numbers: Any, p: Any) -> Any:
+        return builder.load(_address(builder, numbers, p), align=8)
+
+    return _written(FOUR(NUMBERS, types.intp), write)
+
+
+@_operation
+def put(typing: Any, numbers: Any, p: Any, value: Any) -> Any:
+    """Write four numbers to the places p to p + 3."""
+
+    def write(builder: Any, numbers: Any, p: Any, value: Any) -> Any:
+        builder.store(value, _address(builder, numbers, p), align=8)
+
+    return _written(types.none(NUMBERS, types.intp, FOUR), write)
+
+
+def _address(builder: Any, numbers: Any, p: Any) -> Any:
+    return builder.bitcast(builder.gep(numbers, [p]), _VECTOR.as_pointer())
+
+
+# Arithmetic -------------------------------------------------------------------------------------
+
+
+@_operation
+def added(typing: Any, a: Any, b: Any) -> Any:
+    """a + b."""
+    return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fadd(a, b))
+
+
+@_operation
+def times(typing: Any, a: Any, b: Any) -> Any:
+    """a * b."""
+    return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fmul(a, b))
+
+
+@_operation
+def plus(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a + b * c, rounded twice."""
+
+    def write(builder: Any, a: Any, b: Any, c: Any) -> Any:
+        return builder.fadd(a, builder.fmul(b, c))
+
+    return _written(FOUR(FOUR, FOUR, FOUR), write)
+
+
+@_operation
+def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a - b * c, rounded twice."""
+
+    def write(builder: Any, a: Any, b: Any, c: Any) -> Any:
+        return builder.fsub(a, builder.fmul(b, c))
+
+    return _written(FOUR(FOUR, FOUR, FOUR), write)
+
+
+@_operation
+def or_else(typing: Any, a: Any, b: Any) -> Any:
+    """a where it is a number, b where it is NaN."""
+
+    def write(builder: Any, a: Any, b: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("ord", a, a), a, b)
+
+    return _written(FOUR(FOUR, FOUR), write)
+
+
+# Between four and single numbers ----------------------------------------------------------------
+
+
+@_operation
+def same(typing: Any, value: Any) -> Any:
+    """One number four times."""
+
+    def write(builder: Any, value: Any) -> Any:
+        first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _lane(0))
+        return _mixed(builder, first, first, 0, 0, 0, 0)
+
+    return _written(FOUR(NUMBER), write)
+
+
+@_operation
+def together(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Four single numbers."""
+
+    def write(builder: Any, *values: Any) -> Any:
+        vector = ir.Constant(_VECTOR, ir.Undefined)
+        for lane, value in enumerate(values):
+            vector = builder.insert_element(vector, value, _lane(lane))
+        return vector
+
+    return _written(FOUR(NUMBER, NUMBER, NUMBER, NUMBER), write)
+
+
+@_operation
+def apart(typing: Any, a: Any) -> Any:
+    """The four numbers as a tuple."""
+
+    def write(builder: Any, a: Any) -> Any:
+        return [builder.extract_element(a, _lane(lane)) for lane in range(LANES)]
+
+    return _written(types.UniTuple(NUMBER, LANES)(FOUR), write)
+
+
+@_operation
+def turned(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Rows to columns: the first numbers of all four, the second, the third, the fourth."""
+
+    def write(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        even_ab, even_cd = _mixed(builder, a, b, 0, 4, 2, 6), _mixed(builder, c, d, 0, 4, 2, 6)
+        odd_ab, odd_cd = _mixed(builder, a, b, 1, 5, 3, 7), _mixed(builder, c, d, 1, 5, 3, 7)
+        return [
+            _mixed(builder, even_ab, even_cd, 0, 1, 4, 5),
+            _mixed(builder, odd_ab, odd_cd, 0, 1, 4, 5),
+            _mixed(builder, even_ab, even_cd, 2, 3, 6, 7),
+            _mixed(builder, odd_ab, odd_cd, 2, 3, 6, 7),
+        ]
+
+    return _written(types.UniTuple(FOUR, LANES)(FOUR, FOUR, FOUR, FOUR), write)
+
+
+def _lane(lane: int) -> Any:
+    return ir.Constant(ir.IntType(32), lane)
+
+
+def _mixed(builder: Any, one: Any, other: Any, *order: int) -> Any:
+    """Four of the eight numbers of two vectors."""
+    return builder.shuffle_vector(one, other, ir.Constant(_ORDER, list(order)))
