@@ -123,7 +123,7 @@ class _File:
         is_key = f".{key}".endswith(f".{name}")
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        if is_key and "." in key and TOP.get(name, SECTION) is not SECTION:
+        if is_key and TOP.get(name, SECTION) is not SECTION:
             hint = "it belongs above the first [table]; "
         what = "is unknown" if is_key else f"has {name!r}{of}, which is unknown"
         self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)

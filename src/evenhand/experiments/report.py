@@ -13,6 +13,7 @@ from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, TOP, Claim, Means
 from evenhand.experiments.claims_real import REAL_CLAIMS
 from evenhand.experiments.experiment import Experiment
 from evenhand.metrics import prices, summarise
+from evenhand.pages import page
 
 if TYPE_CHECKING:
     from evenhand.experiments.running import Figure
@@ -21,24 +22,6 @@ READINGS = {
     "AUTHORS_CODE": "as the authors' code does it",
     "PAPER": "as the text and proofs say it",
 }
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 68rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h1 { font-size: 1.7rem; } h2 { margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1rem; }
-table { border-collapse: collapse; margin: .5rem 0; font-size: .92rem; }
-th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e4;
-         vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.figures { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; }
-.figures.wide { grid-template-columns: 1fr; }
-@media (max-width: 50rem) { .figures { grid-template-columns: 1fr; } }
-figure { margin: 0; } figcaption { font-size: .85rem; color: #555; }
-figure svg { max-width: 100%; height: auto; }
-.yes { color: #00694b; font-weight: 600; } .partly { color: #8a5a00; font-weight: 600; }
-.no { color: #a33000; font-weight: 600; } .note { color: #555; font-size: .92rem; }
-details { margin: .5rem 0; } summary { cursor: pointer; color: #0060a0; }
-"""
 
 
 class Facts(NamedTuple):
@@ -75,17 +58,6 @@ def write(
     return path
 
 
-def page(title: str, body: str) -> str:
-    """A whole HTML page that needs nothing else."""
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width'>"
-        f"<title>{escape(title)}, by evenhand</title>"
-        f"<style>{STYLE}</style></head>"
-        f"<body>{body}</body></html>"
-    )
-
-
 def check_claims(
     experiments: Sequence[Experiment], runs: pd.DataFrame
 ) -> list[tuple[Claim, dict[str, Verdict]]]:
@@ -95,13 +67,22 @@ def check_claims(
     found = []
     for claim in (*CLAIMS, *REAL_CLAIMS):
         verdicts = {
-            name: claim.check(Means(table))
+            name: verdict
             for name, table in by_reading.items()
             if claim.experiment in of_paper & set(table["experiment"])
+            and (verdict := _checked(claim, table)) is not None
         }
         if verdicts:
             found.append((claim, verdicts))
     return found
+
+
+def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
+    """Nothing where a copy of the paper's file lacks the policies that the claim speaks of."""
+    try:
+        return claim.check(Means(runs))
+    except KeyError:
+        return None
 
 
 def _introduction(experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts) -> str:
@@ -143,7 +124,7 @@ def _claims(verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence
 def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figure]) -> str:
     source = f"In the paper: {escape(experiment.in_paper)}. " if experiment.in_paper else ""
     parts = [
-        f"<h2 id='{experiment.name}'>{escape(experiment.title)}</h2>",
+        f"<h2 id='{escape(experiment.name)}'>{escape(experiment.title)}</h2>",
         f"<p class='note'>{source}{escape(experiment.note)}</p>",
     ]
     wide = " wide" if experiment.panels else ""
@@ -156,7 +137,7 @@ def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figur
         )
         mine = runs[runs["conventions"] == reading]
         parts.append(f"<div class='figures{wide}'>{pictures}</div>")
-        if experiment.is_table and TOP in set(mine["policy"]):
+        if _has_prices(experiment, mine):
             parts.append(_prices(mine, reading))
         parts.append(_table(mine, experiment, reading))
     return "".join(parts)
@@ -168,9 +149,16 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point on"
-    if experiment.is_table:
-        return "perceived regret; true regret cannot be known from a table"
+    if experiment.is_table and "true_reward" not in experiment.place:
+        return "perceived regret; true regret cannot be known from this table"
     return "perceived regret solid, true regret dashed" + crosses
+
+
+def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
+    """Whether there is a share to gain over TopInterval, and more than one run to tell it from."""
+    compared = TOP in set(runs["policy"]) and runs["policy"].nunique() > 1
+    repeated = runs["replication"].nunique() > 1
+    return experiment.is_table and compared and repeated and bool(runs["share"].notna().any())
 
 
 def _prices(runs: pd.DataFrame, reading: str) -> str:
