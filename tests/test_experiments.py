@@ -511,7 +511,7 @@ def test_panels_and_labels_reach_the_tables_and_the_report(folder):
         assert list(dict.fromkeys(runs["panel"])) == ["delta = 0.1", "delta = 0.5"]
         assert list(dict.fromkeys(runs["policy"])) == ["<i>NA</i>", "NA"]
     page = Path("x-report/report.html").read_text()
-    assert "<i>" not in page and "delta = 0.5" in page and "cannot be known from a table" in page
+    assert "<i>" not in page and "delta = 0.5" in page and "cannot be known from this table" in page
 
 
 def test_a_bundled_experiment_runs_by_its_name(folder):

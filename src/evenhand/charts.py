@@ -389,7 +389,7 @@ def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
     found = np.unique(values)
     few = {"values": found.tolist(), "format": ".3~f"} if found.size <= 10 else {"tickCount": 6}
-    ticks = alt.Axis(**few, labelOverlap="greedy")
+    ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
     scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)
 

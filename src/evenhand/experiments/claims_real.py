@@ -37,9 +37,9 @@ def _small_price(experiment: str) -> Callable[[Means], Verdict]:
     def check(m: Means) -> Verdict:
         rose, points = _gap(m, experiment, FAIR)
         return Verdict(
-            HOLDS if points > 0.0 and rose < points else FAILS,
+            HOLDS if points >= 1.0 and rose < points else FAILS,
             f"perceived regret is {rose:+.1f} % against TopInterval's for {points:+.1f} points of "
-            "share (fewer per cent than points count as small)",
+            "share (fewer per cent than points count as small, if a point was gained)",
         )
 
     return check

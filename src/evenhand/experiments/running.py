@@ -129,8 +129,9 @@ def draw_figures(
             for shows, chart in _charts(experiment, mine, overlay).items():
                 name = f"{experiment.name}-{shows}-{reading}"
                 tell(f"drawing {name}")
-                charts.save(chart, folder / name, experiment.output.figures)
-                svg = charts.to_svg(chart)
+                paths = charts.save(chart, folder / name, experiment.output.figures)
+                drawn = [path for path in paths if path.suffix == ".svg"]
+                svg = drawn[0].read_text(encoding="utf-8") if drawn else charts.to_svg(chart)
                 figures.append(Figure(name, experiment.name, reading, shows, len(overlay) > 0, svg))
     return figures
 

@@ -1,8 +1,8 @@
 """Which column of a log is what. Open Bandit names are found by themselves, others are named.
 
 The schema is that of the Open Bandit data (timestamp, item_id, position, click, propensity_score)
-with three columns more: group, true_reward and override. `reward` stands for any reward, of which
-a click is one.
+with columns more: group, true_reward and override, and round, explored and learned, which say how
+a decision came about. `reward` stands for any reward, of which a click is one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ ROLES: dict[str, tuple[str, ...]] = {
     "group": ("group",),
     "true_reward": ("true_reward",),
     "override": ("override",),
+    "round": ("round",),
+    "explored": ("explored",),
+    "learned": ("learned",),
     "weight": (),
     "cluster": (),
 }
@@ -40,6 +43,9 @@ class Columns:
     true_reward: str | None = None
     override: str | None = None
     position: str | None = None
+    round: str | None = None
+    explored: str | None = None
+    learned: str | None = None
     weight: str | None = None
     cluster: str | None = None
 
@@ -65,22 +71,7 @@ def find_columns(
         >>> found.arm, found.reward, found.group, found.features
         ('item_id', 'click', 'sex', ('age',))
     """
-    roles = dict(given or {})
-    for role, name in roles.items():
-        if role not in ROLES:
-            raise ValueError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
-        _there(name, names, role)
-    for role, known in ROLES.items():
-        taken = set(roles.values())
-        free = [name for name in known if name in names and name not in taken]
-        if role not in roles and free:
-            roles[role] = free[0]
-    for role in NEEDED:
-        if role not in roles:
-            raise ValueError(
-                f"no column is the {role}; name it, such as --{role} COLUMN: the log has "
-                f"{', '.join(names)}"
-            )
+    roles = find_roles(names, given)
     if features is None:
         listed = [name for name in names if name not in {*roles.values(), *leave_out}]
     else:
@@ -91,6 +82,42 @@ def find_columns(
     if wrong:
         raise ValueError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
     return Columns(features=tuple(listed), **roles)
+
+
+def find_roles(
+    names: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    needed: Sequence[str] = NEEDED,
+) -> dict[str, str]:
+    """The column of every role that has one: those given, and those found by their names.
+
+    Args:
+        names: the columns of the log.
+        given: roles that the user names.
+        needed: roles without which there is an error.
+
+    Example:
+        >>> from evenhand.logs import find_roles
+        >>> find_roles(["action", "click"], needed=["arm", "reward"])
+        {'arm': 'action', 'reward': 'click'}
+    """
+    roles = dict(given or {})
+    for role, name in roles.items():
+        if role not in ROLES:
+            raise ValueError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
+        _there(name, names, role)
+    for role, known in ROLES.items():
+        taken = set(roles.values())
+        free = [name for name in known if name in names and name not in taken]
+        if role not in roles and free:
+            roles[role] = free[0]
+    for role in needed:
+        if role not in roles:
+            raise ValueError(
+                f"no column is the {role}; name it, such as --{role} COLUMN: the log has "
+                f"{', '.join(names)}"
+            )
+    return roles
 
 
 def _there(name: str, names: Sequence[str], role: str) -> None:

@@ -1,0 +1,179 @@
+"""Logged decisions with their propensities: what off-policy evaluation starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from evenhand.evaluation.arrays import Array, Bools, Whole, numbers, whole_numbers
+from evenhand.groups import Groups
+from evenhand.logs.columns import ROLES
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """A row per decision: the arm, the chance it had, the reward.
+
+    Args:
+        arms: the number of the arm that was chosen.
+        rewards: the observed reward; NaN where it is missing.
+        propensities: the probability with which the logging policy chose this arm, above 0.
+        groups: the group of every arm, also of those never chosen.
+        contexts: what the policy saw, (rows, features) or (rows, arms, features).
+        shared: whether contexts of shape (rows, features) are those of the round, the same for all
+            arms. False where they are those of the chosen arm alone, as in the logs of evenhand:
+            what other arms would have given cannot be predicted then.
+        all_propensities: the probabilities of all arms, (rows, arms), if they were logged. They
+            show what the logging policy could never have done.
+
+    Example:
+        >>> import evenhand as eh
+        >>> eh.evaluation.Logged([0, 1], [1.0, 0.0], [0.5, 0.5], ["F", "M"]).n
+        2
+    """
+
+    arms: Whole
+    rewards: Array
+    propensities: Array
+    groups: Groups
+    contexts: Array | None = None
+    shared: bool = True
+    all_propensities: Array | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__.__get__(self)
+        groups = self.groups if isinstance(self.groups, Groups) else Groups(self.groups)
+        put("groups", groups)
+        put("propensities", numbers("propensities", self.propensities))
+        n, k = self.propensities.size, groups.n_arms
+        if n == 0 or self.propensities.ndim != 1:
+            raise ValueError("propensities has no rows; allowed is one number for each decision")
+        put("arms", whole_numbers("arms", self.arms, n, k))
+        put("rewards", numbers("rewards", self.rewards, (n,), missing=True))
+        bad = (self.propensities <= 0.0) | (self.propensities > 1.0 + 1e-6)
+        if bad.any():
+            raise ValueError(
+                f"propensities has {self.propensities[bad][0]:g} in row {int(np.argmax(bad))}; "
+                "allowed are numbers above 0 and up to 1: an arm that was chosen had a chance"
+            )
+        if self.contexts is not None:
+            put("contexts", numbers("contexts", self.contexts))
+            if self.contexts.ndim not in (2, 3) or self.contexts.shape[:-1] not in ((n,), (n, k)):
+                raise ValueError(
+                    f"contexts has shape {self.contexts.shape}; allowed is ({n}, features) or "
+                    f"({n}, {k}, features)"
+                )
+        if self.all_propensities is not None:
+            put("all_propensities", numbers("all_propensities", self.all_propensities, (n, k)))
+            own = self.all_propensities[np.arange(n), self.arms]
+            if (np.abs(own - self.propensities) > 1e-6).any():
+                row = int(np.argmax(np.abs(own - self.propensities)))
+                raise ValueError(
+                    f"all_propensities has {own[row]:g} for the chosen arm of row {row}, where "
+                    f"propensities has {self.propensities[row]:g}; allowed is the same number"
+                )
+
+    @classmethod
+    def from_frame(
+        cls,
+        log: pd.DataFrame,
+        groups: Groups | Sequence[object],
+        *,
+        features: Sequence[str] = (),
+        shared: bool = True,
+        arm: str | None = None,
+        reward: str | None = None,
+        propensity: str | None = None,
+        arm_names: Sequence[object] | None = None,
+        all_propensities: Sequence[str] | None = None,
+    ) -> Logged:
+        """From a table. Columns with the names of the log format are found by themselves.
+
+        Args:
+            log: a row per decision.
+            groups: the group of every arm.
+            features: the columns of the context.
+            shared: whether they are the same for all arms; False if those of the chosen one.
+            arm: the column of the arm: item_id, arm or action unless given.
+            reward: the column of the observed reward: reward or click unless given.
+            propensity: the column of the chance: propensity_score, propensity or pscore.
+            arm_names: what the arms are called in the log, in order; numbers from 0 unless given.
+            all_propensities: a column for each arm with its probability, if they were logged.
+
+        Example:
+            >>> import pandas as pd, evenhand as eh
+            >>> log = pd.DataFrame({"item_id": [0, 1], "click": [1, 0], "pscore": [0.5, 0.5]})
+            >>> eh.evaluation.Logged.from_frame(log, ["F", "M"]).rewards.tolist()
+            [1.0, 0.0]
+        """
+        known = groups if isinstance(groups, Groups) else Groups(groups)
+        arms = log[_name(log, "arm", arm)]
+        if arm_names is not None:
+            number = {str(name): i for i, name in enumerate(arm_names)}
+            unknown = [name for name in arms if str(name) not in number]
+            if unknown:
+                raise ValueError(
+                    f"arm has {unknown[0]!r}; allowed by arm_names is {', '.join(number)}"
+                )
+            arms = pd.Series([number[str(name)] for name in arms])
+        elif pd.to_numeric(arms, errors="coerce").isna().any():
+            wrong = arms[pd.to_numeric(arms, errors="coerce").isna()].iloc[0]
+            raise ValueError(f"arm has {wrong!r}; allowed are numbers from 0, or give arm_names")
+        missing = [name for name in (*features, *(all_propensities or ())) if name not in log]
+        if missing:
+            raise ValueError(
+                f"{missing[0]!r} is no column; the log has {', '.join(map(str, log.columns))}"
+            )
+        columns = None if all_propensities is None else list(all_propensities)
+        return cls(
+            arms=whole_numbers("arm", arms, len(log), known.n_arms),
+            rewards=log[_name(log, "reward", reward)].to_numpy(dtype=np.float64, na_value=np.nan),
+            propensities=log[_name(log, "propensity", propensity)].to_numpy(dtype=np.float64),
+            groups=known,
+            contexts=log[list(features)].to_numpy(dtype=np.float64) if len(features) else None,
+            shared=shared,
+            all_propensities=None if columns is None else log[columns].to_numpy(dtype=np.float64),
+        )
+
+    @property
+    def n(self) -> int:
+        """The number of decisions."""
+        return len(self.arms)
+
+    @property
+    def of(self) -> Whole:
+        """The number of the group of each row's arm."""
+        return self.groups.of[self.arms]
+
+    @property
+    def chosen_contexts(self) -> Array | None:
+        """The context of the chosen arm, (rows, features)."""
+        if self.contexts is None or self.contexts.ndim == 2:
+            return self.contexts
+        found: Array = self.contexts[np.arange(self.n), self.arms]
+        return found
+
+    def rows(self, keep: Bools) -> Logged:
+        """Some of the rows."""
+        return replace(
+            self,
+            arms=self.arms[keep],
+            rewards=self.rewards[keep],
+            propensities=self.propensities[keep],
+            contexts=None if self.contexts is None else self.contexts[keep],
+            all_propensities=None if self.all_propensities is None else self.all_propensities[keep],
+        )
+
+
+def _name(log: pd.DataFrame, role: str, given: str | None) -> str:
+    names = [given] if given is not None else list(ROLES[role])
+    found = [name for name in names if name in log.columns]
+    if not found:
+        raise ValueError(
+            f"{role} is no column ({', '.join(names)}); name it with {role}=: the log has "
+            f"{', '.join(map(str, log.columns))}"
+        )
+    return found[0]

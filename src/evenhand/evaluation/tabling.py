@@ -1,0 +1,185 @@
+"""Every number of an off-policy report, one row each."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand.evaluation.arrays import Array
+from evenhand.evaluation.corrections import Correction
+from evenhand.evaluation.estimators import (
+    CONTRIBUTION,
+    LOGGED,
+    SHARE,
+    VALUE,
+    WITHIN,
+    Rows,
+    Terms,
+    effective,
+    influence,
+    terms,
+)
+from evenhand.evaluation.evidence import INSUFFICIENT, SUFFICIENT, UNKNOWN
+from evenhand.evaluation.intervals import proportion
+from evenhand.evaluation.logged import Logged
+from evenhand.evaluation.overlap import WEAK, overlap, skewed
+from evenhand.evaluation.reaches import Reach, bernstein, bootstrap, normal, widths
+
+ALL = "all"
+COLUMNS = (
+    "reward",
+    "estimator",
+    "quantity",
+    "group",
+    "estimate",
+    "standard_error",
+    "low",
+    "high",
+    "n",
+    "effective_n",
+    "evidence",
+    "why",
+)
+
+
+class Settings(NamedTuple):
+    """What the caller chose."""
+
+    estimators: tuple[str, ...]
+    interval: str
+    level: float
+    least: int
+    resamples: int
+    seed: int
+    rewards: tuple[float, float] = (-np.inf, np.inf)
+    most: float = np.inf
+
+
+def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
+    """The values of one kind of reward: of everything, by groups and within them."""
+    groups, found = range(len(rows.log.groups)), []
+    asked = [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
+    problems = {
+        g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
+        for g in (None, *groups)
+    }
+    weights = {True: np.ones(rows.log.n), False: rows.weights}
+    of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
+    for name in (*settings.estimators, LOGGED):
+        unsure = of_bias[name == LOGGED]
+        for quantity, group in asked:
+            parts = terms(name, quantity, group, rows)
+            line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
+            judged = _judged(name, line, parts, problems[group], settings)
+            found.append((kind, name, quantity, _name(rows.log, group), *judged))
+    return found
+
+
+def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
+    """What the target would give to every group, and what the logging policy gave.
+
+    The first is known without any weights: it is the mean of the target's probabilities, and only
+    the contexts of the log are chance.
+    """
+    found: list[Any] = []
+    enough = log.n >= settings.least
+    why = "" if enough else f"n is {log.n}, less than {settings.least}"
+    evidence = SUFFICIENT if enough else INSUFFICIENT
+    for g, name in enumerate(log.groups.names):
+        chance = target[:, log.groups.of == g].sum(axis=1)
+        ones = np.ones(log.n)
+        reach = normal(Terms(chance, ones, ones), settings.level)
+        ends = max(reach.low, 0.0), min(reach.high, 1.0)
+        numbers = reach.estimate, reach.error, *ends, log.n, float(log.n)
+        found.append(("", "target", SHARE, name, *numbers, evidence, why))
+        rate, low, high = (
+            float(end) for end in proportion((log.of == g).sum(), log.n, settings.level)
+        )
+        error = float(np.sqrt(rate * (1.0 - rate) / log.n))
+        numbers = rate, error, low, high, log.n, float(log.n)
+        found.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
+    return found
+
+
+def _line(
+    name: str,
+    quantity: str,
+    group: int | None,
+    rows: Rows,
+    parts: Terms,
+    corrected: Correction,
+    unsure: Array,
+    settings: Settings,
+) -> tuple[Reach, str]:
+    """A number with its interval, or the reason why there is none."""
+    nothing = Reach(np.nan, np.nan, np.nan, np.nan)
+    for g, why in corrected.unknown.items():
+        if group in (None, g):
+            return nothing, f"the bias of group {rows.log.groups.names[g]} is {why}"
+    if not parts.b.sum() > 0.0:
+        who = "the log has no decision" if name in (LOGGED, "snips") else "the target never goes"
+        return nothing, f"{who} there"
+    reach = _reach(name, quantity, parts, corrected, settings)
+    more = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
+    if np.isnan(more):
+        return nothing, "the bias is not identified at the contexts that the target would meet"
+    return reach._replace(low=reach.low - more, high=reach.high + more), ""
+
+
+def _reach(
+    name: str, quantity: str, parts: Terms, corrected: Correction, settings: Settings
+) -> Reach:
+    if settings.interval == "bootstrap":
+        return bootstrap(parts, settings.level, settings.resamples, settings.seed)
+    if settings.interval == "bernstein":
+        own, most = ("snips", 1.0) if name == LOGGED else (name, settings.most)
+        ends = widths(own, quantity, span(corrected, settings), most)
+        return bernstein(parts, settings.level, *ends)
+    return normal(parts, settings.level)
+
+
+def span(corrected: Correction, settings: Settings) -> tuple[float, float]:
+    """The range of rewards less their bias."""
+    low, high = settings.rewards
+    bias = np.nan_to_num(corrected.bias)
+    return low - float(bias.max()), high - float(bias.min())
+
+
+def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) -> Array:
+    """What the uncertainty of each group's bias adds to both ends, per round.
+
+    Reaches at the same level are added up, that of the value and those of all groups' biases. For
+    errors that are normal together that is enough however they depend on each other, as they do
+    when the bias is learned from the same log.
+    """
+    contexts = log.chosen_contexts
+    return np.array(
+        [
+            0.0
+            if contexts is None
+            else corrected.reach(g, group, (weights * (log.of == g)) @ contexts / log.n, level)
+            for g, group in enumerate(log.groups.names)
+        ]
+    )
+
+
+def _judged(
+    name: str, line: tuple[Reach, str], parts: Terms, problem: str, settings: Settings
+) -> tuple[Any, ...]:
+    reach, why = line
+    n, worth = int((parts.weights > 0.0).sum()), effective(parts.weights)
+    if why or np.isnan(reach.estimate):
+        return *reach, n, worth, UNKNOWN, why
+    if name == LOGGED:
+        few = n < settings.least
+        words = f"n is {n}, less than {settings.least}" if few else ""
+        return *reach, n, worth, INSUFFICIENT if few else SUFFICIENT, words
+    normally = settings.interval == "normal"
+    if not problem and normally and skewed(influence(parts, reach.estimate)):
+        problem = "a few rows decide, too skewed for a normal interval; try interval='bootstrap'"
+    return *reach, n, worth, WEAK if problem else SUFFICIENT, problem
+
+
+def _name(log: Logged, group: int | None) -> str:
+    return ALL if group is None else log.groups.names[group]

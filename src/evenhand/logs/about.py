@@ -1,0 +1,105 @@
+"""What a log says about itself: its version, its features, and the policy it began with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.logs.columns import ROLES
+
+FORMAT, VERSION = "evenhand log", 1
+
+
+@dataclass(frozen=True)
+class About:
+    """What is needed beside the rows to give the policy back.
+
+    `policy` is the saved policy at the time when the log began, `state` a checksum of the policy
+    when it was closed, with the round and the number of rewards learned that it is for.
+    """
+
+    features: tuple[str, ...]
+    policy: dict[str, Any]
+    state: dict[str, Any] | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """The group of every arm."""
+        labels: list[str] = self.policy["settings"]["groups"]["labels"]
+        return labels
+
+    @property
+    def first_round(self) -> int:
+        """How many decisions the policy had made before this log."""
+        return int(self.policy["round"])
+
+    def begins_like(self, other: About) -> bool:
+        """Whether two are about the same log."""
+        return (self.features, self.policy) == (other.features, other.policy)
+
+    def to_json(self) -> str:
+        """One line of text."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "features": list(self.features),
+                "policy": self.policy,
+                "state": self.state,
+            },
+            allow_nan=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: object) -> About:
+        """What `to_json` wrote; `where` it stood is named in errors."""
+        try:
+            told = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"{where}: what the log says of itself is damaged: {error}") from error
+        if not isinstance(told, dict) or told.get("format") != FORMAT:
+            raise ValueError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
+        if told.get("version") != VERSION:
+            raise ValueError(
+                f"{where}: the version of the log is {told.get('version')!r}; this evenhand reads "
+                f"version {VERSION}: update evenhand to read newer logs"
+            )
+        try:
+            about = cls(tuple(map(str, told["features"])), dict(told["policy"]), told["state"])
+            known = [*map(str, about.labels)], about.first_round
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{where}: what the log says of itself is damaged: {error!r}"
+            ) from error
+        if not known[0] or len(about.features) != about.policy["settings"].get("n_features"):
+            raise ValueError(f"{where}: what the log says of itself is damaged: features or groups")
+        return about
+
+
+def feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...]:
+    """The names of the context's columns: x1, x2, ... unless given.
+
+    Example:
+        >>> from evenhand.logs.about import feature_names
+        >>> feature_names(None, 2), feature_names(["age", "income"], 2)
+        (('x1', 'x2'), ('age', 'income'))
+    """
+    if given is None:
+        return tuple(f"x{k}" for k in range(1, number + 1))
+    if isinstance(given, str):
+        raise ValueError(f"features is {given!r}; allowed is a list of {number} names")
+    names = tuple(str(name) for name in given)
+    if len(names) != number or len(set(names)) < number:
+        raise ValueError(
+            f"features is {list(names)}; allowed are {number} different names, one per feature"
+        )
+    taken = {name for known in ROLES.values() for name in known}
+    wrong = [name for name in names if name in taken or not name.strip()]
+    if wrong:
+        raise ValueError(
+            f"features has {wrong[0]!r}, which stands for another column of a log; "
+            "give it another name"
+        )
+    return names

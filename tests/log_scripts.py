@@ -1,0 +1,76 @@
+"""Scripts of calls on a policy, to be done with and without a log."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+import evenhand as eh
+from evenhand.policies.base import POLICIES
+from evenhand.policies.saving import to_dict
+
+LABELS, FEATURES = ["F", "M", "F", "M"], 2
+OURS = sorted(name for name, kind in POLICIES.items() if kind.__module__.startswith("evenhand."))
+
+
+def make(name="GroupFairTopInterval", **settings):
+    groups = eh.Groups(LABELS, sensitive="F")
+    return POLICIES[name](
+        groups,
+        **{"n_features": FEATURES, "horizon": 300, "exploration": 0.3, "seed": 5, **settings},
+    )
+
+
+def bits(policy):
+    return json.dumps(to_dict(policy))
+
+
+def contexts_of(seed):
+    return np.random.default_rng(seed).standard_normal((len(LABELS), FEATURES))
+
+
+def same_decisions(one, other, number=10):
+    for seed in range(number):
+        first, second = one.select(contexts_of(seed)), other.select(contexts_of(seed))
+        assert (first.arm, first.propensity, first.explored, first.round) == (
+            second.arm,
+            second.propensity,
+            second.explored,
+            second.round,
+        )
+        np.testing.assert_array_equal(first.scores.table, second.scores.table)
+        one.update(first, 0.25)
+        other.update(second, 0.25)
+
+
+class Calls:
+    """Random calls on a policy or a logged one: the same for both with the same seed."""
+
+    def __init__(self, seed):
+        self.generator = np.random.default_rng(seed)
+        self.open = []
+
+    def one(self, policy):
+        generator, kind = self.generator, self.generator.integers(6)
+        contexts = generator.standard_normal((len(LABELS), FEATURES)) * 10.0 ** generator.integers(
+            4
+        )
+        rewards = generator.standard_normal(5)
+        if kind <= 1 or len(self.open) < 4:
+            available = [0, 3] if generator.random() < 0.3 else None
+            self.open.append(policy.select(contexts, available))
+        elif kind == 2:
+            policy.update(self.open.pop(generator.integers(len(self.open))), rewards[0])
+        elif kind == 3:
+            generator.shuffle(self.open)
+            policy.update([self.open.pop() for _ in range(3)], rewards[:3])
+        elif kind == 4:
+            self.open.pop(0)  # its reward never comes
+        else:
+            policy.absorb([0, 3, 1], contexts[:3], rewards[:3])
+
+    def many(self, policy, number):
+        for _ in range(number):
+            self.one(policy)
+        return policy
