@@ -127,7 +127,7 @@ def options(command):
 
 def rows(text):
     """The first cell of every row of its tables that is code: an option, an argument or a key."""
-    return re.findall(r"^\| `(--\w+|\w+)[^`]*` \|", text, re.MULTILINE)
+    return re.findall(r"^\| `(--[\w-]+|\w+)[^`]*` \|", text, re.MULTILINE)
 
 
 def section(text, heading):

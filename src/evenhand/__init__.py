@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from evenhand import charts as charts
     from evenhand import contracts as contracts
     from evenhand import datasets as datasets
+    from evenhand import evaluation as evaluation
     from evenhand import metrics as metrics
     from evenhand import theory as theory
     from evenhand._compile import compiled as compiled
+    from evenhand.audit import Audit as Audit
+    from evenhand.audit.running import audit as audit
     from evenhand.bias import BiasReport as BiasReport
     from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
     from evenhand.conventions import PAPER as PAPER
     from evenhand.conventions import Conventions as Conventions
     from evenhand.groups import Groups as Groups
+    from evenhand.logs import read_log as read_log
     from evenhand.policies import Decision as Decision
     from evenhand.policies import GroupFairTopInterval as GroupFairTopInterval
     from evenhand.policies import IntervalChaining as IntervalChaining
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
     from evenhand.policies import TopInterval as TopInterval
     from evenhand.policies import UniformRandom as UniformRandom
     from evenhand.policies import load as load
+    from evenhand.recording import log_to as log_to
+    from evenhand.recording import replay as replay
+    from evenhand.recording import simulate_log as simulate_log
     from evenhand.simulation import simulate as simulate
     from evenhand.worlds import LinearWorld as LinearWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
@@ -42,6 +49,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AUTHORS_CODE": "conventions",
+    "Audit": "audit",
     "BiasReport": "bias",
     "PAPER": "conventions",
     "Conventions": "conventions",
@@ -61,9 +69,13 @@ _HOME = {
     "World": "worlds",
     "compiled": "_compile",
     "load": "policies",
+    "log_to": "recording",
+    "read_log": "logs",
+    "replay": "recording",
     "simulate": "simulation",
+    "simulate_log": "recording",
 }
-_MODULES = ("bias", "charts", "contracts", "datasets", "metrics", "theory")
+_MODULES = ("audit", "bias", "charts", "contracts", "datasets", "evaluation", "metrics", "theory")
 
 __all__ = sorted([*_HOME, *_MODULES])
 

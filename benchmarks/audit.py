@@ -1,0 +1,171 @@
+"""How long an audit takes, beside the least that its engine needs. From the project's root:
+
+python -m benchmarks.audit [--rows N] [--features D] [--folder DIR] [--spark]
+
+A log in Parquet is made by DuckDB, with groups, arms, times and propensities. The floor is one
+GROUP BY with the bare sums of all products of features and reward, on the same file in the same
+run. Each runs in a process of its own, in turns. A ratio is the median over turns, of time on the
+clock and of time on processors: on a machine that others use, only the second can be trusted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+ARMS, REPEATS = 10, 3
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--features", type=int, default=20)
+    parser.add_argument("--folder", type=Path, help="where the log is kept for the next time")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--spark", action="store_true", help="on Spark as well")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.worker:
+        print(json.dumps(WORKERS[options.worker](options.folder, options.features)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        log = make(folder, options.rows, options.features)
+        size, before = log.stat().st_size / 1e6, os.getloadavg()[0]
+        print(f"{options.rows:,} rows x {options.features} features, {size:,.0f} MB")
+        kinds = ["floor", "audit", "command"] + (["spark"] if options.spark else [])
+        turns = [
+            {kind: measure(kind, log, options.features, options.rows) for kind in kinds}
+            for _ in range(options.repeats)
+        ]
+        print(f"load before and after: {before:.1f}, {os.getloadavg()[0]:.1f}")
+        for kind in kinds:
+            clock, cpu = (sorted(turn[kind][key] for turn in turns) for key in ("seconds", "cpu"))
+            most = max(turn[kind]["memory"] for turn in turns)
+            print(
+                f"{kind:8} {clock[0]:6.2f} to {clock[-1]:6.2f} s on the clock, {cpu[0]:6.2f} to "
+                f"{cpu[-1]:6.2f} s on processors, {most:6,.0f} MB at most"
+            )
+        for key, words in (("seconds", "clock"), ("cpu", "processors")):
+            ratio = median(turn["audit"][key] / turn["floor"][key] for turn in turns)
+            print(f"audit / floor, {words}: {ratio:.2f}")
+
+
+def make(folder: Path, rows: int, features: int) -> Path:
+    """The log, made once."""
+    import duckdb
+
+    path = folder / f"log-{rows}-{features}.parquet"
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    x = ", ".join(
+        f"(random() + random() + random() - 1.5) * {1 + k % 3} + {10 * k} AS x{k}"
+        for k in range(features)
+    )
+    total = " + ".join(f"{0.1 * (1 + k % 5)} * x{k}" for k in range(features))
+    con = duckdb.connect()
+    con.execute("SET memory_limit = '1GB'")
+    con.execute(
+        f"""COPY (
+            SELECT *, {total} - 0.3 * x1 * (item_id < {ARMS // 2})::INT
+                + 2 * (random() + random() + random() - 1.5) AS reward,
+                CASE WHEN item_id < {ARMS // 2} THEN 'F' ELSE 'M' END AS "group"
+            FROM (
+                SELECT TIMESTAMP '2026-01-01' + INTERVAL (i) SECOND AS timestamp,
+                    floor(random() * {ARMS})::INT AS item_id,
+                    0.1 + 0.9 * random() AS propensity_score, {x}
+                FROM range({rows}) AS numbers(i))
+        ) TO '{path}' (FORMAT parquet)"""
+    )
+    return path
+
+
+def measure(kind: str, log: Path, features: int, rows: int) -> dict[str, float]:
+    """Seconds and megabytes, of a process of its own."""
+    if kind == "command":
+        return command(log)
+    call = [sys.executable, "-m", "benchmarks.audit", "--worker", kind]
+    call += ["--folder", str(log), "--features", str(features)]
+    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if found["rows"] != rows:  # a time for other rows would say nothing
+        raise ValueError(f"{kind} read {found['rows']:,} rows of {rows:,}")
+    return found
+
+
+def command(log: Path) -> dict[str, float]:
+    """`evenhand audit` with its page, from the start of the process to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as folder:
+        call = [sys.executable, "-m", "evenhand", "audit", str(log)]
+        begin = time.perf_counter()
+        subprocess.run([*call, "--out", f"{folder}/audit.html"], check=True, capture_output=True)
+        seconds = time.perf_counter() - begin
+    # The largest child so far: an upper bound.
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu": cpu, "memory": after.ru_maxrss / 1024}
+
+
+def floor(log: Path, features: int) -> dict[str, float]:
+    """One GROUP BY with the bare sums of all products."""
+    import duckdb
+
+    names = [*(f"x{k}" for k in range(features)), "reward"]
+    products = [f"sum({a} * {b})" for i, a in enumerate(names) for b in names[i:]]
+    bare = [f"sum({a})" for a in names]
+    con = duckdb.connect()
+    con.execute("SET memory_limit = '1GB'")
+    begin, used = time.perf_counter(), cpu_time()
+    found = con.execute(
+        f'SELECT "group", count(*), {", ".join(products + bare)} FROM \'{log}\' GROUP BY "group"'
+    ).fetchall()
+    seconds, cpu = time.perf_counter() - begin, cpu_time() - used
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "memory": memory(),
+        "rows": sum(row[1] for row in found),
+    }
+
+
+def audit(log: Path, features: int, engine: str = "duckdb") -> dict[str, float]:
+    """An audit, from opening the log to its numbers; imports and the page are not in it."""
+    from evenhand.audit.sources import open_log
+
+    open_log(log, engine).close()  # imports, and Spark's start
+    from evenhand.audit.running import audit as run
+
+    begin, used = time.perf_counter(), cpu_time()
+    found = run(log, engine=engine)
+    seconds, cpu = time.perf_counter() - begin, cpu_time() - used
+    assert features == len(found.facts.columns.features)
+    return {"seconds": seconds, "cpu": cpu, "memory": memory(), "rows": found.facts.used}
+
+
+def on_spark(log: Path, features: int) -> dict[str, float]:
+    return audit(log, features, "spark")
+
+
+def cpu_time() -> float:
+    now = resource.getrusage(resource.RUSAGE_SELF)
+    return now.ru_utime + now.ru_stime
+
+
+def memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+WORKERS = {"floor": floor, "audit": audit, "spark": on_spark}
+
+if __name__ == "__main__":
+    main()

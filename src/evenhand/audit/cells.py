@@ -1,0 +1,126 @@
+"""Sums of a log as arrays, a row per cell (group, arm, window), and the statistics from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from evenhand.bias.statistics import Array, Statistics, Whole
+
+FAR = 1000.0  # standard deviations between mean and centre: then six digits of products are lost
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Sums about the centres, with the intercept as the first feature."""
+
+    frame: pd.DataFrame
+    gram: Array  # (cells, d, d)
+    moment: Array  # (cells, d)
+    square: Array  # (cells,)
+    weights: Array | None
+
+    @property
+    def n(self) -> Array:
+        """The rows of each cell."""
+        found: Array = self.frame["n"].to_numpy(dtype=np.float64)
+        return found
+
+    @property
+    def total(self) -> Array:
+        """The weight of each cell: the number of its rows, unless they have weights."""
+        return self.n if self.weights is None else self.weights
+
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups, in order."""
+        return tuple(sorted({str(name) for name in self.frame["g"]}))
+
+    def statistics(self, groups: Sequence[str], window: int | None = None) -> Statistics:
+        """What a bias report is made from: a row per arm, or per group where there are no arms."""
+        keep = np.ones(len(self.frame), dtype=bool)
+        if window is not None:
+            keep = (self.frame["t"] == window).to_numpy(dtype=bool, na_value=False)
+        part = self.frame[keep]
+        arms = self.arms() if window is None else None
+        labels = part["g"].astype(str).tolist() if arms is None else arms
+        names = list(groups) if arms is None else list(dict.fromkeys(labels))
+        at = np.array([names.index(one) for one in labels], dtype=np.int64)
+        group_of = [list(groups).index(str(name)) for name in part["g"]]
+        of = np.arange(len(names), dtype=np.int64)
+        if arms is not None:
+            of[at] = group_of
+        weight = _added(self.total[keep], at, len(names))
+        first = _added(self.gram[keep, 0], at, len(names))
+        return Statistics(
+            groups=tuple(groups),
+            of=of,
+            n=_added(self.n[keep], at, len(names)),
+            gram=_added(self.gram[keep], at, len(names)),
+            moment=_added(self.moment[keep], at, len(names)),
+            square=_added(self.square[keep], at, len(names)),
+            means=first / np.maximum(weight, 1e-300)[:, None],
+            weights=None if self.weights is None else weight,
+            arms=None if arms is None else tuple(names),
+        )
+
+    def arms(self) -> list[str] | None:
+        """The name of the arm of each cell, unlike in unlike groups; None without arms.
+
+        Where the same arms serve several groups, an arm of a group is named by both. If a group
+        then has a single arm, arms say nothing of groups.
+        """
+        if "a" not in self.frame:
+            return None
+        pairs = self.frame[["g", "a"]].astype(str).drop_duplicates()
+        if not pairs["a"].duplicated().any():
+            return self.frame["a"].astype(str).tolist()
+        if (pairs.groupby("g").size() < 2).any():
+            return None
+        both = self.frame["a"].astype(str) + " in " + self.frame["g"].astype(str)
+        return both.tolist()
+
+    def is_far(self) -> bool:
+        """Whether a centre is so far from a mean that digits are lost, and another would help."""
+        total = self.total.sum()
+        mean = self.gram[:, 0].sum(axis=0) / total
+        square = np.einsum("ckk->k", self.gram) / total
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+        off = np.abs(mean[1:]) > FAR * spread[1:]
+        y, yy = self.moment[:, 0].sum() / total, self.square.sum() / total
+        return bool((off & (mean[1:] != 0.0)).any() or y**2 > FAR**2 * max(yy - y**2, 0.0) > 0.0)
+
+    def means(self) -> Array:
+        """The means of the features and, last, of the reward, about their centres."""
+        total = self.total.sum()
+        found: Array = np.append(self.gram[:, 0].sum(axis=0), self.moment[:, 0].sum()) / total
+        return found
+
+
+def make_cells(frame: pd.DataFrame, p: int) -> Cells:
+    """Sums as the engine gave them, as matrices."""
+    d, rows = p + 1, len(frame)
+    weighted = "w" in frame
+    gram, moment = np.zeros((rows, d, d)), np.zeros((rows, d))
+
+    def column(name: str) -> Array:
+        found: Array = frame[name].to_numpy(dtype=np.float64)
+        return found
+
+    gram[:, 0, 0] = column("w" if weighted else "n")
+    moment[:, 0] = column("wy" if weighted else "y")
+    for i in range(p):
+        gram[:, 0, i + 1] = gram[:, i + 1, 0] = column(f"z{i}")
+        moment[:, i + 1] = column(f"zy{i}")
+        for j in range(i, p):
+            gram[:, i + 1, j + 1] = gram[:, j + 1, i + 1] = column(f"z{i}_{j}")
+    square = np.maximum(column("wyy" if weighted else "yy"), 0.0)
+    return Cells(frame, gram, moment, square, column("w") if weighted else None)
+
+
+def _added(values: Array, at: Whole, count: int) -> Array:
+    total = np.zeros((count, *values.shape[1:]))
+    np.add.at(total, at, values)
+    return total

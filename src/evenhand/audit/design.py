@@ -1,0 +1,92 @@
+"""The columns of the regression: an intercept, numbers, categories as 0 and 1, and gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit.looking import Look
+from evenhand.audit.values import as_number, is_missing, number
+from evenhand.bias.statistics import Array
+
+INTERCEPT = "intercept"
+MISSING, OTHER = "missing", "other"
+NUMBER, CATEGORY, GAP = "number", "category", "gap"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column of the regression, made from one column of the log."""
+
+    name: str
+    column: str
+    kind: str
+    category: str | None = None  # None with kind CATEGORY: none of those that have their own
+    centre: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The columns of the regression but the intercept, which comes first and is always there."""
+
+    features: tuple[Feature, ...]
+    kept: dict[str, tuple[str, ...]]  # by nominal column: the categories that are not merged
+    fill: bool
+    reward_centre: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the coefficients."""
+        return (INTERCEPT, *(one.name for one in self.features))
+
+    @property
+    def centres(self) -> Array:
+        """What was subtracted from each column; nothing from the intercept."""
+        return np.array([0.0, *(one.centre for one in self.features)])
+
+    def expression(self, table: Any, feature: Feature) -> Any:
+        """A feature, less its centre, in the engine."""
+        column = table[feature.column]
+        if feature.kind == GAP:
+            return as_number(is_missing(column))
+        if feature.kind == NUMBER:
+            value = as_number(column) - number(feature.centre)
+            # A filled gap stands at the centre; its own column takes what that does.
+            return is_missing(column).ifelse(number(0.0), value) if self.fill else value
+        text = column.cast("string")
+        if self.fill:
+            text = text.coalesce(MISSING)
+        if feature.category is not None:
+            return as_number(text == feature.category)
+        return as_number(text.notin(self.kept[feature.column]))
+
+
+def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
+    """The columns of the regression.
+
+    Args:
+        look: the first look at the log.
+        gaps: how many values each column lacks, where it lacks some.
+        fill: whether these are filled in.
+    """
+    features, kept = [], {}
+    for name in look.columns.features:
+        gap = fill and gaps.get(name, 0) > 0
+        if name in look.categories:
+            known = list(look.categories[name])
+            others = look.merged[name] > 0
+            if gap and MISSING not in known:
+                known.append(MISSING)
+            kept[name] = tuple(known)
+            # The most frequent is what the others are compared with.
+            features += [Feature(f"{name}={one}", name, CATEGORY, one) for one in known[1:]]
+            if others:
+                label = f"{name}={OTHER}" if OTHER not in known else f"{name}=({OTHER})"
+                features.append(Feature(label, name, CATEGORY))
+        else:
+            features.append(Feature(name, name, NUMBER, centre=look.centres[name]))
+            if gap:
+                features.append(Feature(f"{name} is {MISSING}", name, GAP))
+    return Design(tuple(features), kept, fill, look.reward_centre)

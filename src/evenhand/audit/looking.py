@@ -1,0 +1,225 @@
+"""A first look at a log: which column is what, how many groups, arms and categories, and when.
+
+It reads few columns, and a sample of the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit.settings import Settings
+from evenhand.audit.sources import Source
+from evenhand.audit.values import as_number
+from evenhand.logs.columns import Columns, find_columns
+
+SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
+MOST_GROUPS, MOST_ARMS, MOST_CATEGORIES = 200, 200, 1000
+MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
+WINDOWS = 8
+PER_WINDOW = 20  # rows that a window has to have for every coefficient, to be one by itself
+
+
+@dataclass(frozen=True)
+class Times:
+    """Time windows of equal length, from `start` on, in seconds or in the column's own numbers."""
+
+    start: float
+    width: float
+    count: int
+    dates: bool
+
+    def label(self, window: int) -> str:
+        """When a window begins."""
+        value = self.start + window * self.width
+        if not self.dates:
+            return f"{value:.6g}"
+        when = datetime.fromtimestamp(value, UTC)
+        return when.strftime("%Y-%m-%d" if self.width >= 86_400 else "%Y-%m-%d %H:%M:%S")
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the first look found."""
+
+    columns: Columns
+    rows: int
+    numbers: tuple[str, ...]
+    categories: dict[str, list[str]]  # by nominal feature: those kept, the most frequent first
+    merged: dict[str, int]  # by nominal feature: how many categories were merged into "other"
+    centres: dict[str, float]
+    reward_centre: float
+    arms: int  # about how many; 0 without a column of them
+    by_arm: bool
+    times: Times | None
+
+
+def look(source: Source, settings: Settings) -> Look:
+    """Look at a log, or say which column is wrong and what to do about it."""
+    schema = source.table.schema()
+    columns = find_columns(
+        list(schema.names), settings.columns, settings.features, settings.leave_out
+    )
+    _named("nominal", settings.nominal, columns.features)
+    _named("leave_out", settings.leave_out, tuple(schema.names))
+    if not columns.features:
+        raise ValueError(
+            "no column is left as a feature; name some, such as --feature COLUMN: the log has "
+            f"{', '.join(schema.names)}"
+        )
+    _numeric(schema, columns)
+    nominal, numbers = _kinds(schema, columns.features, settings.nominal)
+    counted = _count(source, schema, columns, nominal)
+    rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
+    if rows == 0:
+        raise ValueError(f"{source.label} has no rows; an audit needs some")
+    if counted["groups"] > 1.3 * MOST_GROUPS:
+        raise ValueError(
+            f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
+            f"to {MOST_GROUPS} groups: name another column, or merge some of them"
+        )
+    found, merged = _categories(source, nominal, counted, settings.categories)
+    width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
+    times = _times(counted, schema, columns, settings, width)
+    centres = _centres(source, (*numbers, columns.reward))
+    return Look(
+        columns=columns,
+        rows=rows,
+        numbers=numbers,
+        categories=found,
+        merged=merged,
+        centres={name: centres[name] for name in numbers},
+        reward_centre=centres[columns.reward],
+        arms=arms,
+        by_arm=0 < arms <= MOST_ARMS,
+        times=times,
+    )
+
+
+def _named(what: str, names: Any, known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what} has {name!r}; allowed are {', '.join(known)}")
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind.is_boolean())
+
+
+def _numeric(schema: Any, columns: Columns) -> None:
+    for role in ("reward", "true_reward", "propensity", "weight"):
+        name = getattr(columns, role)
+        if name is not None and not _is_number(schema[name]):
+            raise ValueError(
+                f"{role} is {name!r}, a column of {schema[name]}; allowed are numbers: name "
+                f"another column, such as --{role.replace('_', '-')} COLUMN"
+            )
+
+
+def _kinds(
+    schema: Any, features: tuple[str, ...], named: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    nominal, numbers = [], []
+    for name in features:
+        kind = schema[name]
+        if kind.is_string() or name in named:
+            nominal.append(name)
+        elif _is_number(kind):
+            numbers.append(name)
+        else:
+            raise ValueError(
+                f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
+                f"out with --leave-out {name}, or name its role, such as --timestamp {name}"
+            )
+    return tuple(nominal), tuple(numbers)
+
+
+def _count(
+    source: Source, schema: Any, columns: Columns, nominal: tuple[str, ...]
+) -> dict[Any, Any]:
+    table = source.table
+    asked = {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
+    if columns.arm is not None:
+        asked["arms"] = table[columns.arm].approx_nunique()
+    if columns.timestamp is not None:
+        when = seconds(table[columns.timestamp], schema[columns.timestamp], columns.timestamp)
+        asked |= {"first": when.min(), "last": when.max()}
+    asked |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
+    row: dict[Any, Any] = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
+    row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
+    return row
+
+
+def seconds(column: Any, kind: Any, name: str) -> Any:
+    """A time as a number: seconds since 1970, or the number that it is."""
+    if kind.is_timestamp():
+        return column.epoch_seconds().cast("float64")
+    if kind.is_date():
+        return column.cast("timestamp").epoch_seconds().cast("float64")
+    if kind.is_numeric():
+        return column.cast("float64")
+    raise ValueError(
+        f"timestamp is {name!r}, a column of {kind}; allowed are times, dates and numbers: convert "
+        f"it, or leave it out with --leave-out {name}"
+    )
+
+
+def _categories(
+    source: Source, nominal: tuple[str, ...], counted: dict[Any, Any], most: int
+) -> tuple[dict[str, list[str]], dict[str, int]]:
+    import ibis
+
+    found, merged = {}, {}
+    for name in nominal:
+        many = int(counted["categories", name])
+        if many > 1.3 * MOST_CATEGORIES:
+            raise ValueError(
+                f"feature {name!r} has about {many:,} categories, as an identifier has; leave it "
+                f"out with --leave-out {name}, or name its role, such as --cluster {name}"
+            )
+        column = source.table[name].cast("string").name("category")
+        table = source.table.select(column).filter(lambda t: t.category.notnull())
+        counts = table.group_by("category").aggregate(n=table.count())
+        frame = source.fetch(counts.order_by([ibis.desc("n"), "category"]))
+        # The order of equal counts must not depend on an engine's idea of the alphabet.
+        frame = frame.sort_values(["n", "category"], ascending=[False, True], kind="stable")
+        names = [str(one) for one in frame["category"]]
+        found[name] = names[:most]
+        merged[name] = max(len(names) - most, 0)
+    return found, merged
+
+
+def _times(
+    counted: dict[Any, Any], schema: Any, columns: Columns, settings: Settings, width: int
+) -> Times | None:
+    if columns.timestamp is None or pd.isna(counted["first"]) or settings.windows == 0:
+        return None
+    first, last = float(counted["first"]), float(counted["last"])
+    count = settings.windows
+    if count is None:
+        fits = int(counted["rows"] // (PER_WINDOW * width * max(counted["groups"], 1)))
+        count = min(WINDOWS, fits)
+    if count < 2 or not last > first:
+        return None
+    kind = schema[columns.timestamp]
+    return Times(first, (last - first) / count, count, not kind.is_numeric())
+
+
+def _centres(source: Source, names: tuple[str, ...]) -> dict[str, float]:
+    """A number near the mean of each column, from the first rows; 0 for columns of 0 and 1.
+
+    It is short, so that it is the same number in SQL as here.
+    """
+    picked = [as_number(source.table[name]).name(f"x{i}") for i, name in enumerate(names)]
+    sample = source.fetch(source.table.select(picked).limit(SAMPLE))
+    found = {}
+    for i, name in enumerate(names):
+        values = sample[f"x{i}"].to_numpy(dtype=np.float64, na_value=np.nan)
+        values = values[np.isfinite(values)]
+        plain = not values.size or np.isin(values, (0.0, 1.0)).all()
+        found[name] = 0.0 if plain else float(f"{values.mean():.6g}")
+    return found

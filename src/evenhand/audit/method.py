@@ -1,0 +1,98 @@
+"""How an audit works, what it assumes and where it ends: the last part of every report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evenhand.audit.result import Audit
+
+ERRORS = {
+    "classical": "Errors take the noise as equal within a group, and groups may differ in it.",
+    "robust": "Errors do not take the noise as equal (HC1, from squared residuals of every row).",
+    "cluster": "Errors allow for rows of the same cluster that depend on each other (CR1), with as "
+    "many degrees of freedom in a group as it has clusters, less one.",
+}
+
+
+def method(audit: Audit) -> list[str]:
+    """How the numbers were made."""
+    from evenhand import __version__
+
+    facts = audit.facts
+    columns = facts.columns
+    said = [
+        f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
+        "summed up where they are, and everything here is made from the sums.",
+        "For every group the reward is fitted by least squares on the features and an intercept: "
+        f"{', '.join(columns.features)}. The bias of a group is its coefficients less those that "
+        "it is compared with.",
+        ERRORS[facts.errors],
+        f"Intervals are at {100 * audit.bias.level:.6g} %. Those in the summary hold for all "
+        "groups and features at once (Bonferroni), so without any bias at most "
+        f"{100 * (1 - audit.bias.level):.3g} % of audits find one.",
+    ]
+    if facts.baselines:
+        names = ", ".join(f"{one!r} of {name}" for name, one in facts.baselines.items())
+        said.append(f"Categories are compared with the most frequent one: {names}.")
+    if facts.settings.weigh_by_propensity:
+        said.append(
+            f"Rows count by the inverse of {columns.propensity}: the fit is that of a log in which "
+            "every choice was equally likely, if the propensities are right."
+        )
+    if columns.weight is not None:
+        said.append(f"Rows count by {columns.weight}. Metrics and counts do not use weights.")
+    if audit.drift is not None:
+        said.append(
+            f"Time windows have equal length by {columns.timestamp}. The bias in a window is at "
+            "the average context of the whole log, with intervals of that window alone that take "
+            "rows as independent; the test for change allows for all groups at once."
+        )
+    if facts.filled:
+        said.append(
+            "A number that is missing stands at about the mean, and a column of its own says "
+            "where; a missing category is a category."
+        )
+    return said
+
+
+def limits(audit: Audit) -> list[str]:
+    """What cannot be seen in this log."""
+    facts = audit.facts
+    reward = facts.columns.reward
+    said = [
+        "Equal averages. What is called bias here is bias and true difference together, unless the "
+        "groups are equally good on average at the same features. No log can show which it is; "
+        + (
+            "the true rewards in this log were not used in the fit."
+            if facts.columns.true_reward
+            else "rewards that do not pass through the same judgement could."
+        ),
+        "Selection. Only decisions that were logged are here. If a row is in the log, or has a "
+        f"reward, because of what its {reward} is or would have been, the numbers are wrong by an "
+        "amount that this log cannot show.",
+        (
+            "Rows count by their inverse propensity, which takes out a selection that depends on "
+            "what the propensity was made from, and nothing else."
+            if facts.settings.weigh_by_propensity
+            else "Propensities are in this log and were not used: weighing by them "
+            "(--weigh-by-propensity) takes out the selection that they describe."
+            if facts.columns.propensity
+            else "There are no propensities in this log, so a selection by the policy itself "
+            "cannot be taken out either."
+        ),
+        "Straight lines. If rewards are not linear in the features and the groups differ in their "
+        "features, part of the misfit is counted as bias.",
+        "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
+        "by discrimination hides bias when it is held equal.",
+    ]
+    if facts.columns.cluster is None:
+        said.append(
+            "Independence. Rows are taken as independent. If a person has several, name the column "
+            "that tells persons apart (--cluster): the intervals here would be too short."
+        )
+    said.append(
+        "No verdict. A difference is a reason to look at how the rewards came about. It is no "
+        "proof of discrimination, and an interval that holds zero is no proof of its absence."
+    )
+    return said

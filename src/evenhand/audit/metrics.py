@@ -1,0 +1,80 @@
+"""Sums per group for the metrics, from the same aggregation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit.cells import Cells
+from evenhand.audit.gaps import Gaps
+
+
+def is_binary(frame: pd.DataFrame, reward_centre: float) -> bool:
+    """Whether all rewards are 0 or 1: only then is the sum of their squares their sum."""
+    if reward_centre != 0.0 or frame["low"].min() < 0.0 or frame["high"].max() > 1.0:
+        return False
+    return bool(frame["yy"].sum() == frame["y"].sum())
+
+
+def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> pd.DataFrame:
+    """A row per group as `evenhand.evaluation.fairness` reads it; weights are not used here."""
+    frame, centre = cells.frame, reward_centre
+    names = [name for name in ("n", "y", "yy", "r_n", "r", "rr") if name in frame]
+    numbers = frame[names].astype(float).fillna(0.0)
+    total = numbers.groupby(frame["g"].astype(str)).sum().loc[list(cells.groups())]
+    every = total["n"] if not gaps.by_group else pd.Series(gaps.by_group).astype(float)
+    if gaps.rewards is not None:  # rows that only lack a feature have a reward all the same
+        total[["n", "y", "yy"]] = gaps.rewards.loc[list(total.index)]
+        binary = binary and bool((total["y"] == total["yy"]).all())
+    n = total["n"].to_numpy()
+    square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
+    found = {
+        "group": list(total.index),
+        "n": every.loc[list(total.index)].to_numpy(),
+        "n_reward": n,
+        "sum_reward": (total["y"] + n * centre).to_numpy(),
+        "square_reward": square.to_numpy(),
+    }
+    if binary:
+        found["positives"] = total["y"].round().to_numpy()
+        found["sum_reward"] = found["square_reward"] = found["positives"]
+    if "r" in total and (total["r_n"] > 0.0).any():
+        found |= {
+            "n_true_reward": total["r_n"].to_numpy(),
+            "sum_true_reward": total["r"].to_numpy(),
+            "square_true_reward": total["rr"].to_numpy(),
+        }
+    if "a" in frame:
+        pairs = frame[["g", "a"]].astype(str).drop_duplicates()
+        if not pairs["a"].duplicated().any():  # arms that serve several groups are no shares
+            counts = pairs.groupby("g").size()
+            found["arms"] = np.array([float(counts[name]) for name in total.index])
+    return pd.DataFrame(found)
+
+
+def extra_sums(cells: Cells) -> pd.DataFrame:
+    """A row per group of what else was summed up: weights, inverse propensities, overrides."""
+    names = {
+        "w": "sum_weight",
+        "ww": "square_weight",
+        "chances": "n_propensity",
+        "p": "sum_inverse_propensity",
+        "pp": "square_inverse_propensity",
+        "o": "overrides",
+    }
+    have = {short: name for short, name in names.items() if short in cells.frame}
+    numbers = cells.frame[list(have)].astype(float).fillna(0.0).rename(columns=have)
+    total = numbers.groupby(cells.frame["g"].astype(str)).sum()
+    return total.loc[list(cells.groups())].rename_axis("group").reset_index()
+
+
+def by_arm(cells: Cells, reward_centre: float) -> pd.DataFrame | None:
+    """A row per group and arm: pulls and mean reward; None without arms."""
+    if "a" not in cells.frame:
+        return None
+    named = cells.frame[["g", "a"]].astype(str).set_axis(["group", "arm"], axis=1)
+    named = named.assign(n=cells.frame["n"], y=cells.frame["y"])
+    total = named.groupby(["group", "arm"]).sum().astype(float).reset_index()
+    total["mean_reward"] = total["y"] / total["n"] + reward_centre
+    total["n"] = total["n"].astype(np.int64)
+    return total.drop(columns="y")

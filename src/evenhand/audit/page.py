@@ -1,0 +1,155 @@
+"""The audit as one HTML page that needs nothing else and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit.pictures import bias_picture, drift_pictures
+from evenhand.pages import page
+
+if TYPE_CHECKING:
+    from evenhand.audit.result import Audit
+
+
+def html(audit: Audit) -> str:
+    """The whole page: words first, then numbers, then the method and where it ends."""
+    body = [
+        f"<h1>{escape(audit.facts.settings.title)}</h1>",
+        f"<p class='note'>{escape(audit.facts.label)}</p>",
+        "<h2 id='summary'>Summary</h2>",
+        bullets(audit.summary),
+        *_bias(audit),
+        *_metrics(audit),
+        *_drift(audit),
+        *_missing(audit),
+        "<h2 id='method'>How this was made</h2>",
+        bullets(audit.method),
+        "<h2 id='limits'>What this cannot say</h2>",
+        bullets(audit.limits),
+        _columns(audit),
+    ]
+    return page(audit.facts.settings.title, "".join(body))
+
+
+def _bias(audit: Audit) -> list[str]:
+    bias = audit.bias
+    totals = bias.by_group.reset_index()
+    shown = totals[["group", "observations", "estimate", "low", "high", "why"]].rename(
+        columns={"observations": "rows", "estimate": "bias"}
+    )
+    full = bias.to_frame()[
+        ["group", "feature", "estimate", "standard_error", "low", "high", "simultaneous_low",
+         "simultaneous_high", "p_value", "mean", "contribution", "why"]
+    ]  # fmt: skip
+    picture = bias_picture(audit)
+    figure = (
+        f"<figure>{picture}<figcaption>The bias on each feature, in the step that is named. The "
+        "intercept is left out: it is the bias where all features are 0.</figcaption></figure>"
+        if picture
+        else ""
+    )
+    return [
+        "<h2 id='bias'>Bias</h2>",
+        "<p>At the average context of everyone, in units of reward, each interval for itself:</p>",
+        table(shown),
+        figure,
+        folded("all numbers of the bias", table(full)),
+    ]
+
+
+def _metrics(audit: Audit) -> list[str]:
+    found = audit.metrics
+    frame = found.to_frame()
+    frame = frame.assign(metric=frame["metric"].str.replace("_", " "))
+    return [
+        "<h2 id='metrics'>Metrics</h2>",
+        bullets(found.to_words().splitlines()),
+        folded("all numbers of the metrics", table(frame)),
+        *([] if audit.arms is None else [folded("pulls by arm", table(audit.arms))]),
+        *(
+            [folded("weights, propensities and overrides", table(audit.extras))]
+            if len(audit.extras.columns) > 1
+            else []
+        ),
+    ]
+
+
+def _drift(audit: Audit) -> list[str]:
+    if audit.drift is None:
+        return []
+    figures = "".join(
+        f"<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>"
+        for svg, words in drift_pictures(audit)
+    )
+    tests = audit.changes
+    return [
+        "<h2 id='drift'>Over time</h2>",
+        f"<div class='figures'>{figures}</div>",
+        "" if tests is None or tests.empty else folded("the test for change", table(tests)),
+        folded("all numbers by window", table(audit.drift)),
+    ]
+
+
+def _missing(audit: Audit) -> list[str]:
+    if audit.missing.empty:
+        return []
+    frame = audit.missing.assign(part=audit.missing["missing"] / audit.missing["rows"])
+    return ["<h2 id='missing'>Missing values</h2>", table(frame)]
+
+
+def _columns(audit: Audit) -> str:
+    columns = audit.facts.columns
+    roles = [
+        (name.replace("_", " "), value)
+        for name, value in vars(columns).items()
+        if value is not None and name != "features"
+    ]
+    roles.append(("features", ", ".join(columns.features)))
+    return folded("which column is what", table(pd.DataFrame(roles, columns=["role", "column"])))
+
+
+def bullets(sentences: Sequence[str]) -> str:
+    """Sentences as a list."""
+    return "<ul>" + "".join(f"<li>{escape(one)}</li>" for one in sentences) + "</ul>"
+
+
+def folded(words: str, inside: str) -> str:
+    """What opens on a click."""
+    return f"<details><summary>{escape(words)}</summary>{inside}</details>"
+
+
+def table(frame: pd.DataFrame) -> str:
+    """A frame as a table that scrolls where it is wider than the page."""
+    head = "".join(
+        f"<th{_right(frame[name])}>{escape(str(name).replace('_', ' '))}</th>"
+        for name in frame.columns
+    )
+    rows = "".join(
+        "<tr>" + "".join(_cell(value) for value in row) + "</tr>"
+        for row in frame.itertuples(index=False)
+    )
+    return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{rows}</table></div>"
+
+
+def _right(column: pd.Series[Any]) -> str:
+    is_number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    return " style='text-align:right'" if is_number else ""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return f"<td>{'yes' if value else 'no'}</td>"
+    if isinstance(value, str):
+        return f"<td>{escape(value)}</td>"
+    if value is None or value is pd.NA or pd.isna(value):
+        return "<td class='number note'>&ndash;</td>"
+    if isinstance(value, (int, np.integer)) or (float(value).is_integer() and abs(value) >= 1):
+        return f"<td class='number'>{int(value):,}</td>" if np.isfinite(value) else "<td>inf</td>"
+    if np.isinf(value):
+        return f"<td class='number'>{'&minus;' if value < 0 else ''}&infin;</td>"
+    return f"<td class='number'>{value:,.5g}</td>"

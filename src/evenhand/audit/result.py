@@ -1,0 +1,195 @@
+"""What an audit found: tables, words, JSON and a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit.settings import Settings
+from evenhand.bias.report import BiasReport
+from evenhand.logs.columns import Columns
+
+if TYPE_CHECKING:
+    from evenhand.evaluation import FairnessReport
+
+FORMAT, VERSION = "evenhand audit", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """About the log and the run itself."""
+
+    settings: Settings
+    columns: Columns
+    label: str
+    engine: str
+    rows: int
+    used: int
+    filled: int
+    merged: dict[str, int]
+    baselines: dict[str, str]
+    arms: int
+    by_arm: bool
+    binary: bool
+    errors: str
+    clusters: dict[str, int] | None
+    crossing: int
+    effective: dict[str, float] | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What an audit found. Made by `evenhand.audit`.
+
+    Attributes:
+        bias: the bias report: estimates and intervals by group and feature.
+        metrics: the fairness metrics with intervals, from the same sums.
+        groups: a row per group: rows, and sums of rewards.
+        extras: a row per group: sums of weights and of inverse propensities, and overrides.
+        arms: a row per group and arm, or None.
+        drift: a row per time window and group, or None without times.
+        changes: a row per group: whether its bias changes from window to window, or None.
+        missing: a row per group and column that lacks values, and what was done about it.
+        facts: about the log and the run.
+    """
+
+    bias: BiasReport
+    metrics: FairnessReport
+    groups: pd.DataFrame
+    extras: pd.DataFrame
+    arms: pd.DataFrame | None
+    drift: pd.DataFrame | None
+    changes: pd.DataFrame | None
+    missing: pd.DataFrame
+    facts: Facts
+
+    @cached_property
+    def summary(self) -> list[str]:
+        """What was found, in sentences, the most important first."""
+        from evenhand.audit.words import summary
+
+        return summary(self)
+
+    @cached_property
+    def method(self) -> list[str]:
+        """How it was found, and what that assumes."""
+        from evenhand.audit.method import method
+
+        return method(self)
+
+    @cached_property
+    def limits(self) -> list[str]:
+        """What cannot be known from this log."""
+        from evenhand.audit.method import limits
+
+        return limits(self)
+
+    def to_words(self) -> str:
+        """The summary, one sentence to a line."""
+        return "\n".join(self.summary)
+
+    def __str__(self) -> str:
+        return self.to_words()
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit({self.facts.label!r}, rows={self.facts.rows}, "
+            f"groups={', '.join(self.bias.groups)})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, versioned. None stands for what is not known."""
+        from evenhand import __version__
+
+        facts = self.facts
+        roles = {
+            name: value
+            for name, value in vars(facts.columns).items()
+            if value is not None and name != "features"
+        }
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "evenhand": __version__,
+            "title": facts.settings.title,
+            "log": facts.label,
+            "engine": facts.engine,
+            "rows": facts.rows,
+            "rows_used": facts.used,
+            "rows_filled": facts.filled,
+            "columns": {**roles, "features": list(facts.columns.features)},
+            "baselines": facts.baselines,
+            "merged": facts.merged,
+            "errors": facts.errors,
+            "clusters": facts.clusters,
+            "effective_rows": facts.effective,
+            "summary": self.summary,
+            "bias": self.bias.to_dict(),
+            "metrics": self.metrics.to_dict(),
+            "groups": records(self.groups),
+            "extras": records(self.extras),
+            "arms": records(self.arms),
+            "drift": records(self.drift),
+            "changes": records(self.changes),
+            "missing": records(self.missing),
+            "method": self.method,
+            "limits": self.limits,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else and no network. Needs the extra `charts`."""
+        from evenhand.audit.page import html
+
+        return html(self)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the page, and the JSON beside it: "audit.html" gives audit.html and audit.json.
+
+        Args:
+            path: of the page, or of the JSON alone if it ends in .json.
+        """
+        page = Path(path)
+        if page.suffix not in (".html", ".json"):
+            raise ValueError(
+                f"path is {str(path)!r}; allowed is a name that ends in .html or .json"
+            )
+        page.parent.mkdir(parents=True, exist_ok=True)
+        plain = page.with_suffix(".json")
+        plain.write_text(self.to_json() + "\n", encoding="utf-8")
+        if page.suffix == ".json":
+            return [plain]
+        page.write_text(self.to_html(), encoding="utf-8")
+        return [page, plain]
+
+
+def records(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    """A table as plain rows."""
+    if table is None:
+        return None
+    return [
+        {str(name): _value(one) for name, one in row.items()}
+        for row in table.to_dict(orient="records")
+    ]
+
+
+def _value(value: Any) -> Any:
+    if value is None or value is pd.NA:
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return float(value) if np.isfinite(value) else None

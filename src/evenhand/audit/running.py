@@ -1,0 +1,301 @@
+"""An audit from end to end: look, sum up, fit, and put it all together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit import gaps as missing_values
+from evenhand.audit.cells import Cells, make_cells
+from evenhand.audit.design import Design, make_design
+from evenhand.audit.drift import changes, drift
+from evenhand.audit.gaps import Gaps
+from evenhand.audit.looking import Look, look
+from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
+from evenhand.audit.origin import about_zero
+from evenhand.audit.result import Audit, Facts
+from evenhand.audit.robust import CLASSICAL, Errors, clustered, robust
+from evenhand.audit.settings import Settings
+from evenhand.audit.sources import Source, open_log
+from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
+from evenhand.bias.making import bias_report
+from evenhand.bias.statistics import Statistics
+from evenhand.evaluation import fairness
+
+Tell = Callable[[str], None]
+# Above this many rows, rewards of 0 and 1 do not make a second pass by themselves.
+ROBUST_UP_TO = 2_000_000
+
+
+def audit(
+    log: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    nominal: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    reference: object = None,
+    level: float = 0.95,
+    weighting: str = "pulls",
+    missing: str = "error",
+    errors: str = "auto",
+    weigh_by_propensity: bool = False,
+    windows: int | None = None,
+    categories: int = 20,
+    units: Mapping[str, float] | None = None,
+    engine: str | None = None,
+    title: str = "Audit",
+    tell: Tell | None = None,
+    **roles: str | None,
+) -> Audit:
+    """Audit a log: the bias of the feedback by group and feature, metrics, and drift over time.
+
+    The rows stay where they are and are summed up there, in bounded memory.
+
+    Args:
+        log: a Parquet or CSV file, a folder, a glob, `duckdb:///FILE::TABLE`,
+            `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a frame or an Ibis table.
+        columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
+        features: the columns of the context; without it all that have no role.
+        nominal: features whose numbers are names of categories. Columns of text always are.
+        leave_out: columns that are neither roles nor features.
+        reference: the group to compare with; without one it is the mean of the groups.
+        level: of all intervals.
+        weighting: "pulls", or "arms" for the plain average over arms.
+        missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
+            where, or a category of their own; rows without a reward are left out).
+        errors: "classical" (equal noise within a group), "robust", or "auto": robust with weights
+            and for rewards of 0 and 1. A column in the role `cluster` makes them cluster-robust.
+        weigh_by_propensity: whether rows count by the inverse of their propensity.
+        windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
+        categories: how many of a feature have a coefficient of their own; the rest is "other".
+        units: the step of a feature to speak of, such as {"income": 1000}.
+        engine: "duckdb" or "spark", for files.
+        title: of the report.
+        tell: called with a few words when a step begins.
+        **roles: columns by role: group, reward, arm, propensity, timestamp, true_reward, weight,
+            cluster, override, position.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> log = pd.DataFrame({"sex": ["F", "M"] * 20, "age": [20, 30, 40, 50] * 10})
+        >>> log["paid"] = log["age"] / 10 - (log["sex"] == "F") + [0.1, 0.1, -0.1, -0.1, 0.0] * 8
+        >>> found = eh.audit(log, group="sex", reward="paid", reference="M")
+        >>> found.bias.by_group["estimate"].round(2).to_dict()
+        {'F': -1.0, 'M': 0.0}
+    """
+    begin = time.perf_counter()
+    named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
+    settings = Settings(
+        columns=named,
+        features=features,
+        nominal=tuple(nominal) if not isinstance(nominal, str) else nominal,
+        leave_out=tuple(leave_out) if not isinstance(leave_out, str) else leave_out,
+        reference=None if reference is None else str(reference),
+        level=level,
+        weighting=weighting,
+        missing=missing,
+        errors=errors,
+        weigh_by_propensity=weigh_by_propensity,
+        windows=windows,
+        categories=categories,
+        units=units,
+        title=title,
+    )
+    tell = tell or (lambda _: None)
+    tell("opening the log")
+    source = open_log(log, engine)
+    try:
+        tell("looking at its columns")
+        seen = look(source, settings)
+        _check_roles(seen, settings)
+        return _Run(source, settings, seen, tell).audit(begin)
+    finally:
+        source.close()
+
+
+def _check_roles(seen: Look, settings: Settings) -> None:
+    if settings.weigh_by_propensity and seen.columns.propensity is None:
+        raise ValueError(
+            "weigh_by_propensity is set, and no column is the propensity; name it, such as "
+            "--propensity COLUMN"
+        )
+    if settings.weighting == "arms":
+        if seen.columns.arm is None:
+            raise ValueError(
+                "weighting is 'arms', and no column is the arm; name it, such as --arm COLUMN"
+            )
+        if not seen.by_arm:
+            raise ValueError(
+                f"weighting is 'arms', and there are about {seen.arms:,} arms; allowed are up to "
+                "200: merge some, or choose 'pulls'"
+            )
+        if seen.columns.cluster is not None:
+            raise ValueError(
+                "weighting is 'arms' with clusters, which is not supported; choose 'pulls', or "
+                "leave the clusters out"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    source: Source
+    settings: Settings
+    look: Look
+    tell: Tell
+
+    def audit(self, begin: float) -> Audit:
+        cells, design, gaps, by_window = self._sums()
+        groups = cells.groups()
+        stats = cells.statistics(groups)
+        if self.settings.weighting == "arms" and stats.arms is None:
+            raise ValueError(
+                "weighting is 'arms', and a group has a single arm that serves other groups as "
+                "well; choose 'pulls'"
+            )
+        binary = is_binary(cells.frame, design.reward_centre)
+        errors = self._errors(stats, design, gaps, binary)
+        centred = bias_report(
+            stats,
+            reference=self.settings.reference,
+            level=self.settings.level,
+            weighting=self.settings.weighting,
+            feature_names=design.names,
+            covariances=errors.covariances,
+            freedom=errors.freedom,
+        )
+        times, over_time = self.look.times, None
+        if times is not None:
+            self.tell("comparing time windows")
+            frame = cells.frame if by_window else self._window_means(design, gaps)
+            within = cells if by_window else None
+            over_time = drift(frame, within, times, centred, design.reward_centre)
+        sums = group_sums(cells, gaps, design.reward_centre, binary)
+        return Audit(
+            bias=about_zero(centred, design.centres, design.reward_centre, self.settings.units),
+            metrics=fairness(sums, level=self.settings.level),
+            groups=sums,
+            extras=extra_sums(cells),
+            arms=by_arm(cells, design.reward_centre),
+            drift=over_time,
+            changes=None if over_time is None else changes(over_time, self.settings.level),
+            missing=gaps.table,
+            facts=Facts(
+                settings=self.settings,
+                columns=self.look.columns,
+                label=self.source.label,
+                engine=self.source.kind,
+                rows=gaps.rows or int(cells.n.sum()),
+                used=int(cells.n.sum()),
+                filled=gaps.filled,
+                merged={name: many for name, many in self.look.merged.items() if many},
+                baselines={name: kept[0] for name, kept in design.kept.items()},
+                arms=self.look.arms,
+                by_arm=self.look.by_arm,
+                binary=binary,
+                errors=errors.kind,
+                clusters=errors.clusters,
+                crossing=errors.crossing,
+                effective=_effective(cells, groups),
+                seconds=time.perf_counter() - begin,
+            ),
+        )
+
+    def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
+        """Sum up as if nothing were missing; look closer only if something is."""
+        gaps = missing_values.NONE
+        design = make_design(self.look, {}, fill=False)
+        frame, by_window = self._aggregate(design, gaps)
+        if spoiled(frame, self._weighted):
+            self.tell("counting missing values")
+            gaps = missing_values.count_gaps(self.source, self.look, self.settings)
+            design = make_design(self.look, gaps.columns, self.settings.missing == "fill")
+            frame, by_window = self._aggregate(design, gaps)
+            if spoiled(frame, self._weighted):
+                raise self._not_finite(frame, design)
+        self._check_weights(frame)
+        cells = make_cells(frame, len(design.features))
+        if cells.is_far():
+            design = recentred(design, cells)
+            frame, by_window = self._aggregate(design, gaps)
+            cells = make_cells(frame, len(design.features))
+        return cells, design, gaps, by_window
+
+    @property
+    def _weighted(self) -> bool:
+        return self.look.columns.weight is not None or self.settings.weigh_by_propensity
+
+    def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
+        self.tell(f"summing up {self.look.rows:,} rows")
+        return aggregated(self.source, self.look, self.settings, design, gaps)
+
+    def _window_means(self, design: Design, gaps: Gaps) -> pd.DataFrame:
+        return by_window_only(self.source, self.look, self.settings, design, gaps)
+
+    def _errors(self, stats: Statistics, design: Design, gaps: Gaps, binary: bool) -> Errors:
+        settings, n = self.settings, stats.n.sum()
+        rows = prepared(self.source, self.look, settings, design, gaps)
+        if self.look.columns.cluster is not None:
+            self.tell("errors of clusters")
+            return clustered(self.source, rows, stats)
+        wanted = self._weighted or (binary and n <= ROBUST_UP_TO)
+        if settings.errors == "robust" or (settings.errors == "auto" and wanted):
+            self.tell("robust errors")
+            return robust(self.source, rows, stats, settings.weighting)
+        return Errors(CLASSICAL)
+
+    def _check_weights(self, frame: pd.DataFrame) -> None:
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
+            raise ValueError(
+                f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
+                "numbers above 0 and up to 1"
+            )
+        if columns.weight is not None and not (frame["least"] > 0.0).all():
+            raise ValueError(
+                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0"
+            )
+
+    def _not_finite(self, frame: pd.DataFrame, design: Design) -> ValueError:
+        """What is wrong with sums that are no numbers although nothing is missing."""
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
+            return ValueError(
+                f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
+                "and up to 1"
+            )
+        bad = [
+            one.column
+            for i, one in enumerate(design.features)
+            if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
+        ]
+        name = bad[0] if bad else columns.reward
+        return ValueError(
+            f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
+            "finite numbers: leave it out with --leave-out, or correct it"
+        )
+
+
+def recentred(design: Design, cells: Cells) -> Design:
+    """The design about the means that are known now."""
+    means = cells.means()
+    features = tuple(
+        replace(one, centre=float(f"{one.centre + mean:.12g}")) if one.kind == "number" else one
+        for one, mean in zip(design.features, means[1:-1], strict=True)
+    )
+    reward = float(f"{design.reward_centre + means[-1]:.12g}")
+    return replace(design, features=features, reward_centre=reward)
+
+
+def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
+    """Kish's effective number of rows of each group, if rows have weights."""
+    if cells.weights is None:
+        return None
+    by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)
+    size = by_group["w"] ** 2 / by_group["ww"]
+    return {name: float(size[name]) for name in groups}

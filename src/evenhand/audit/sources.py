@@ -1,0 +1,263 @@
+"""Where a log is: files, a table of a database, a table of Spark, or a frame in memory."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+
+from evenhand import _checks
+
+ENGINES = ("duckdb", "spark")
+MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
+TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
+ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+# PostgreSQL allows 1664 columns in a query.
+VIEW = "evenhand_log"  # of files in Spark
+WIDEST = {"postgres": 1500}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A log as an Ibis table, and the engine that holds it."""
+
+    table: Any
+    engine: Any
+    label: str
+    ours: bool = True  # whether the connection was made here
+
+    @property
+    def kind(self) -> str:
+        """The name of the engine: duckdb, postgres, pyspark."""
+        return str(self.engine.name)
+
+    @property
+    def widest(self) -> int | None:
+        """How many columns the answer to a query may have, if there is a limit."""
+        return WIDEST.get(self.kind)
+
+    def close(self) -> None:
+        """Let go of the engine, unless it is the caller's; Spark's session stays for the next."""
+        if self.ours and self.kind != "pyspark":
+            self.engine.disconnect()
+
+    def fetch(self, query: Any) -> pd.DataFrame:
+        """Run a query whose answer is small."""
+        try:
+            with _quiet():
+                found: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
+        except Exception as error:
+            raise told(self.label, error) from error
+        return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warnings of engines about each other's versions, which users cannot heed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)
+        yield
+
+
+def told(label: str, error: Exception) -> ValueError:
+    """What an engine complains of, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ValueError(f"{label}: {type(error).__name__}: {' '.join(lines)[:300]}")
+
+
+def open_log(log: Any, engine: str | None = None) -> Source:
+    """Open a log.
+
+    Args:
+        log: a Parquet or CSV file, a folder of them, a glob, WHERE::TABLE, a frame, or an Ibis
+            table.
+        engine: "duckdb" or "spark" for files; tables are summed up where they are.
+    """
+    if engine is not None:
+        _checks.one_of("engine", engine, ENGINES)
+    _needs_ibis()
+    if hasattr(log, "get_backend") and hasattr(log, "schema"):
+        name = log.get_name() if hasattr(log, "get_name") else "a table"
+        return Source(log, log.get_backend(), str(name), ours=False)
+    if isinstance(log, pd.DataFrame):
+        return _from_frame(log, engine or "duckdb")
+    name = str(log)
+    opener: Callable[[], tuple[Any, Any]]
+    if "::" in name:
+        where, table = name.rsplit("::", 1)
+        opener = lambda: _open_table(name, where, table, engine)  # noqa: E731
+    else:
+        paths, form = _files(name)
+        opener = lambda: _open_files(paths, form, engine or "duckdb")  # noqa: E731
+    try:
+        with _quiet():
+            return Source(*opener(), name)
+    except (ValueError, ImportError):
+        raise
+    except Exception as error:
+        raise told(name, error) from error
+
+
+def _needs_ibis() -> None:
+    try:
+        import ibis  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "audits need Ibis and DuckDB: install them with pip install 'evenhand[audit]'"
+        ) from error
+
+
+def _from_frame(frame: pd.DataFrame, engine: str) -> Source:
+    con = _duckdb() if engine == "duckdb" else _spark()
+    named = frame.rename(columns=str).reset_index(drop=True)
+    for name in named.columns:  # engines do not know pandas' categories
+        if isinstance(named[name].dtype, pd.CategoricalDtype):
+            named[name] = named[name].astype(object)
+    import ibis
+    import pyarrow as pa
+
+    try:
+        arrow = pa.Table.from_pandas(named, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise told("a frame", error) from error
+    return Source(ibis.memtable(arrow), con, "a frame")
+
+
+def _files(name: str) -> tuple[list[str], str]:
+    """The files that a path, a folder or a glob means, and their format."""
+    path = Path(name)
+    if path.is_dir():
+        for form in ("parquet", "csv"):
+            found = sorted(
+                str(one)
+                for one in path.rglob("*")
+                if one.is_file() and _form(one) == form and not one.name.startswith(("_", "."))
+            )
+            if found:
+                return found, form
+        raise ValueError(f"LOG is {name!r}, a folder without Parquet or CSV files")
+    found = [name] if path.is_file() else sorted(glob(name, recursive=True))  # noqa: PTH207
+    if not found:
+        raise ValueError(
+            f"LOG is {name!r}, where there is nothing; allowed are a Parquet or CSV file, a "
+            f"folder, a glob, or a table as {TABLES}"
+        )
+    forms = {_form(Path(one)) for one in found}
+    if len(forms) != 1 or "" in forms:
+        raise ValueError(f"LOG is {name!r}; allowed are files that end in {', '.join(ENDINGS)}")
+    return found, forms.pop()
+
+
+def _form(path: Path) -> str:
+    ending = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
+    return ENDINGS.get(ending.lower(), "")
+
+
+def _open_files(paths: list[str], form: str, engine: str) -> tuple[Any, Any]:
+    if engine == "spark":
+        con = _spark()
+        reader, read = con._session.read, {}
+        if form == "csv":
+            read = {"header": True, "inferSchema": True}
+        # Ibis reads one path; Spark itself reads a list.
+        reader.format(form).options(**read).load(paths).createOrReplaceTempView(VIEW)
+        return con.table(VIEW), con
+    con = _duckdb()
+    if form == "parquet":
+        return con.read_parquet(paths), con
+    return con.read_csv(paths, sample_size=100_000), con
+
+
+def _open_table(name: str, where: str, table: str, engine: str | None) -> tuple[Any, Any]:
+    scheme = urlsplit(where).scheme
+    if where == "spark":
+        con = _spark()
+    elif engine == "spark":
+        raise ValueError(f"LOG is {name!r} and engine is 'spark'; a table of Spark is spark::TABLE")
+    elif scheme in ("postgresql", "postgres"):
+        con = _postgres(where)
+    elif scheme in ("duckdb", ""):
+        path = Path(where.removeprefix("duckdb://"))
+        if not path.is_file():
+            raise ValueError(f"LOG is {name!r}; there is no file {path}")
+        con = _duckdb(path)
+    else:
+        raise ValueError(f"LOG is {name!r}; allowed for a table is {TABLES}")
+    *schema, last = table.split(".")
+    known = _tables(con, ".".join(schema))
+    if last not in known:
+        if scheme:
+            con.disconnect()
+        raise ValueError(
+            f"LOG is {name!r}, and there is no table {table!r}; there are "
+            f"{', '.join(sorted(known)[:20]) or 'none'}"
+        )
+    return con.table(last, database=".".join(schema) if schema else None), con
+
+
+def _tables(con: Any, schema: str) -> list[str]:
+    if con.name != "duckdb":
+        return list(con.list_tables(database=schema) if schema else con.list_tables())
+    # Ibis 12 asks DuckDB 2 for a method that is gone.
+    sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
+    return [name for (name,) in con.con.execute(sql, [schema or "main"]).fetchall()]
+
+
+def _duckdb(path: Path | None = None) -> Any:
+    """DuckDB with a bound on its memory; what does not fit goes to disk."""
+    import ibis
+
+    con = ibis.duckdb.connect(
+        ":memory:" if path is None else str(path),
+        read_only=path is not None,
+        temp_directory=str(Path(tempfile.gettempdir()) / "evenhand-duckdb"),
+        memory_limit=MEMORY,
+        preserve_insertion_order=False,
+    )
+    con.raw_sql("SET TimeZone = 'UTC'")
+    return con
+
+
+def _postgres(address: str) -> Any:
+    import ibis
+
+    try:
+        return ibis.connect(address.replace("postgresql://", "postgres://", 1))
+    except ImportError as error:
+        raise ImportError(
+            "PostgreSQL needs psycopg: install it with pip install 'evenhand[audit]'"
+        ) from error
+
+
+def _spark() -> Any:
+    """Spark's session of this process, or a local one."""
+    try:
+        import ibis
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(
+            "engine 'spark' needs PySpark: install it with pip install 'evenhand[spark]'"
+        ) from error
+    session = SparkSession.getActiveSession()
+    if session is None:
+        session = (
+            SparkSession.builder.appName("evenhand audit")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "8")  # few cells come out of many rows
+            # Hundreds of sums do not fit into one Java method; compiling them is in vain.
+            .config("spark.sql.codegen.wholeStage", "false")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+    return ibis.pyspark.connect(session)

@@ -1,0 +1,145 @@
+"""The summary of an audit in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from evenhand.audit.gaps import listed
+
+if TYPE_CHECKING:
+    from evenhand.audit.result import Audit
+
+FEW_CLUSTERS = 30
+
+
+def summary(audit: Audit) -> list[str]:
+    """What was summed up, what was found, what changed, what is missing, what to be careful of."""
+    return [
+        _scope(audit),
+        *audit.bias.to_words().splitlines(),
+        *_drift(audit),
+        *_missing(audit),
+        *cautions(audit),
+    ]
+
+
+def _scope(audit: Audit) -> str:
+    facts, bias = audit.facts, audit.bias
+    sizes = ", ".join(
+        f"{name} {many:,}" for name, many in zip(bias.groups, bias.observations, strict=True)
+    )
+    against = "the mean of the groups" if bias.reference is None else f"group {bias.reference}"
+    count = len(facts.columns.features)
+    return (
+        f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
+        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward is "
+        f"{facts.columns.reward}, the group {facts.columns.group}."
+    )
+
+
+def _drift(audit: Audit) -> list[str]:
+    table, tests = audit.drift, audit.changes
+    if table is None or tests is None:
+        return []
+    windows = table["window"].max()
+    if tests.empty:
+        why = (
+            "the bias is known in too few of them to be compared"
+            if "estimate" in table
+            else "only counts and mean rewards were compared, for there are too many arms"
+        )
+        return [f"Of the {windows} time windows {why}."]
+    said = []
+    for _, row in tests[tests["changes"]].iterrows():
+        part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
+        first, last = part.iloc[0], part.iloc[-1]
+        said.append(
+            f"The bias of group {row['group']} at the average context changes over time (p = "
+            f"{_p(row['p_value'])}): {first['estimate']:.3g} in the window from {first['from']}, "
+            f"{last['estimate']:.3g} in the one from {last['from']}."
+        )
+    calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
+    if calm:
+        said.append(
+            f"No change of the bias over {windows} time windows can be told from chance for group "
+            f"{', '.join(calm)}."
+        )
+    return said
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 1e-6 else "less than 0.000001"
+
+
+def _missing(audit: Audit) -> list[str]:
+    facts, table, said = audit.facts, audit.missing, []
+    if table.empty:
+        return []
+    left_out = facts.rows - facts.used
+    if left_out:
+        dropped = table[table["done"] == "rows left out"].groupby("column")["missing"].sum()
+        said.append(
+            f"{left_out:,} of {facts.rows:,} rows are left out (missing: "
+            f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
+        )
+    if facts.filled:
+        filled = table[table["done"] == "filled in"].groupby("column")["missing"].sum()
+        said.append(
+            f"{facts.filled:,} rows have values filled in (missing: "
+            f"{listed({str(k): int(v) for k, v in filled.items()})})."
+        )
+    return said
+
+
+def _uneven(audit: Audit) -> str:
+    """The part of each group that is left out, where that differs much."""
+    table = audit.groups
+    part = 1.0 - pd.Series(audit.bias.observations) / table["n"]
+    if part.max() - part.min() < 0.05:
+        return ""
+    low, high = (table["group"].iloc[int(at)] for at in (part.argmin(), part.argmax()))
+    return (
+        f": {100 * part.max():.0f} % of group {high} and {100 * part.min():.0f} % of group {low}, "
+        "so what is left may not stand for the whole"
+    )
+
+
+def cautions(audit: Audit) -> list[str]:
+    """What to know of this run before using its numbers."""
+    facts, said = audit.facts, []
+    if facts.binary and facts.errors == "classical":
+        said.append(
+            "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
+            "equal within a group: choose robust errors for exact ones (--errors robust)."
+        )
+    if facts.clusters is not None:
+        few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
+        for name, many in few.items():
+            said.append(
+                f"Group {name} has only {many} clusters: its intervals are too short rather than "
+                "too long."
+            )
+    if facts.crossing:
+        said.append(
+            f"{facts.crossing:,} clusters have rows in more than one group. Their rows are taken "
+            "as independent between groups, so intervals of differences are not reliable."
+        )
+    if facts.effective is not None:
+        for name, size in facts.effective.items():
+            rows = audit.bias.observations[audit.bias.groups.index(name)]
+            if size < 0.1 * rows:
+                said.append(
+                    f"A few rows carry most of the weight in group {name}: its {rows:,} rows are "
+                    f"worth {size:,.0f} of equal weight."
+                )
+    if facts.columns.arm is not None and not facts.by_arm:
+        said.append(
+            f"There are about {facts.arms:,} arms, too many to be told apart here: whether the "
+            "arms of a group differ and were chosen unequally was not checked."
+        )
+    if any(pd.notna(many) for many in facts.merged.values()):
+        names = ", ".join(f"{many:,} of {name}" for name, many in facts.merged.items())
+        said.append(f"Rare categories are merged into one: {names}.")
+    return said

@@ -1,0 +1,195 @@
+"""The same log from files, databases and Spark gives the same numbers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from audit_logs import made_log
+from evenhand.audit.sources import open_log
+
+FOUND = shutil.which("pg_ctl")
+BIN = str(Path(FOUND).resolve().parent) if FOUND else ""  # initdb is beside it
+
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, for Spark")
+needs_postgres = pytest.mark.skipif(
+    not (BIN and (Path(BIN) / "initdb").exists()),
+    reason="needs PostgreSQL's initdb and pg_ctl on the path",
+)
+
+CHOICES = (
+    {"missing": "drop", "cluster": "person"},
+    {"missing": "fill", "errors": "robust", "leave_out": ["person"], "weigh_by_propensity": True},
+)
+
+
+@pytest.fixture(scope="module")
+def log():
+    rng = np.random.default_rng(21)
+    table = made_log(21, n=900, shift=100.0)
+    table["timestamp"] = pd.date_range("2026-01-01", periods=len(table), freq="min")
+    table["item_id"] = table["group"] + (np.arange(len(table)) % 3).astype(str)
+    table["propensity_score"] = rng.uniform(0.1, 1.0, size=len(table))
+    table["town"] = rng.choice(["a", "b", "c"], size=len(table), p=[0.5, 0.3, 0.2])
+    table["person"] = table["group"] + (np.arange(len(table)) // 3).astype(str)
+    table.loc[::50, "x1"] = np.nan
+    table.loc[::70, "town"] = None
+    return table
+
+
+@pytest.fixture(scope="module")
+def parquet(log, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("log")
+    log.iloc[:400].to_parquet(folder / "a.parquet")
+    log.iloc[400:].to_parquet(folder / "b.parquet")
+    return folder
+
+
+def audits(source, **more):
+    return [eh.audit(source, reference="M", **choice, **more) for choice in CHOICES]
+
+
+def assert_alike(some, others, tolerance):
+    assert len(some) == len(others)
+    for one, two in zip(some, others, strict=True):
+        mine, theirs = one.bias.to_frame(), two.bias.to_frame()
+        assert mine[["group", "feature"]].equals(theirs[["group", "feature"]])
+        scale = theirs["standard_error"].to_numpy()
+        for column in ("estimate", "standard_error", "low", "high"):
+            apart = np.abs(mine[column] - theirs[column]).to_numpy()
+            assert (apart <= tolerance * (np.abs(theirs[column]) + scale)).all(), column
+        for column in ("mean_reward", "estimate", "standard_error"):
+            np.testing.assert_allclose(one.drift[column], two.drift[column], rtol=1e-8, atol=1e-8)
+        assert one.drift[["window", "from", "group", "n"]].equals(
+            two.drift[["window", "from", "group", "n"]]
+        )
+        assert one.missing.equals(two.missing)
+
+
+@pytest.fixture(scope="module")
+def from_frame(log):
+    return audits(log)
+
+
+def test_files_of_all_kinds(log, parquet, from_frame, tmp_path):
+    log.to_csv(tmp_path / "log.csv.gz", index=False)
+    for name in (parquet, f"{parquet}/*.parquet", tmp_path / "log.csv.gz"):
+        assert_alike(audits(name), from_frame, 1e-12)
+
+
+def test_a_table_of_duckdb(log, from_frame, tmp_path):
+    import duckdb
+
+    path = tmp_path / "log.db"
+    with duckdb.connect(str(path)) as con:
+        con.register("frame", log)
+        con.execute("CREATE SCHEMA s; CREATE TABLE s.decisions AS SELECT * FROM frame")
+    assert_alike(audits(f"duckdb://{path}::s.decisions"), from_frame, 1e-12)
+    with pytest.raises(ValueError, match="there is no table 'wrong'"):
+        eh.audit(f"duckdb://{path}::wrong")
+
+
+def test_an_ibis_table(log, from_frame):
+    import ibis
+
+    con = ibis.duckdb.connect()
+    con.con.register("frame", log)
+    con.raw_sql("CREATE OR REPLACE TABLE decisions AS SELECT * FROM frame")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Ibis, about DuckDB
+        table = con.table("decisions")
+    assert_alike(audits(table), from_frame, 1e-12)
+
+
+@needs_java
+def test_spark_gives_the_same_numbers(parquet, from_frame):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Spark itself
+        found = audits(parquet, engine="spark")
+    assert found[0].facts.engine == "pyspark"
+    assert_alike(found, from_frame, 1e-9)
+
+
+@pytest.fixture(scope="module")
+def postgres(log, tmp_path_factory):
+    """A server of our own on a free port, with the log in a table."""
+    import duckdb  # noqa: F401
+    import psycopg
+
+    folder = tmp_path_factory.mktemp("postgres")
+    who = {}
+    if os.geteuid() == 0:  # PostgreSQL does not run as root
+        who = {"user": "postgres"}
+        for one in (folder, *list(folder.parents)[:3]):
+            one.chmod(0o777 if one == folder else 0o755)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(*command):
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=folder, timeout=120, **who,
+        )  # fmt: skip
+
+    data = folder / "data"
+    run(f"{BIN}/initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8")
+    settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    run(f"{BIN}/pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", settings, "start")
+    address = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    try:
+        with psycopg.connect(address, autocommit=True) as con:
+            kinds = {"float64": "double precision", "datetime64[us]": "timestamp"}
+            columns = ", ".join(
+                f'"{name}" {kinds.get(str(kind), "text")}' for name, kind in log.dtypes.items()
+            )
+            con.execute(f"CREATE TABLE decisions ({columns})")
+            rows = log.astype(object).where(log.notna(), None).to_numpy().tolist()
+            marks = ", ".join(["%s"] * len(log.columns))
+            with con.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO decisions VALUES ({marks})", rows)
+        yield address
+    finally:
+        run(f"{BIN}/pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+
+
+@needs_postgres
+def test_a_table_of_postgresql(postgres, from_frame):
+    assert_alike(audits(f"{postgres}::decisions"), from_frame, 1e-9)
+    with pytest.raises(ValueError, match="there is no table"):
+        eh.audit(f"{postgres}::nothing")
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("nowhere.parquet", "where there is nothing"),
+        ("mysql://host/db::table", "allowed for a table is duckdb:///FILE::TABLE"),
+        ("duckdb:///nowhere.db::table", "there is no file"),
+    ],
+)
+def test_a_log_that_is_not_there(log, words):
+    with pytest.raises(ValueError, match=words) as error:
+        open_log(log)
+    assert "\n" not in str(error.value)
+
+
+def test_folders_and_files_of_other_kinds(tmp_path):
+    with pytest.raises(ValueError, match="a folder without Parquet or CSV files"):
+        open_log(tmp_path)
+    (tmp_path / "log.xlsx").write_text("")
+    with pytest.raises(ValueError, match="allowed are files that end in"):
+        open_log(tmp_path / "log.xlsx")
+    (tmp_path / "bad.parquet").write_text("no Parquet")
+    with pytest.raises(ValueError, match=r"bad\.parquet") as error:
+        open_log(tmp_path / "bad.parquet")
+    assert "\n" not in str(error.value)
