@@ -694,3 +694,11 @@ def test_the_index_does_not_matter(labels):
 
 def test_read_table_keeps_a_frame_as_it_is():
     assert read_table(TABLE) is TABLE
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%d %H:%M"])
+def test_dates_as_text_are_not_numbered(form):
+    days = pd.date_range("2024-01-01", periods=80, freq="13h").strftime(form)
+    table = pd.DataFrame({"sex": ["F", "M"] * 40, "day": days, "paid": np.arange(80.0)})
+    with pytest.raises(ValueError, match="column 'day' holds dates or times"):
+        eh.TableWorld(table, group="sex", reward="paid")

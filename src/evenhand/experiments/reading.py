@@ -243,6 +243,9 @@ def _place(file: _File, home: str) -> dict[str, Any]:
     for name in ("group", "reward"):
         if name not in data:
             file.refuse("data", f"lacks {name}, the name of a column")
+    for name, value in data.items():
+        if value == "?" or (isinstance(value, dict) and "?" in value):
+            file.refuse(f"data.{name}", "is still a question mark; fill in the name of a column")
     if "dataset" in data:
         file.known("data.dataset", data["dataset"], datasets.names())
     elif not (file.path.parent / data["file"]).is_file():
@@ -435,6 +438,7 @@ def _blame(
     """Refuse the key that an error is about: by the word it begins with, or the column it names."""
     text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     text = re.sub(r"^data is ", "file is ", text)
+    text = re.sub(r'("[^"]*"): (?=["\d.])', r"\1 = ", text)  # hints, as this file writes them
     word = re.split(r"[^a-z_]", text, maxsplit=1)[0]
     own = getattr(experiment.policies.get(label), "keywords", {})
     for swept, key in ((experiment.sweep, "sweep"), (experiment.panels, "panels")):

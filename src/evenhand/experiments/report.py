@@ -14,6 +14,7 @@ from evenhand.experiments.claims_real import REAL_CLAIMS
 from evenhand.experiments.experiment import Experiment
 from evenhand.metrics import prices, summarise
 from evenhand.pages import page
+from evenhand.worlds import TableWorld
 
 if TYPE_CHECKING:
     from evenhand.experiments.running import Figure
@@ -127,6 +128,8 @@ def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figur
         f"<h2 id='{escape(experiment.name)}'>{escape(experiment.title)}</h2>",
         f"<p class='note'>{source}{escape(experiment.note)}</p>",
     ]
+    if experiment.is_table:
+        parts.append(_table_in_words(experiment))
     wide = " wide" if experiment.panels else ""
     for reading in dict.fromkeys(runs["conventions"]):
         drawn = [figure for figure in figures if figure.conventions == reading]
@@ -152,6 +155,28 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     return "perceived regret solid, true regret dashed" + crosses
+
+
+def _table_in_words(experiment: Experiment) -> str:
+    """Which rows were played, and what their rewards say about bias, whatever the policies do."""
+    reading = next(iter(experiment.readings().values()))
+    world = next(iter(experiment.points(reading))).world
+    if not isinstance(world, TableWorld):
+        return ""
+    place = experiment.place
+    source = place.get("dataset", place.get("file", ""))
+    group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
+    told = (
+        f"{world!r} of {source}: groups by {group}, sensitive {world.groups.sensitive}, reward "
+        f"{place['reward']}. {world.dropped_rows:,} rows were left out for missing values. "
+        f"Features: {', '.join(world.feature_names[:20])}"
+        + (f" and {world.n_features - 20} more." if world.n_features > 20 else ".")
+    )
+    learned = "".join(f"<li>{escape(line)}</li>" for line in world.bias().to_words().splitlines())
+    return (
+        f"<p class='note'>{escape(told)}</p><details><summary>what the rewards in the table say "
+        f"about bias, every row once</summary><ul>{learned}</ul></details>"
+    )
 
 
 def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:

@@ -114,14 +114,24 @@ def finite(column: pd.Series[Any]) -> NDArray[Any]:
     return values
 
 
+# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time behind it.
+_DATE = r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*"
+
+
+def _dates_in_text(column: pd.Series[Any]) -> bool:
+    """Whether nearly all of a text column reads as dates."""
+    levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
+    return len(levels) > 2 and bool(levels.str.fullmatch(_DATE).mean() > 0.9)
+
+
 def _check_kind(column: pd.Series[Any]) -> None:
     """Refuse dates, and numbers that some words turned into text: they would become categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
-    if is_dates(column):
+    if is_dates(column) or _dates_in_text(column):
         raise ValueError(
             f"features: column {column.name!r} holds dates or times; make a number of it (an age, "
-            "a duration), or leave it out"
+            "a duration), leave it out, or name it in nominal_columns if it is categories"
         )
     levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
     bare = levels.str.replace(r"[\s,'$€£%]", "", regex=True)
