@@ -141,6 +141,17 @@ def test_identifiers_are_no_features_and_no_groups():
         eh.audit(log.iloc[:0])
 
 
+def test_numbers_as_text_are_not_taken_for_categories():
+    log = made_log(35, n=600)
+    log["my age"] = [str(20 + i % 40) if i % 25 else "unknown" for i in range(len(log))]
+    with pytest.raises(ValueError, match="'my age' holds numbers as text and words, such as 'unk"):
+        eh.audit(log)
+    with pytest.raises(ValueError, match="--leave-out 'my age'"):  # quoted, to be pasted
+        eh.audit(log)
+    named = eh.audit(log, nominal=["my age"])
+    assert any(feature.startswith("my age") for feature in named.bias.features)
+
+
 @pytest.fixture
 def file(tmp_path):
     log = made_log(34).rename(columns={"group": "sex", "reward": "paid"})

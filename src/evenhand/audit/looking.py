@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def look(source: Source, settings: Settings) -> Look:
             f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
             f"to {MOST_GROUPS} groups: name another column, or merge some of them"
         )
-    found, merged = _categories(source, nominal, counted, settings.categories)
+    found, merged = _categories(source, nominal, counted, settings)
     width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
     times = _times(counted, schema, columns, settings, width)
     centres = _centres(source, (*numbers, columns.reward))
@@ -169,17 +170,19 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
 
 
 def _categories(
-    source: Source, nominal: tuple[str, ...], counted: dict[Any, Any], most: int
+    source: Source, nominal: tuple[str, ...], counted: dict[Any, Any], settings: Settings
 ) -> tuple[dict[str, list[str]], dict[str, int]]:
     import ibis
 
+    most = settings.categories
     found, merged = {}, {}
     for name in nominal:
         many = int(counted["categories", name])
         if many > 1.3 * MOST_CATEGORIES:
             raise ValueError(
                 f"feature {name!r} has about {many:,} categories, as an identifier has; leave it "
-                f"out with --leave-out {name}, or name its role, such as --cluster {name}"
+                f"out with --leave-out {quote(name)}, or name its role, such as --cluster "
+                f"{quote(name)}"
             )
         column = source.table[name].cast("string").name("category")
         table = source.table.select(column).filter(lambda t: t.category.notnull())
@@ -188,9 +191,26 @@ def _categories(
         # The order of equal counts must not depend on an engine's idea of the alphabet.
         frame = frame.sort_values(["n", "category"], ascending=[False, True], kind="stable")
         names = [str(one) for one in frame["category"]]
+        if name not in settings.nominal:
+            _refuse_numbers(name, names)
         found[name] = names[:most]
         merged[name] = max(len(names) - most, 0)
     return found, merged
+
+
+def _refuse_numbers(name: str, categories: list[str]) -> None:
+    """Numbers that some words turned into text would be taken for categories without a word."""
+    bare = pd.Series(categories, dtype=object).str.replace(r"[\s,'$€£%]", "", regex=True)
+    numbers = pd.to_numeric(bare, errors="coerce").notna().to_numpy()
+    if len(categories) < 3 or 2 * numbers.sum() <= len(categories):
+        return
+    words = [one for one, number in zip(categories, numbers, strict=True) if not number]
+    beside = f" and words, such as {words[0]!r}" if words else ""
+    raise ValueError(
+        f"feature {name!r} holds numbers as text{beside}; make it numbers with empty cells where "
+        f"they are missing, leave it out with --leave-out {quote(name)}, or say --nominal "
+        f"{quote(name)} if it is categories"
+    )
 
 
 def _times(
