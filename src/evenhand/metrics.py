@@ -113,7 +113,8 @@ def prices(runs: pd.DataFrame, reference: str = "TopInterval", level: float = 0.
         means = summarise(frame, ["which"], "value", level)
         share, regret = (float(value) for value in means["mean"])
         share_reach, regret_reach = (float(value) for value in means["high"] - means["mean"])
-        price = regret / (100.0 * share) if share > share_reach else float("nan")
+        bought = share > share_reach
+        price = price_of_fairness(regret, 0.0, share, 0.0) if bought else float("nan")
         rows.append((policy, share, share_reach, regret, regret_reach, price))
     columns = ["policy", "share_gained", "share_reach", "regret_paid", "regret_reach", "price"]
     return pd.DataFrame(rows, columns=columns)

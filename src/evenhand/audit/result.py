@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from evenhand.audit.settings import Settings
 from evenhand.bias.report import BiasReport
 from evenhand.logs.columns import Columns
+from evenhand.plain import records
 
 if TYPE_CHECKING:
     from evenhand.evaluation import FairnessReport
@@ -133,12 +133,12 @@ class Audit:
             "summary": self.summary,
             "bias": self.bias.to_dict(),
             "metrics": self.metrics.to_dict(),
-            "groups": records(self.groups),
-            "extras": records(self.extras),
-            "arms": records(self.arms),
-            "drift": records(self.drift),
-            "changes": records(self.changes),
-            "missing": records(self.missing),
+            "groups": _rows(self.groups),
+            "extras": _rows(self.extras),
+            "arms": _rows(self.arms),
+            "drift": _rows(self.drift),
+            "changes": _rows(self.changes),
+            "missing": _rows(self.missing),
             "method": self.method,
             "limits": self.limits,
         }
@@ -173,23 +173,5 @@ class Audit:
         return [page, plain]
 
 
-def records(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
-    """A table as plain rows."""
-    if table is None:
-        return None
-    return [
-        {str(name): _value(one) for name, one in row.items()}
-        for row in table.to_dict(orient="records")
-    ]
-
-
-def _value(value: Any) -> Any:
-    if value is None or value is pd.NA:
-        return None
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    return float(value) if np.isfinite(value) else None
+def _rows(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if table is None else records(table)

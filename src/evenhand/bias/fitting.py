@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand._arrays import numbers
 from evenhand.bias.designs import Designs, solve_designs
-from evenhand.bias.statistics import Array, Bools, Statistics, Whole, numbers
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole
 
 WEIGHTINGS = ("pulls", "arms")
 

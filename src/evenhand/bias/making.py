@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
+from evenhand._arrays import numbers
 from evenhand.bias.comparing import contrasts
 from evenhand.bias.contexts import describe, units_of
 from evenhand.bias.fitting import (
@@ -19,7 +20,7 @@ from evenhand.bias.fitting import (
     with_covariances,
 )
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array, Statistics, numbers
+from evenhand.bias.statistics import Array, Statistics
 
 
 def bias_report(

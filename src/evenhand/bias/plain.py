@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
+from evenhand.plain import records, value
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -26,28 +25,11 @@ def plain(report: BiasReport) -> dict[str, Any]:
         "arms": None if report.arms is None else list(report.arms),
         "features": list(report.features),
         "units": list(report.units),
-        "bias": _records(report.to_frame()),
-        "totals": _records(report.totals()),
-        "weightings": _records(report.weightings()),
-        "difference": {name: _value(one) for name, one in report.difference()._asdict().items()},
-        "ratio": {name: _value(one) for name, one in report.ratio()._asdict().items()},
+        "bias": records(report.to_frame()),
+        "totals": records(report.totals()),
+        "weightings": records(report.weightings()),
+        "difference": {name: value(one) for name, one in report.difference()._asdict().items()},
+        "ratio": {name: value(one) for name, one in report.ratio()._asdict().items()},
         "warnings": list(report.warnings),
         "words": report.to_words(),
     }
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {str(name): _value(value) for name, value in row.items()}
-        for row in table.to_dict(orient="records")
-    ]
-
-
-def _value(value: Any) -> Any:
-    if value is None or value is pd.NA:
-        return None
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, str):
-        return value
-    return float(value) if np.isfinite(value) else None

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from evenhand._arrays import numbers
 from evenhand.bias.cautions import cautions
 from evenhand.bias.comparing import NOT, Comparison, compare
 from evenhand.bias.contexts import Contexts, weak_overlap
 from evenhand.bias.fitting import Fit
 from evenhand.bias.gaps import Gap, largest_difference, smallest_ratio
 from evenhand.bias.plain import plain
-from evenhand.bias.statistics import Array, Bools, Whole, numbers
+from evenhand.bias.statistics import Array, Bools, Whole
 from evenhand.bias.words import sentences
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._arrays import numbers
+
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
@@ -203,19 +205,6 @@ class Statistics:
             means=np.array([a.mean(axis=0) for a, _ in parts]).reshape(-1, d),
             arms=None if arms is None else labels,
         )
-
-
-def numbers(name: str, values: Any, shape: tuple[int, ...] | None) -> Array:
-    """Finite numbers of this shape, or an error that names them."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is not a table of numbers; allowed are finite numbers") from None
-    if shape is not None and array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; allowed is {shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} has a NaN or an infinity; allowed are finite numbers")
-    return array
 
 
 def _codes(

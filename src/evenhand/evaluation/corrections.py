@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from evenhand.evaluation.arrays import Array, numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array
 from evenhand.evaluation.logged import Logged
 
 

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
-from evenhand.evaluation.arrays import Array, numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array
 from evenhand.evaluation.corrections import Correction, correction
 from evenhand.evaluation.estimators import ESTIMATORS, Rows
 from evenhand.evaluation.logged import Logged

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from evenhand.evaluation.arrays import Array, Bools, Whole, numbers, whole_numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array, Bools, Whole, whole_numbers
 from evenhand.groups import Groups
 from evenhand.logs.columns import ROLES
 

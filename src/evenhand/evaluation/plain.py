@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
+from evenhand.plain import records
 
 if TYPE_CHECKING:
     from evenhand.evaluation.report import FairnessReport
@@ -34,24 +33,3 @@ def plain(report: FairnessReport) -> dict[str, Any]:
         "sums": records(report.sums.table.reset_index()),
         "words": report.to_words(),
     }
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """A dict per row."""
-    return [
-        {str(name): value(one) for name, one in row.items()}
-        for row in table.to_dict(orient="records")
-    ]
-
-
-def value(one: Any) -> Any:
-    """Text, true or false, whole numbers and finite numbers as they are; None for all else."""
-    if one is None or one is pd.NA:
-        return None
-    if isinstance(one, (bool, np.bool_)):
-        return bool(one)
-    if isinstance(one, str):
-        return one
-    if isinstance(one, (int, np.integer)):
-        return int(one)
-    return float(one) if np.isfinite(one) else None

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from evenhand.evaluation.arrays import Array, numbers, whole_numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array, whole_numbers
 from evenhand.evaluation.sums import GroupSums
 from evenhand.groups import Groups
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from evenhand.evaluation.arrays import Array, Bools, numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array, Bools
 
 # Each is three columns: how many values there are (n_), their sum (sum_) and the sum of their
 # squares (square_).

@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.evaluation.arrays import Array, numbers, whole_numbers
+from evenhand._arrays import numbers
+from evenhand.evaluation.arrays import Array, whole_numbers
 from evenhand.evaluation.logged import Logged
 
 

@@ -13,9 +13,9 @@ import pandas as pd
 from evenhand.evaluation.estimators import LOGGED, SHARE, VALUE
 from evenhand.evaluation.evidence import SUFFICIENT, UNKNOWN
 from evenhand.evaluation.overlap import Overlap
-from evenhand.evaluation.plain import records
 from evenhand.evaluation.tabling import COLUMNS
 from evenhand.evaluation.words import amount, percent, rate
+from evenhand.plain import records
 
 FORMAT, VERSION = "evenhand value report", 1
 

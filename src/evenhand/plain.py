@@ -1,0 +1,36 @@
+"""Tables and numbers as plain data, for JSON and for whoever reads it in another language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """A dict per row.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.plain import records
+        >>> records(pd.DataFrame({"group": ["F"], "share": [float("nan")], "n": [3]}))
+        [{'group': 'F', 'share': None, 'n': 3}]
+    """
+    return [
+        {str(name): value(one) for name, one in row.items()}
+        for row in table.to_dict(orient="records")
+    ]
+
+
+def value(one: Any) -> Any:
+    """Text, true or false, whole numbers and finite numbers as they are; None for all else."""
+    if one is None or one is pd.NA:
+        return None
+    if isinstance(one, (bool, np.bool_)):
+        return bool(one)
+    if isinstance(one, str):
+        return one
+    if isinstance(one, (int, np.integer)):
+        return int(one)
+    return float(one) if np.isfinite(one) else None
