@@ -135,13 +135,43 @@ def test_how_far_the_weightings_are_apart():
             weight = whole @ np.linalg.inv(inverse) - np.eye(d) / len(parts)
             difference = difference + sign * weight @ found
             variance = variance + sigma2 * np.diag(weight @ inverse @ weight.T)
-    report = bias_report(statistics(x, y, groups, arms), reference="M")
+    report = bias_report(statistics(x, y, groups, arms), reference="M", weighting="pulls")
     table = report.weightings().query("group == 'F'")
     assert table["difference"].to_numpy() == pytest.approx(difference, rel=1e-9)
     assert table["standard_error"].to_numpy() == pytest.approx(np.sqrt(variance), rel=1e-6)
     other = bias_report(statistics(x, y, groups, arms), reference="M", weighting="arms")
     gap = report.to_frame()["estimate"] - other.to_frame()["estimate"]
     assert gap[table.index].to_numpy() == pytest.approx(difference, abs=1e-12)
+
+
+def test_groups_that_depend_on_each_other():
+    """Var(F - M) = Vf + Vm - C - C', and Fieller's ratio with a covariance, each by hand."""
+    x, y, groups, _ = rows_of(11, labels=("F", "M"))
+    rng, d = np.random.default_rng(2), x.shape[1]
+    root = rng.normal(size=(2 * d, 2 * d)) / 30.0
+    whole = root @ root.T
+    parts = {"F": whole[:d, :d], "M": whole[d:, d:]}
+    report = bias_report(
+        statistics(x, y + 20.0, groups),
+        reference="M",
+        covariances=parts,
+        freedom={"F": 9.0, "M": 5.0},
+        between={("F", "M"): whole[:d, d:]},
+    )
+    contrast = np.hstack([np.eye(d), -np.eye(d)])
+    errors = np.sqrt(np.diag(contrast @ whole @ contrast.T))
+    found = report.to_frame().query("group == 'F'")
+    assert found["standard_error"].to_numpy() == pytest.approx(errors, rel=1e-9)
+    assert (found["freedom"] == 5.0).all()
+    ratio, at = report.ratio(), report.overall
+    levels = {g: float(at @ report._fit.vectors[i]) for i, g in enumerate(report.groups)}
+    t = stats.t.ppf(0.975, 5.0)
+    for end in (ratio.low, ratio.high):
+        turn = np.concatenate([at, -end * at])
+        if ratio.lower == "M":
+            turn = np.concatenate([-end * at, at])
+        size = t * np.sqrt(turn @ whole @ turn)
+        assert abs(levels[ratio.lower] - end * levels[ratio.higher]) == pytest.approx(size)
 
 
 def test_arms_that_differ_and_are_chosen_unequally_disagree():
@@ -151,10 +181,12 @@ def test_arms_that_differ_and_are_chosen_unequally_disagree():
     x = np.column_stack([np.ones(800), rng.random(800)])
     y = 5.0 + x[:, 1] * np.array([2.0, 8.0, 5.0, 5.0])[arms] + rng.normal(size=800)
     sums = statistics(x, y, np.array(["F", "F", "M", "M"])[arms], arms)
-    pulls = bias_report(sums, reference="M")
+    pulls, plain = bias_report(sums, reference="M", weighting="pulls"), bias_report(sums, "M")
     assert frame(pulls, "disagrees").loc["F", "disagrees"].tolist() == [False, True]
-    assert any("disagree on x2" in one for one in pulls.warnings)
-    row = frame(bias_report(sums, "M", weighting="arms"), "low", "high").loc[("F", "x2")]
+    assert any('weighting="arms" is the answer' in one for one in pulls.warnings)
+    assert plain.weighting == "arms"
+    assert any("disagree on x2" in one and "counts the same" in one for one in plain.warnings)
+    row = frame(plain, "low", "high").loc[("F", "x2")]
     assert row["low"] < 0.0 < row["high"]
     assert frame(pulls, "low").loc[("F", "x2"), "low"] > 1.0  # sure, and wrong
 

@@ -129,7 +129,7 @@ def test_a_group_of_one_arm():
     assert not_known(report, "F", "x1") == reason
     # The others are compared with each other.
     inside = groups != "F"
-    alone = bias_report(statistics(x[inside], y[inside], groups[inside]))
+    alone = bias_report(statistics(x[inside], y[inside], groups[inside], arms[inside]))
     for name in "MX":
         ours = frame(report, "estimate").loc[name, "estimate"]
         assert ours.tolist() == pytest.approx(
@@ -152,6 +152,8 @@ def test_balancing_needs_every_arm():
     reason = "arm 1 of group F has too few observations: 2 observations of 3 features"
     assert not_known(bias_report(sums, weighting="arms"), "F", "x1") == reason
     pulls = bias_report(sums)
+    assert pulls.weighting == "pulls"
+    assert pulls.warnings[0].startswith(f"Arms count by how often they were chosen, as {reason}")
     assert pulls.to_frame()["estimate"].notna().all()
     assert pulls.to_frame()["disagrees"].isna().all()
     policy = eh.UniformRandom(["F", "F", "M", "M"], n_features=1, seed=1)
@@ -166,6 +168,9 @@ def test_collinear_in_one_arm():
     x[arms == 0, 2] = 2.0 * x[arms == 0, 1]
     report = bias_report(statistics(x, y, groups, arms), weighting="arms")
     assert not_known(report, "F", "x2") == "collinear with x3 in arm 0 of group F"
+    auto = bias_report(statistics(x, y, groups, arms))
+    assert auto.weighting == "pulls" and auto.to_frame()["estimate"].notna().all()
+    assert any("as arm 0 of group F has not shown all that its" in one for one in auto.warnings)
 
 
 def test_scales_are_not_collinearity():
@@ -224,7 +229,7 @@ def test_groups_that_hardly_overlap():
     [
         ({"reference": "Z"}, "reference is 'Z'; allowed is one of"),
         ({"level": 95}, "level is 95; allowed is a number between 0 and 1"),
-        ({"weighting": "rows"}, "weighting is 'rows'; allowed is one of pulls, arms"),
+        ({"weighting": "rows"}, "weighting is 'rows'; allowed is one of auto, pulls, arms"),
         ({"noise": 0.0}, "noise is 0.0; allowed is a finite number above 0"),
         ({"feature_names": ["a", "b"]}, "allowed are 3 different names"),
         ({"feature_names": ["a", "a", "b"]}, "allowed are 3 different names"),
@@ -236,6 +241,10 @@ def test_groups_that_hardly_overlap():
         ({"covariances": {"Z": np.eye(3)}}, "allowed are groups: "),
         ({"covariances": {"F": np.eye(2)}}, r"covariances of group F has shape \(2, 2\)"),
         ({"covariances": {"F": -np.eye(3)}}, "covariances of group F is no covariance"),
+        (
+            {"covariances": {"F": np.eye(3)}, "between": {("F", "F"): np.eye(3)}},
+            "allowed are pairs of different groups",
+        ),
         ({"freedom": {"F": 3.0}}, "freedom is given for F; allowed are groups"),
         ({"covariances": {"F": np.eye(3)}, "freedom": {"F": 0.0}}, "freedom of group F is 0.0"),
     ],

@@ -60,6 +60,7 @@ def _moved(fit: Fit, move: Array, level: float) -> Fit:
         fit,
         vectors=vectors,
         covariances=move @ fit.covariances @ move.T,
+        between=None if fit.between is None else move @ fit.between @ move.T,
         designs=_designs(fit.designs, move),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.bias.comparing import few
+from evenhand.bias.fitting import ARMS
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -18,6 +19,7 @@ def cautions(report: BiasReport) -> list[str]:
         *_blocked(report),
         *_collinear(report),
         *_overlap(report),
+        *_weighting(report),
         *_disagreements(report),
         *_averages(report),
         *_digits(report),
@@ -43,19 +45,17 @@ def _blocked(report: BiasReport) -> list[str]:
 
 def _collinear(report: BiasReport) -> list[str]:
     """A sentence for each set of collinear features, naming where that is so."""
-    fit, where = report._fit, dict[str, list[str]]()
-    for row, label in enumerate(fit.labels):
+    fit, where = report._fit, dict[str, list[int]]()
+    for row in range(len(fit.labels)):
         if fit.blocked[fit.of[row]] or fit.designs.rank[row] == len(report.features):
             continue
         for k in np.flatnonzero(fit.designs.absent[row]):
             what = f"{report.features[k]} is always 0: the bias on it"
-            where.setdefault(what, []).append(label)
+            where.setdefault(what, []).append(row)
         for linked in fit.designs.sets(row):
             names = few([report.features[k] for k in linked])
-            where.setdefault(f"{names} are collinear: the bias on each", []).append(label)
-    return [
-        f"In {_listed(labels, report)} {what} is not identified." for what, labels in where.items()
-    ]
+            where.setdefault(f"{names} are collinear: the bias on each", []).append(row)
+    return [f"In {_listed(rows, report)} {what} is not identified." for what, rows in where.items()]
 
 
 def _overlap(report: BiasReport) -> list[str]:
@@ -76,6 +76,15 @@ def _overlap(report: BiasReport) -> list[str]:
     return said
 
 
+def _weighting(report: BiasReport) -> list[str]:
+    if not report._instead:
+        return []
+    return [
+        f"Arms count by how often they were chosen, as {report._instead}: that is right if the "
+        "arms of a group are alike, or were chosen equally often."
+    ]
+
+
 def _disagreements(report: BiasReport) -> list[str]:
     flags, d, said = report._disagrees, len(report.features), []
     for g, name in enumerate(report.groups):
@@ -83,8 +92,12 @@ def _disagreements(report: BiasReport) -> list[str]:
         if names:
             said.append(
                 f"For group {name} the fit weighted by pulls and the average over arms disagree "
-                f"on {few(names)}: the arms differ and were not chosen equally often; "
-                'weighting="arms" is the answer under equal averages.'
+                f"on {few(names)}: the arms differ and were not chosen equally often. "
+                + (
+                    "Every arm counts the same here, as equal averages ask for."
+                    if report.weighting == ARMS
+                    else 'weighting="arms" is the answer under equal averages.'
+                )
             )
     return said
 
@@ -107,8 +120,14 @@ def _digits(report: BiasReport) -> list[str]:
     ]
 
 
-def _listed(labels: list[str], report: BiasReport) -> str:
-    if labels == [f"group {name}" for name in report.groups] and len(labels) > 1:
+def _listed(rows: list[int], report: BiasReport) -> str:
+    """Where that is so: groups, if it is so in all of their arms."""
+    fit, labels = report._fit, list[str]()
+    for group, home in enumerate(fit.homes):
+        own = np.flatnonzero(fit.of == group)
+        inside = [row for row in rows if row in own]
+        labels += [home] if len(inside) == len(own) > 0 else [fit.labels[row] for row in inside]
+    if labels == list(fit.homes) and len(labels) > 1:
         return "all groups"
     return few(labels, most=3)
 

@@ -61,8 +61,9 @@ def compare(
 ) -> Comparison:
     """The bias with these weights of the groups' vectors at these contexts, row by row.
 
-    Standard errors add up over the groups, which are independent. Degrees of freedom are Welch's
-    and Satterthwaite's. The intervals for all rows at once are Bonferroni's: valid however the rows
+    Standard errors add up over the groups, unless the fit says that these depend on each other.
+    Degrees of freedom are Welch's and Satterthwaite's; of groups that depend on each other they
+    are the fewest. The intervals for all rows at once are Bonferroni's: valid however the rows
     depend on each other. Rows that say the same, up to the sign, count once.
 
     Args:
@@ -81,10 +82,17 @@ def compare(
     spread = np.einsum("gqi,qi->qg", contexts @ fit.covariances, contexts)
     parts = np.where(needed & reached, weights**2 * np.maximum(spread, 0.0), 0.0)
     variance = parts.sum(axis=1)
-    error = np.sqrt(variance)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = parts / variance[:, None]
         freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / fit.freedom, 0.0), axis=1)
+    if fit.between is not None:
+        held = np.where(needed & reached, weights, 0.0)
+        whole = np.einsum("qg,qh,qi,ghij,qj->q", held, held, contexts, fit.between, contexts)
+        # A sum of covariances that leaves nothing over is no certainty.
+        variance = np.maximum(whole, 1e-12 * variance)
+        freedom = np.min(np.where(parts > 0.0, fit.freedom, np.inf), axis=1)
+    error = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where(error > 0.0, np.abs(estimate) / error, np.where(estimate == 0.0, 0, np.inf))
     estimate, error, freedom, size = (
         np.where(known, column, np.nan) for column in (estimate, error, freedom, size)
@@ -134,12 +142,15 @@ def why_not(
             return fit.blocked[g] + ("" if g == own else ", and the reference needs it")
     unseen = np.flatnonzero(~shown & (weights[fit.of] != 0.0))
     first = min(unseen, key=lambda row: bool(fit.of[row] != own))
-    return _gap(fit, int(first), context, features)
+    group = fit.of[first]
+    everywhere = not shown[fit.of == group].any()  # then there is no need to name an arm
+    where = fit.homes[group] if everywhere else fit.labels[first]
+    return _gap(fit, int(first), where, context, features)
 
 
-def _gap(fit: Fit, row: int, context: Array, features: tuple[str, ...]) -> str:
+def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ...]) -> str:
     """What a regression has not shown of a context."""
-    designs, where = fit.designs, fit.labels[row]
+    designs = fit.designs
     asked = np.flatnonzero(context).astype(np.int64)
     zero = [k for k in asked if designs.absent[row, k]]
     if zero:

@@ -13,7 +13,8 @@ from evenhand._arrays import numbers
 from evenhand.bias.designs import Designs, solve_designs
 from evenhand.bias.statistics import Array, Bools, Statistics, Whole
 
-WEIGHTINGS = ("pulls", "arms")
+PULLS, ARMS, AUTO = "pulls", "arms", "auto"
+WEIGHTINGS = (AUTO, PULLS, ARMS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,9 @@ class Fit:
     designs: Designs
     of: Whole  # the group of each design
     labels: tuple[str, ...]  # what each design is called
+    homes: tuple[str, ...]  # what each group is called
+    # (groups, groups, d, d), where vectors of groups depend on each other; None where they do not.
+    between: Array | None = None
 
     @cached_property
     def usable(self) -> Bools:
@@ -46,6 +50,12 @@ class Fit:
         reached = np.ones((len(self.blocked), shown.shape[1]), dtype=np.bool_)
         np.logical_and.at(reached, self.of, shown)
         return reached & self.usable[:, None]
+
+    def covariance(self, one: int, other: int, context: Array) -> float:
+        """Of two groups' feedback at a context."""
+        if one == other:
+            return float(context @ self.covariances[one] @ context)
+        return 0.0 if self.between is None else float(context @ self.between[one, other] @ context)
 
 
 def by_pulls(stats: Statistics, noise: float | None) -> Fit:
@@ -70,7 +80,8 @@ def by_pulls(stats: Statistics, noise: float | None) -> Fit:
         blocked,
         designs,
         np.arange(groups),
-        tuple(f"group {name}" for name in stats.groups),
+        _homes(stats),
+        _homes(stats),
     )
 
 
@@ -108,7 +119,25 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
         tuple(
             f"arm {arm} of group {stats.groups[g]}" for arm, g in zip(names, stats.of, strict=True)
         ),
+        _homes(stats),
     )
+
+
+def settled(stats: Statistics, weighting: str) -> tuple[str, str]:
+    """The weighting to use, and why it is not the average over arms where "auto" wanted that.
+
+    The assumption of equal averages is about arms, so their average is the answer if it is known.
+    """
+    if weighting != AUTO or stats.arms is None:
+        return (PULLS if weighting == AUTO else weighting), ""
+    pulls, arms = by_pulls(stats, 1.0), by_arms(stats, 1.0)
+    for own, whole in zip(arms.blocked, pulls.blocked, strict=True):
+        if own and not whole:
+            return PULLS, own
+    short = (arms.designs.rank < pulls.designs.rank[stats.of]) & pulls.usable[stats.of]
+    if short.any():
+        return PULLS, f"{arms.labels[int(np.argmax(short))]} has not shown all that its group has"
+    return ARMS, ""
 
 
 def between_weightings(stats: Statistics, noise: float | None) -> Fit:
@@ -133,10 +162,12 @@ def with_covariances(
     covariances: Mapping[str, ArrayLike],
     freedom: Mapping[str, float] | None,
     blocked: tuple[str, ...],
+    between: Mapping[tuple[str, str], ArrayLike] | None = None,
 ) -> Fit:
     """The fit with covariances from elsewhere for some groups, say robust ones.
 
-    `blocked` is what is in the way if the noise need not be known.
+    `blocked` is what is in the way if the noise need not be known; `between` has the covariances of
+    vectors of two groups, where they are not independent.
     """
     matrices, degrees, reasons = fit.covariances.copy(), fit.freedom.copy(), list(fit.blocked)
     given = freedom or {}
@@ -160,7 +191,36 @@ def with_covariances(
         if not degree > 0.0:
             raise ValueError(f"freedom of group {name} is {degree}; allowed is a number above 0")
         matrices[g], degrees[g], reasons[g] = own, degree, blocked[g]
-    return replace(fit, covariances=matrices, freedom=degrees, blocked=tuple(reasons))
+    return replace(
+        fit,
+        covariances=matrices,
+        freedom=degrees,
+        blocked=tuple(reasons),
+        between=_between(between, names, matrices),
+    )
+
+
+def _between(
+    given: Mapping[tuple[str, str], ArrayLike] | None, names: tuple[str, ...], own: Array
+) -> Array | None:
+    if not given:
+        return None
+    m, d = own.shape[:2]
+    found = np.zeros((m, m, d, d))
+    found[np.arange(m), np.arange(m)] = own
+    for pair, matrix in given.items():
+        if len(set(pair)) != 2 or not set(pair) <= set(names):
+            raise ValueError(
+                f"between has {pair!r}; allowed are pairs of different groups: {', '.join(names)}"
+            )
+        one, other = (names.index(name) for name in pair)
+        found[one, other] = numbers(f"between {pair[0]} and {pair[1]}", matrix, (d, d))
+        found[other, one] = found[one, other].T
+    return found
+
+
+def _homes(stats: Statistics) -> tuple[str, ...]:
+    return tuple(f"group {name}" for name in stats.groups)
 
 
 def _total(values: Array, of: Whole, groups: int) -> Array:

@@ -73,14 +73,15 @@ def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
     freedom = min(found.freedom[lower], found.freedom[higher])
     t = float(stdtrit(freedom, 1.0 - (1.0 - report.level) / (2.0 * pairs)))
     a, b = float(found.estimate[lower]), float(found.estimate[higher])
-    # (a - r b)^2 <= t^2 (Va + r^2 Vb), solved for r.
+    # (a - r b)^2 <= t^2 (Va - 2 r C + r^2 Vb), solved for r.
     outer = b**2 - (t * float(found.error[higher])) ** 2
     inner = a**2 - (t * float(found.error[lower])) ** 2
-    root = math.sqrt(max((a * b) ** 2 - outer * inner, 0.0))
+    cross = a * b - t**2 * fit.covariance(known[lower], known[higher], place)
+    root = math.sqrt(max(cross**2 - outer * inner, 0.0))
     names = report.groups[known[lower]], report.groups[known[higher]]
     if outer <= 0.0:
         return Gap(*names, np.nan, np.nan, np.nan, NOT + "the highest feedback may be zero")
-    return Gap(*names, a / b, (a * b - root) / outer, (a * b + root) / outer, why)
+    return Gap(*names, a / b, (cross - root) / outer, (cross + root) / outer, why)
 
 
 def _known(report: BiasReport, place: Array | None) -> tuple[list[int], str]:

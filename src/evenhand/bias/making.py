@@ -13,10 +13,13 @@ from evenhand._arrays import numbers
 from evenhand.bias.comparing import contrasts
 from evenhand.bias.contexts import describe, units_of
 from evenhand.bias.fitting import (
+    AUTO,
+    PULLS,
     WEIGHTINGS,
     between_weightings,
     by_arms,
     by_pulls,
+    settled,
     with_covariances,
 )
 from evenhand.bias.report import BiasReport
@@ -27,7 +30,7 @@ def bias_report(
     statistics: Statistics,
     reference: object = None,
     level: float = 0.95,
-    weighting: str = "pulls",
+    weighting: str = AUTO,
     noise: float | None = None,
     feature_names: Sequence[object] | None = None,
     units: Mapping[str, float] | None = None,
@@ -35,6 +38,7 @@ def bias_report(
     scales: ArrayLike | None = None,
     covariances: Mapping[str, ArrayLike] | None = None,
     freedom: Mapping[str, float] | None = None,
+    between: Mapping[tuple[str, str], ArrayLike] | None = None,
 ) -> BiasReport:
     """What the feedback adds to or takes from each group, feature by feature, with intervals.
 
@@ -43,8 +47,9 @@ def bias_report(
         reference: the group to compare with. Without one it is the mean of the groups' vectors, in
             which each group counts the same.
         level: of the intervals.
-        weighting: "pulls" for the least squares fit to all data of a group, as in the paper, or
-            "arms" for the plain average of its arms' own coefficients.
+        weighting: "pulls" for the least squares fit to all data of a group, as in the paper,
+            "arms" for the plain average of its arms' own coefficients, or "auto": by arms where
+            the observations of every arm suffice, and by pulls with a warning where they do not.
         noise: the standard deviation of rewards, if it is known. Otherwise each group's is
             estimated from what its own fit leaves over.
         feature_names: x1, x2, ... unless given.
@@ -56,6 +61,8 @@ def bias_report(
             report, and every context that it is asked about, is then in the units before that.
         covariances: the covariance of a group's vector from elsewhere, say robust to clusters.
         freedom: the degrees of freedom of each of these; infinite unless given.
+        between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
+            are in both; with `covariances` only.
 
     Example:
         >>> import numpy as np
@@ -83,11 +90,12 @@ def bias_report(
     names, features = statistics.groups, _features(feature_names, statistics.n_features)
     if reference is not None:
         reference = _checks.one_of("reference", str(reference), names)
-    fitted = by_pulls if weighting == "pulls" else by_arms
+    weighting, instead = settled(statistics, weighting)
+    fitted = by_pulls if weighting == PULLS else by_arms
     fit = fitted(statistics, noise)
     if covariances or freedom:
         blocked = fitted(statistics, 1.0).blocked  # with these, the noise need not be known
-        fit = with_covariances(fit, names, covariances or {}, freedom, blocked)
+        fit = with_covariances(fit, names, covariances or {}, freedom, blocked, between)
     apart = None if statistics.arms is None else partial(between_weightings, statistics, noise)
     contexts = describe(statistics)
     own, overall = contexts.means, contexts.overall
@@ -111,6 +119,7 @@ def bias_report(
         _contexts=contexts,
         _precision=statistics.precision,
         _apart=apart,
+        _instead=instead,
     )
 
 

@@ -81,6 +81,7 @@ class BiasReport:
     _contexts: Contexts
     _precision: float  # of the sums
     _apart: Callable[[], Fit] | None  # how far the two weightings are apart
+    _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
 
     # Tables -------------------------------------------------------------------------------------
 

@@ -301,7 +301,7 @@ class Policy:
         self,
         reference: object = None,
         level: float = 0.95,
-        weighting: str = "pulls",
+        weighting: str = "auto",
         noise: float | None = None,
         feature_names: Sequence[object] | None = None,
         units: Mapping[str, float] | None = None,
@@ -316,8 +316,9 @@ class Policy:
         Args:
             reference: the group to compare with; without one, the mean of the groups.
             level: of the intervals.
-            weighting: "pulls", the fit to all data of a group as in the paper, or "arms", the
-                plain average of its arms' own coefficients.
+            weighting: "pulls", the fit to all data of a group as in the paper, "arms", the plain
+                average of its arms' own coefficients, or "auto", by arms where the observations of
+                every arm suffice.
             noise: the standard deviation of rewards if it is known; otherwise it is estimated from
                 what each group's fit leaves over, whatever the policy was told.
             feature_names: x1, x2, ... unless given.

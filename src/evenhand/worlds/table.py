@@ -206,7 +206,7 @@ class TableWorld(World):
         return arms, self._instance.contexts, self._instance.rewards
 
     def bias(
-        self, reference: object = None, level: float = 0.95, weighting: str = "pulls"
+        self, reference: object = None, level: float = 0.95, weighting: str = "auto"
     ) -> BiasReport:
         """How the rewards in the table differ between the groups, feature by feature.
 
@@ -217,8 +217,8 @@ class TableWorld(World):
         Args:
             reference: the group to compare with; without one, the mean of the groups.
             level: of the intervals.
-            weighting: "pulls", the fit to all rows of a group, or "arms", the plain average of
-                its arms' own coefficients.
+            weighting: "pulls", the fit to all rows of a group, "arms", the plain average of its
+                arms' own coefficients, or "auto", by arms where the rows of every arm suffice.
         """
         from evenhand.bias import Statistics, bias_report
 
