@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
-from evenhand.experiments.toml_file import line_of, read_experiment
+from evenhand.experiments.reading import read_experiment
+from evenhand.experiments.toml_file import line_of
 
 WORLD = """\
 title = "made up"
