@@ -328,3 +328,33 @@ def test_bad_rows():
         Statistics.from_rows([1.0, 2.0], [1, 2], ["F", "M"])
     with pytest.raises(ValueError, match="rewards has shape"):
         Statistics.from_rows(np.ones((2, 1)), [1], ["F", "M"])
+
+
+def test_groups_apart_in_a_combination_of_features():
+    """Each feature overlaps well; their difference does not. The distance is Mahalanobis's."""
+    rng = np.random.default_rng(31)
+    n = 400
+    common, group = rng.normal(0.0, 3.0, size=n), np.repeat(["F", "M"], n // 2)
+    x = np.column_stack([np.ones(n), common + 0.3 * rng.normal(size=n), common])
+    x[:, 1] += 1.0 * (group == "F")
+    report = bias_report(statistics(x, rng.normal(size=n), group))
+    inside = [np.cov(x[group == name, 1:].T, bias=True) for name in ("F", "M")]
+    gap = x[group == "F", 1:].mean(axis=0) - x[group == "M", 1:].mean(axis=0)
+    expected = np.sqrt(gap @ np.linalg.solve((inside[0] + inside[1]) / 2.0, gap))
+    assert report._contexts.together[0, 1] == pytest.approx(expected, rel=1e-6)
+    assert f"({expected:.1f} standard deviations apart)" in " ".join(report.warnings)
+    x[:, 1] -= 1.0 * (group == "F")
+    near = bias_report(statistics(x, rng.normal(size=n), group))
+    assert not any("in common" in one for one in near.warnings)
+
+
+def test_arms_at_contexts_of_their_own():
+    rng = np.random.default_rng(32)
+    arms = rng.integers(4, size=800)
+    x = np.column_stack([np.ones(800), rng.normal(size=800)])
+    x[arms == 1, 1] += 4.0
+    sums = statistics(x, rng.normal(size=800), np.array(list("FFMM"))[arms], arms)
+    found = [one for one in bias_report(sums).warnings if one.startswith("Some arms")]
+    assert len(found) == 1 and "arm 1 of group F (x2, 1." in found[0] and "arm 0" not in found[0]
+    by_pulls = bias_report(sums, weighting="pulls")
+    assert not any(one.startswith("Some arms") for one in by_pulls.warnings)

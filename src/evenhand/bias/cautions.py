@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.bias.comparing import few
+from evenhand.bias.contexts import WEAK_OVERLAP, WEAK_TOGETHER
 from evenhand.bias.fitting import ARMS
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ def cautions(report: BiasReport) -> list[str]:
         *_blocked(report),
         *_collinear(report),
         *_overlap(report),
+        *_together(report),
+        *_far_arms(report),
         *_weighting(report),
         *_disagreements(report),
         *_averages(report),
@@ -74,6 +77,43 @@ def _overlap(report: BiasReport) -> list[str]:
                 "linear model more than on data."
             )
     return said
+
+
+def _together(report: BiasReport) -> list[str]:
+    """Pairs of groups that overlap feature by feature, and not in all of them at once."""
+    apart, said = report._contexts.together, []
+    if apart is None:
+        return []
+    for a, b in np.argwhere(np.triu(apart > WEAK_TOGETHER)):
+        single = b in {other for other, _ in report._weak[a].values()}
+        single |= a in {other for other, _ in report._weak[b].values()}
+        if not single and report._fit.usable[[a, b]].all():
+            said.append(
+                f"The contexts of groups {report.groups[a]} and {report.groups[b]} have little in "
+                f"common, all features together ({apart[a, b]:.1f} standard deviations apart): a "
+                "comparison rests on the linear model more than on data."
+            )
+    return said
+
+
+def _far_arms(report: BiasReport) -> list[str]:
+    """Arms whose coefficients count for contexts that they hardly had."""
+    far = report._contexts.arms
+    if far is None or report.weighting != ARMS:
+        return []
+    where = [
+        f"{report._fit.labels[row]} ({report.features[int(np.argmax(far[row]))]}, "
+        f"{far[row].max():.1f})"
+        for row in np.flatnonzero((far > WEAK_OVERLAP).any(axis=1))
+        if report._fit.usable[report._fit.of[row]]
+    ]
+    if not where:
+        return []
+    return [
+        "Some arms were chosen at contexts that are on average more than one standard deviation "
+        f"away from everyone's: {few(where, most=3)}. Elsewhere they rest on the linear model more "
+        "than on data."
+    ]
 
 
 def _weighting(report: BiasReport) -> list[str]:

@@ -13,6 +13,9 @@ from evenhand.bias.statistics import Array, Statistics, Whole
 # Averages of two groups that are further apart, in pooled standard deviations of a feature, leave
 # the groups little in common: of two normal distributions 62 % at 1, and 32 % at 2.
 WEAK_OVERLAP = 1.0
+# The same for all features together, along the line that tells two groups apart best.
+WEAK_TOGETHER = 2.0
+MOST_GROUPS = 30  # for which all pairs are looked at
 
 INTERCEPT, BINARY, NUMBER = "intercept", "0/1", "number"
 
@@ -26,13 +29,15 @@ class Contexts:
     apart: Array | None  # (groups, groups, features), in pooled standard deviations, signed
     spread: Array  # (features,): the standard deviation, or the root mean square without means
     kinds: tuple[str, ...]
+    together: Array | None = None  # (groups, groups): as apart, of all features (Mahalanobis)
+    arms: Array | None = None  # (arms, features): of an arm from everyone, in standard deviations
 
 
 def describe(stats: Statistics) -> Contexts:
     """Averages, spread and overlap from the sums."""
     groups, d = len(stats.groups), stats.n_features
     weight = stats.n if stats.weights is None else stats.weights
-    total = np.bincount(stats.of, weight, groups)
+    total = np.bincount(stats.of, weight, groups).astype(np.float64)
     squares = np.zeros((groups, d))
     np.add.at(squares, stats.of, np.einsum("ikk->ik", stats.gram))
     everyone = max(total.sum(), 1e-300)
@@ -50,7 +55,39 @@ def describe(stats: Statistics) -> Contexts:
         _apart(means, _variance(means, squares_on_average)),
         np.sqrt(_variance(overall, square)),
         tuple(_kind(means[total > 0, k], squares_on_average[total > 0, k]) for k in range(d)),
+        _together(stats, means, total) if groups <= MOST_GROUPS else None,
+        _arms_from(stats, overall, np.sqrt(_variance(overall, square))),
     )
+
+
+def _together(stats: Statistics, means: Array, total: Array) -> Array:
+    """How far groups are apart on the combination of features that tells them apart best."""
+    groups, d = means.shape
+    gram = np.zeros((groups, d, d))
+    np.add.at(gram, stats.of, stats.gram)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = gram / total[:, None, None] - means[:, :, None] * means[:, None, :]
+    found = np.zeros((groups, groups))
+    for a, b in np.argwhere(np.triu(np.outer(total > d, total > d), 1)):
+        pooled = (inside[a] + inside[b]) / 2.0
+        size = np.sqrt(np.maximum(np.diag(pooled), 0.0))
+        # A feature that does not vary is not told apart here, but one by one.
+        known = size > 1e-6 * np.sqrt(np.diag(gram[a] + gram[b]) / (total[a] + total[b]))
+        gap = (means[a] - means[b])[known] / size[known]
+        shape = pooled[np.ix_(known, known)] / np.outer(size[known], size[known])
+        inverse = np.linalg.pinv(shape, rcond=1e-9, hermitian=True)
+        found[a, b] = found[b, a] = np.sqrt(max(float(gap @ inverse @ gap), 0.0))
+    return found
+
+
+def _arms_from(stats: Statistics, overall: Array, spread: Array) -> Array | None:
+    if stats.arms is None or stats.means is None:
+        return None
+    gap = np.where(stats.n[:, None] > 0.0, stats.means - overall, 0.0)
+    gap = np.where(np.abs(gap) > 1e-9 * np.abs(overall), gap, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+    return found
 
 
 def _variance(mean: Array, square: Array) -> Array:

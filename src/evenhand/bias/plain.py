@@ -20,6 +20,7 @@ def plain(report: BiasReport) -> dict[str, Any]:
         "reference": report.reference,
         "level": report.level,
         "weighting": report.weighting,
+        "assumption": report.assumption,
         "groups": list(report.groups),
         "observations": list(report.observations),
         "arms": None if report.arms is None else list(report.arms),

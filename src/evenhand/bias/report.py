@@ -20,7 +20,7 @@ from evenhand.bias.fitting import Fit
 from evenhand.bias.gaps import Gap, largest_difference, smallest_ratio
 from evenhand.bias.plain import plain
 from evenhand.bias.statistics import Array, Bools, Whole
-from evenhand.bias.words import sentences
+from evenhand.bias.words import ASSUMPTION, sentences
 
 if TYPE_CHECKING:
     import altair as alt
@@ -56,6 +56,7 @@ class BiasReport:
         arms: how many arms each group has, or None where there are none.
         average: the context of each group at which contributions and totals are reported, or None.
         overall: the same of all groups together, or None.
+        assumption: what the numbers rest on, in a sentence; the last of `to_words`.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -81,6 +82,7 @@ class BiasReport:
     _contexts: Contexts
     _precision: float  # of the sums
     _apart: Callable[[], Fit] | None  # how far the two weightings are apart
+    assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
 
     # Tables -------------------------------------------------------------------------------------

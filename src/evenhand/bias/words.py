@@ -41,7 +41,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
         said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")
-    return [*said, *report.warnings, ASSUMPTION]
+    return [*said, *report.warnings, report.assumption]
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
