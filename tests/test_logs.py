@@ -359,6 +359,24 @@ def test_a_policy_learns_from_a_log_of_others(way, tmp_path):
     assert bits(backwards) == bits(expected)
 
 
+def test_a_file_of_others_with_names_of_its_own(tmp_path):
+    _, frame = others_log()
+    renamed = frame.rename(columns={"click": "paid", "item_id": "branch"})
+    renamed.to_csv(tmp_path / "log.csv", index=False)
+    roles = {"reward": "paid", "arm": "branch"}
+    with pytest.raises(ValueError, match="no column is the arm"):
+        eh.read_log(tmp_path / "log.csv")
+    read = eh.read_log(tmp_path / "log.csv", columns=roles)
+    np.testing.assert_array_equal(read["paid"], frame["click"])
+    assert "evenhand" not in read.attrs
+    names = ["north", "east", "south", "west"]
+    found, expected = (
+        eh.replay(log, make(), names, roles, ["age", "income"])
+        for log in (tmp_path / "log.csv", renamed)
+    )
+    assert bits(found) == bits(expected) and found.counts.sum() > 0
+
+
 def test_a_log_of_ours_teaches_another_policy(tmp_path):
     with eh.log_to(tmp_path / "log.csv", make(), features=["age", "income"]) as logged:
         Calls(1).many(logged, 60)

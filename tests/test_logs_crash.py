@@ -25,7 +25,7 @@ from log_scripts import Calls, make
 path = sys.argv[1]
 calls = Calls(11)
 done = 0
-logged = eh.log_to(path, make())
+logged = eh.log_to(path, make(), candidates={candidates})
 while True:
     calls.one(logged)
     done += 1
@@ -37,14 +37,16 @@ while True:
 """
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_a_killed_process_loses_no_call_that_returned(suffix, tmp_path):
+@pytest.mark.parametrize(
+    ("suffix", "candidates"), [("parquet", False), ("csv", False), ("parquet", True)]
+)
+def test_a_killed_process_loses_no_call_that_returned(suffix, candidates, tmp_path):
     """SIGKILL at random moments. The oracle does the same calls without a log."""
     times = random.Random(7)
     for attempt in range(6):
         path = tmp_path / f"log{attempt}.{suffix}"
         process = subprocess.Popen(
-            [sys.executable, "-c", WRITER.format(here=str(HERE)), str(path)],
+            [sys.executable, "-c", WRITER.format(here=str(HERE), candidates=candidates), str(path)],
             stdout=subprocess.PIPE,
         )
         process.stdout.readline()  # it runs
@@ -67,9 +69,9 @@ def test_a_killed_process_loses_no_call_that_returned(suffix, tmp_path):
         assert bits(eh.replay(path)) == bits(logged.policy)
 
 
-def journal_with_states(path, number=25):
+def journal_with_states(path, number=25, **how):
     """A journal as a killed process leaves it, and the state after each of its lines."""
-    logged, calls = eh.log_to(path, make()), Calls(5)
+    logged, calls = eh.log_to(path, make(), **how), Calls(5)
     states = {1: bits(logged.policy)}
     for _ in range(number):
         calls.one(logged)
@@ -79,9 +81,13 @@ def journal_with_states(path, number=25):
     return journal_of(path).read_bytes(), states
 
 
-def test_cut_off_at_every_byte(tmp_path):
-    whole, states = journal_with_states(tmp_path / "log.csv", 14)
+@pytest.mark.parametrize("candidates", [False, True])
+def test_cut_off_at_every_byte(candidates, tmp_path):
+    number = 9 if candidates else 14  # lines with all arms are long
+    whole, states = journal_with_states(tmp_path / "log.csv", number, candidates=candidates)
     assert set(states) == set(range(1, whole.count(b"\n") + 1))
+    rows = eh.read_log(tmp_path / "log.csv")
+    made = rows[rows["propensity_score"].notna()]
     cut = tmp_path / "cut.csv"
     first = whole.index(b"\n") + 1
     for end in range(first - 1):
@@ -93,6 +99,11 @@ def test_cut_off_at_every_byte(tmp_path):
         journal_of(cut).write_bytes(whole[:end])
         policy = eh.replay(cut)
         assert bits(policy) == states[whole[:end].count(b"\n")], f"cut after byte {end}"
+        if end % 10 == 0 and candidates:  # decisions are there with all arms, or not at all
+            found = eh.read_log(cut)
+            found = found[found["propensity_score"].notna()].reset_index(drop=True)
+            arms = ["candidate_contexts", "candidate_propensities"]
+            assert found[arms].equals(made[arms][: len(found)].reset_index(drop=True))
         if end % 50 == 0:  # and it goes on from there
             with eh.log_to(cut, policy) as logged:
                 logged.update(logged.select(contexts_of(end)), 1.0)

@@ -151,7 +151,9 @@ def put(*keys):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put("version", 2), "version of the log is 2"),
+        (put("version", 3), "version of the log is 3"),
+        (put("version", 2), "damaged: candidates"),  # which it does not keep
+        (put("candidates", True), "damaged: candidates"),
         (put("format", "cookies"), "not a log of evenhand's"),
         (put("policy", "version", 9), "version is 9"),
         (put("policy", "policy", "Nobody"), "import the module"),

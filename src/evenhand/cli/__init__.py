@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from evenhand import __version__
-from evenhand.cli import audit, data, demo, init, paper, run
+from evenhand.cli import audit, data, demo, init, paper, run, value
 
 BAD_INPUT, INTERRUPTED = 2, 130
-COMMANDS = (demo, audit, paper, run, init, data)
+COMMANDS = (demo, audit, value, paper, run, init, data)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from evenhand._arrays import numbers
 from evenhand.evaluation.arrays import Array
 from evenhand.evaluation.corrections import Correction, correction
 from evenhand.evaluation.estimators import ESTIMATORS, Rows
+from evenhand.evaluation.gains import gains
 from evenhand.evaluation.logged import Logged
 from evenhand.evaluation.making import LEAST
 from evenhand.evaluation.models import cross_fitted
@@ -27,7 +29,7 @@ OBSERVED, CORRECTED = "observed", "corrected"
 
 
 def off_policy(
-    log: Logged,
+    log: Logged | str | Path | pd.DataFrame,
     target: Target,
     *,
     bias: Any = None,
@@ -46,9 +48,11 @@ def off_policy(
     """What the target policy would have earned in the rounds of a log.
 
     Args:
-        log: decisions with propensities. Rows without a reward are left out, and counted.
+        log: decisions with propensities. Rows without a reward are left out, and counted. A log
+            that evenhand wrote can be given as its path, or as the frame that `read_log` gave.
         target: a policy with a method `propensities`; or probabilities (rows, arms); or the arm
-            chosen in each row; or a function from the log's contexts to one of these two.
+            chosen in each row; or a function from the log's contexts to one of these two; or
+            "uniform" for all available arms alike.
         bias: a `BiasReport`, or a vector or number for each group. Then there are values in
             corrected reward as well: the reward less the bias of the chosen arm's group at its
             context.
@@ -77,10 +81,12 @@ def off_policy(
         >>> report.overall.loc[("observed", "dr"), ["estimate", "low", "high"]].round(2).tolist()
         [0.52, 0.49, 0.56]
     """
+    if isinstance(log, (str, Path, pd.DataFrame)):
+        log = Logged.from_log(log)
     if not isinstance(log, Logged):
         raise ValueError(
-            f"log is a {type(log).__name__}; allowed is Logged, such as "
-            "Logged.from_frame(frame, groups)"
+            f"log is a {type(log).__name__}; allowed is a log that evenhand wrote, or Logged, such "
+            "as Logged.from_frame(frame, groups)"
         )
     chances = probabilities(target, log)
     seen = ~np.isnan(log.rewards)
@@ -107,7 +113,7 @@ def off_policy(
     kinds = {OBSERVED: Correction(np.zeros(known.n), {})}
     if bias is not None:
         kinds[CORRECTED] = correction(bias, known)
-    found = []
+    found, gained = [], []
     for kind, corrected in kinds.items():
         rewards = known.rewards - np.nan_to_num(corrected.bias)
         predicted = None
@@ -120,19 +126,25 @@ def off_policy(
                 predicted = np.clip(predicted, *span(corrected, settings))
         rows = Rows(known, chances[seen], weights, rewards, predicted)
         found += table(kind, rows, corrected, settings)
+        gained += gains(kind, rows, corrected, settings)
     found += shares(log, chances, settings)
     overlaps = [
         overlap(known, chances[seen], weights, g, settings.least)
         for g in (None, *range(len(log.groups)))
     ]
-    return value_report(found, overlaps, _missing(log), settings.level, settings.interval)
+    return value_report(found, gained, overlaps, _missing(log), settings.level, settings.interval)
 
 
-def _missing(log: Logged) -> pd.Series[float]:
-    """The part of each group's rows without a reward."""
+def _missing(log: Logged) -> pd.DataFrame:
+    """The part of each group's rows without a reward, and of those that a human overrode."""
     count = np.bincount(log.of, minlength=len(log.groups))
-    lost = np.bincount(log.of, np.isnan(log.rewards), len(log.groups))
-    return pd.Series(lost / np.maximum(count, 1), index=list(log.groups.names))
+    overridden = np.zeros(log.n, dtype=np.bool_) if log.overridden is None else log.overridden
+    rows = {"lost": np.isnan(log.rewards) & ~overridden, "overridden": overridden}
+    parts = {
+        name: np.bincount(log.of, which, len(log.groups)) / np.maximum(count, 1)
+        for name, which in rows.items()
+    }
+    return pd.DataFrame(parts, index=list(log.groups.names))
 
 
 def _which(

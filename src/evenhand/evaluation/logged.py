@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand._arrays import numbers
 from evenhand.evaluation.arrays import Array, Bools, Whole, whole_numbers
+from evenhand.evaluation.reading import parts_of_log
 from evenhand.groups import Groups
 from evenhand.logs.columns import ROLES
 
@@ -25,10 +28,14 @@ class Logged:
         groups: the group of every arm, also of those never chosen.
         contexts: what the policy saw, (rows, features) or (rows, arms, features).
         shared: whether contexts of shape (rows, features) are those of the round, the same for all
-            arms. False where they are those of the chosen arm alone, as in the logs of evenhand:
-            what other arms would have given cannot be predicted then.
+            arms. False where they are those of the chosen arm alone, as in a log of evenhand that
+            keeps no candidates: what other arms would have given cannot be predicted then.
         all_propensities: the probabilities of all arms, (rows, arms), if they were logged. They
             show what the logging policy could never have done.
+        available: which arms could be chosen, (rows, arms); all of them unless given. The context
+            of a missing arm can be anything.
+        overridden: true where a human chose another arm. Such a row has no reward of its own arm,
+            and is left out as one whose reward is missing.
 
     Example:
         >>> import evenhand as eh
@@ -43,6 +50,8 @@ class Logged:
     contexts: Array | None = None
     shared: bool = True
     all_propensities: Array | None = None
+    available: Bools | None = None
+    overridden: Bools | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__.__get__(self)
@@ -76,6 +85,18 @@ class Logged:
                     f"all_propensities has {own[row]:g} for the chosen arm of row {row}, where "
                     f"propensities has {self.propensities[row]:g}; allowed is the same number"
                 )
+        if self.available is not None:
+            put("available", _flags("available", self.available, (n, k)))
+            lost = ~self.available[np.arange(n), self.arms]
+            if lost.any():
+                row = int(np.argmax(lost))
+                raise ValueError(
+                    f"available has no arm {self.arms[row]} in row {row}, which was chosen there; "
+                    "an arm that was chosen was available"
+                )
+        if self.overridden is not None:
+            put("overridden", _flags("overridden", self.overridden, (n,)))
+            put("rewards", np.where(self.overridden, np.nan, self.rewards))
 
     @classmethod
     def from_frame(
@@ -139,6 +160,27 @@ class Logged:
             all_propensities=None if columns is None else log[columns].to_numpy(dtype=np.float64),
         )
 
+    @classmethod
+    def from_log(cls, log: str | Path | pd.DataFrame) -> Logged:
+        """From a log that evenhand wrote: its decisions, with the groups that the log knows.
+
+        Rewards of overridden decisions are another arm's, so that they are missing here; history is
+        left out. If the log keeps candidates, contexts and probabilities are those of all arms, and
+        any policy can be asked what it would have done.
+
+        Args:
+            log: the path, Parquet or CSV, of what `log_to` or `simulate_log` wrote; or the frame
+                that `read_log` or `simulate_log` gave, or some of its rows.
+
+        Example:
+            >>> import evenhand as eh
+            >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+            >>> log = eh.simulate_log(eh.UniformRandom, world, horizon=50, candidates=True)
+            >>> eh.evaluation.Logged.from_log(log).contexts.shape
+            (50, 4, 2)
+        """
+        return cls(**parts_of_log(log))
+
     @property
     def n(self) -> int:
         """The number of decisions."""
@@ -159,14 +201,25 @@ class Logged:
 
     def rows(self, keep: Bools) -> Logged:
         """Some of the rows."""
+        optional: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[keep]
+            for name in ("contexts", "all_propensities", "available", "overridden")
+        }
         return replace(
             self,
             arms=self.arms[keep],
             rewards=self.rewards[keep],
             propensities=self.propensities[keep],
-            contexts=None if self.contexts is None else self.contexts[keep],
-            all_propensities=None if self.all_propensities is None else self.all_propensities[keep],
+            **optional,
         )
+
+
+def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
+    found = numbers(name, values, shape)
+    if not np.isin(found, (0.0, 1.0)).all():
+        wrong = found[~np.isin(found, (0.0, 1.0))][0]
+        raise ValueError(f"{name} has {wrong:g}; allowed are true and false")
+    return found.astype(np.bool_)
 
 
 def _name(log: pd.DataFrame, role: str, given: str | None) -> str:

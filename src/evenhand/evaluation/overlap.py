@@ -54,6 +54,8 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
         never = np.broadcast_to(
             np.bincount(log.arms, minlength=log.groups.n_arms) == 0, target.shape
         )
+    if log.available is not None:
+        never = never | ~log.available
     lost = np.sum(np.where(never, target, 0.0)[:, arms], axis=1)
     expected, own = target[:, arms].sum(axis=1), weights * inside
     total, largest = float(own.sum()), float(own.max())

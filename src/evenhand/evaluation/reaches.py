@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from evenhand.evaluation.arrays import Array
+from evenhand.evaluation.arrays import Array, Whole
 from evenhand.evaluation.estimators import (
     CONTRIBUTION,
     VALUE,
@@ -32,37 +32,54 @@ class Reach(NamedTuple):
     high: float
 
 
-def normal(found: Terms, level: float) -> Reach:
-    """By the influence of every row, with Student's quantile for the effective number of rows."""
-    value = estimate(found)
+def normal(found: Terms, level: float, less: Terms | None = None) -> Reach:
+    """By the influence of every row, with Student's quantile for the effective number of rows.
+
+    Args:
+        found: the terms.
+        level: of the interval.
+        less: terms of another estimate on the same rows. Then it is about the difference, and what
+            a row does to both counts once, so that what they have in common is no uncertainty.
+    """
+    value, parts = estimate_and_influence(found, less)
     n = len(found.a)
-    parts = influence(found, value)
     error = float(np.sqrt(np.sum(parts**2) / (max(n - 1, 1) * n)))
-    freedom = max(effective(found.weights) - 1.0, 1.0)
-    reach = float(stdtrit(freedom, 0.5 + level / 2.0)) * error
+    worth = min(effective(one.weights) for one in (found, less) if one is not None)
+    reach = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
     return Reach(value, error, value - reach, value + reach)
 
 
-def bootstrap(found: Terms, level: float, resamples: int, seed: int) -> Reach:
+def estimate_and_influence(found: Terms, less: Terms | None = None) -> tuple[float, Array]:
+    """An estimate, or the difference of two, and what every row does to it."""
+    value = estimate(found)
+    parts = influence(found, value)
+    if less is not None:
+        other = estimate(less)
+        return value - other, parts - influence(less, other)
+    return value, parts
+
+
+def bootstrap(
+    found: Terms, level: float, resamples: int, seed: int, less: Terms | None = None
+) -> Reach:
     """Rows drawn again, and Student's ratio of each draw (bootstrap-t).
 
     Its interval leans to the side of the long tail, as heavy weights need; a row that is not in the
-    log it cannot know of either.
+    log it cannot know of either. A difference is drawn with the same rows for both.
     """
-    plain = normal(found, level)
+    plain = normal(found, level, less)
     n, generator = len(found.a), np.random.default_rng(seed)
     ratios: list[Array] = []
     at_a_time = max(BLOCK // n, 1)
     for first in range(0, resamples, at_a_time):
         drawn = generator.integers(n, size=(min(at_a_time, resamples - first), n))
-        a, b = found.a[drawn], found.b[drawn]
-        below = b.sum(axis=1)
-        usable = below > 0.0
-        a, b, below = a[usable], b[usable], below[usable]
-        values = a.sum(axis=1) / below
-        errors = np.sqrt(np.sum((a - values[:, None] * b) ** 2, axis=1)) / below
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios.append((values - plain.estimate) / errors)
+            values, parts = _drawn(found, drawn)
+            if less is not None:
+                others, theirs = _drawn(less, drawn)
+                values, parts = values - others, parts - theirs
+            errors = np.sqrt(np.sum(parts**2, axis=1))
+            ratios.append(((values - plain.estimate) / errors)[np.isfinite(values)])
     every = np.concatenate(ratios)
     every = np.where(np.isnan(every), 0.0, every)
     alpha = 1.0 - level
@@ -71,6 +88,14 @@ def bootstrap(found: Terms, level: float, resamples: int, seed: int) -> Reach:
         plain.estimate - end * plain.error if plain.error else plain.estimate for end in ends
     )
     return Reach(plain.estimate, plain.error, float(low), float(high))
+
+
+def _drawn(found: Terms, drawn: Whole) -> tuple[Array, Array]:
+    """The estimate of each draw, not finite where it has none, and the influence of its rows."""
+    a, b = found.a[drawn], found.b[drawn]
+    below = b.sum(axis=1)
+    values = a.sum(axis=1) / below
+    return values, (a - values[:, None] * b) / below[:, None]
 
 
 def bernstein(found: Terms, level: float, width: float, lowest: float, highest: float) -> Reach:

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from evenhand import _checks
 from evenhand._arrays import numbers
 from evenhand.evaluation.arrays import Array, whole_numbers
+from evenhand.evaluation.reading import GROUP, chances_of, decided, log_labels
 from evenhand.evaluation.sums import GroupSums
 from evenhand.groups import Groups
+from evenhand.logs.columns import ROLES
 
 OPTIONAL = ("true_reward", "perceived_regret", "true_regret")
 
@@ -21,32 +24,44 @@ def group_sums(
     reward: str = "reward",
     *,
     groups: Groups | Sequence[object] | None = None,
-    arm: str = "arm",
+    arm: str | None = None,
     true_reward: str | None = None,
     perceived_regret: str | None = None,
     true_regret: str | None = None,
     explored: str | None = None,
     position: str | None = None,
+    first_position: int = 1,
     exposure: str | None = None,
     arms: Mapping[str, int] | None = None,
     chances: Mapping[str, str | int] | None = None,
 ) -> GroupSums:
     """Sum up a log with a row per decision, such as the trace of a simulation.
 
+    A log in the log format, such as `read_log` gives, has rows that are no decisions as well. They
+    are told apart by its columns `round`, `propensity_score` and `override`. The sums are about
+    what was done in the end, since that is what people got: where a human chose another arm, the
+    row of that arm is counted in place of the policy's, with its group and its reward, as a
+    decision that did not explore. Rows of history are not counted. What the policy alone would
+    have done is the question of `off_policy`. Such a log also knows the groups of arms that were
+    never chosen and, if it keeps candidates, how often each could have been chosen.
+
     Args:
-        log: a row per decision. A missing reward is NaN.
+        log: a row per decision, or a log in the log format. A missing reward is NaN.
         group: the column with the group of each row. Without such a column the group is that of the
             row's `arm`.
         reward: the column of the observed reward. Where all are 0 or 1, positives are counted.
         groups: the groups of the arms, or the names of all groups. Then a group without a decision
             has a row as well.
-        arm: the column with the number of the arm, if the group is to be found by it.
+        arm: the column with the number of the arm, if the group is to be found by it: item_id, arm
+            or action unless given.
         true_reward: the column of that name unless given, as for the next three.
         perceived_regret: what the best arm by observed reward would have given more.
         true_regret: what the best arm by true reward would have given more.
         explored: true where the decision explored.
-        position: the column with the position at which a choice was shown, from 1. Its exposure is
-            1 / log2(1 + position), the discount of DCG.
+        position: the column with the position at which a choice was shown. The exposure of the
+            first is 1, of the k-th 1 / log2(1 + k), the discount of DCG.
+        first_position: what the first position is called: 1, or 0 in logs that count from 0, as
+            those of evenhand do.
         exposure: a column with the exposure itself.
         arms: the number of arms of each group, if it is not known from `groups`.
         chances: for each group how often one of its arms could have been chosen, as a number, or
@@ -62,6 +77,10 @@ def group_sums(
     """
     if not isinstance(log, pd.DataFrame):
         raise ValueError(f"log is a {type(log).__name__}; allowed is a pandas frame of decisions")
+    if groups is None and group == GROUP and (told := log_labels(log)) is not None:
+        groups = Groups(told)
+        chances = chances_of(log) if chances is None and arms is None else chances
+    log, arm = decided(log), arm_column(log, arm)
     known = _groups(log, group, arm, groups)
     labels, names = _labels(log, group, arm, known, groups)
     codes = pd.Categorical(labels, categories=names).codes.astype(np.int64)
@@ -93,7 +112,8 @@ def group_sums(
         out["explored"] = np.bincount(codes, tried, len(names)).astype(np.float64)
         add("explored_reward", np.where(tried, rewards, np.nan))
     if position is not None or exposure is not None:
-        add("exposure", _exposure(log, position, exposure))
+        first = _checks.whole("first_position", first_position, least=0)
+        add("exposure", _exposure(log, position, first, exposure))
     counted = _arms(known, arms, names)
     if counted is not None:
         out["arms"] = counted
@@ -146,7 +166,7 @@ def _column(log: pd.DataFrame, name: str, role: str) -> Array:
     if name not in log.columns:
         there = ", ".join(map(str, log.columns))
         raise ValueError(f"{role} is {name!r}, which is no column; the log has {there}")
-    values = pd.to_numeric(log[name], errors="coerce").astype("float64")
+    values = pd.to_numeric(log[name], errors="coerce").astype("Float64").astype("float64")
     spoiled = values.isna() & log[name].notna()
     if spoiled.any():
         raise ValueError(f"{name} has {log[name][spoiled].iloc[0]!r}; allowed are numbers")
@@ -155,13 +175,23 @@ def _column(log: pd.DataFrame, name: str, role: str) -> Array:
 
 def _flags(log: pd.DataFrame, name: str) -> Array:
     values = _column(log, name, "explored")
-    if not np.isin(values, (0.0, 1.0)).all():
-        wrong = values[~np.isin(values, (0.0, 1.0))][0]
-        raise ValueError(f"{name} has {wrong:g}; allowed are true and false")
+    wrong = ~np.isin(values, (0.0, 1.0))
+    if wrong.any():
+        value = values[wrong][0]
+        shown = "no value" if np.isnan(value) else f"{value:g}"
+        raise ValueError(
+            f"{name} has {shown} in row {int(np.argmax(wrong))}; allowed are true and false"
+        )
     return values
 
 
-def _exposure(log: pd.DataFrame, position: str | None, exposure: str | None) -> Array:
+def arm_column(log: pd.DataFrame, given: str | None) -> str:
+    """The column of the arm: as given, or the first of its usual names that is there."""
+    names = ROLES["arm"] if given is None else (given,)
+    return next((name for name in names if name in log.columns), names[0])
+
+
+def _exposure(log: pd.DataFrame, position: str | None, first: int, exposure: str | None) -> Array:
     if position is not None and exposure is not None:
         raise ValueError("position and exposure are both given; allowed is one of them")
     if exposure is not None:
@@ -170,9 +200,12 @@ def _exposure(log: pd.DataFrame, position: str | None, exposure: str | None) -> 
             raise ValueError(f"{exposure} has {weights.min():g}; allowed are numbers of at least 0")
         return weights
     places = numbers(str(position), _column(log, str(position), "position"))
-    if (places < 1.0).any():
-        raise ValueError(f"{position} has {places.min():g}; allowed are positions from 1")
-    return np.asarray(1.0 / np.log2(1.0 + places))
+    if (places < first).any():
+        hint = ": give first_position=0 if the log counts from 0" if first == 1 else ""
+        raise ValueError(
+            f"{position} has {places.min():g}; allowed are positions from {first}{hint}"
+        )
+    return np.asarray(1.0 / np.log2(2.0 + places - first))
 
 
 def _arms(

@@ -27,6 +27,8 @@ from evenhand.evaluation.overlap import WEAK, overlap, skewed
 from evenhand.evaluation.reaches import Reach, bernstein, bootstrap, normal, widths
 
 ALL = "all"
+FEW_DECIDE = "a few rows decide, too skewed for a normal interval; try interval='bootstrap'"
+NOTHING = Reach(np.nan, np.nan, np.nan, np.nan)
 COLUMNS = (
     "reward",
     "estimator",
@@ -58,22 +60,32 @@ class Settings(NamedTuple):
 
 def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
     """The values of one kind of reward: of everything, by groups and within them."""
-    groups, found = range(len(rows.log.groups)), []
-    asked = [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
-    problems = {
-        g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
-        for g in (None, *groups)
-    }
+    found: list[Any] = []
+    problems = problems_of(rows, settings)
     weights = {True: np.ones(rows.log.n), False: rows.weights}
     of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
     for name in (*settings.estimators, LOGGED):
         unsure = of_bias[name == LOGGED]
-        for quantity, group in asked:
+        for quantity, group in asked(rows):
             parts = terms(name, quantity, group, rows)
             line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
             judged = _judged(name, line, parts, problems[group], settings)
-            found.append((kind, name, quantity, _name(rows.log, group), *judged))
+            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
     return found
+
+
+def asked(rows: Rows) -> list[tuple[str, int | None]]:
+    """The quantities of a report, each with its group; None is everything."""
+    groups = range(len(rows.log.groups))
+    return [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
+
+
+def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
+    """What is wrong with the overlap, of everything and of each group."""
+    return {
+        g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
+        for g in (None, *range(len(rows.log.groups)))
+    }
 
 
 def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
@@ -113,23 +125,35 @@ def _line(
     settings: Settings,
 ) -> tuple[Reach, str]:
     """A number with its interval, or the reason why there is none."""
-    nothing = Reach(np.nan, np.nan, np.nan, np.nan)
+    why = no_number(name, group, rows, parts, corrected)
+    if why:
+        return NOTHING, why
+    more = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
+    return widened(reach_of(name, quantity, parts, corrected, settings), more)
+
+
+def no_number(name: str, group: int | None, rows: Rows, parts: Terms, corrected: Correction) -> str:
+    """Why there is no number; nothing if there is one."""
     for g, why in corrected.unknown.items():
         if group in (None, g):
-            return nothing, f"the bias of group {rows.log.groups.names[g]} is {why}"
+            return f"the bias of group {rows.log.groups.names[g]} is {why}"
     if not parts.b.sum() > 0.0:
         who = "the log has no decision" if name in (LOGGED, "snips") else "the target never goes"
-        return nothing, f"{who} there"
-    reach = _reach(name, quantity, parts, corrected, settings)
-    more = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
+        return f"{who} there"
+    return ""
+
+
+def widened(reach: Reach, more: float) -> tuple[Reach, str]:
+    """An interval with what the uncertainty of the bias adds to it."""
     if np.isnan(more):
-        return nothing, "the bias is not identified at the contexts that the target would meet"
+        return NOTHING, "the bias is not identified at the contexts that the target would meet"
     return reach._replace(low=reach.low - more, high=reach.high + more), ""
 
 
-def _reach(
+def reach_of(
     name: str, quantity: str, parts: Terms, corrected: Correction, settings: Settings
 ) -> Reach:
+    """An estimate with an interval of the kind that was asked for."""
     if settings.interval == "bootstrap":
         return bootstrap(parts, settings.level, settings.resamples, settings.seed)
     if settings.interval == "bernstein":
@@ -177,9 +201,10 @@ def _judged(
         return *reach, n, worth, INSUFFICIENT if few else SUFFICIENT, words
     normally = settings.interval == "normal"
     if not problem and normally and skewed(influence(parts, reach.estimate)):
-        problem = "a few rows decide, too skewed for a normal interval; try interval='bootstrap'"
+        problem = FEW_DECIDE
     return *reach, n, worth, WEAK if problem else SUFFICIENT, problem
 
 
-def _name(log: Logged, group: int | None) -> str:
+def name_of(log: Logged, group: int | None) -> str:
+    """Of a group, or of everything."""
     return ALL if group is None else log.groups.names[group]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from inspect import signature
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand import _checks
 from evenhand._arrays import numbers
-from evenhand.evaluation.arrays import Array, whole_numbers
+from evenhand.evaluation.arrays import Array, Bools, whole_numbers
 from evenhand.evaluation.logged import Logged
 
 
-@runtime_checkable
 class HasPropensities(Protocol):
     """Whatever tells the probabilities of its arms at contexts (arms, features)."""
 
@@ -21,7 +22,8 @@ class HasPropensities(Protocol):
         """A probability for each arm."""
 
 
-Target = ArrayLike | Callable[[Array], ArrayLike] | HasPropensities
+Target = ArrayLike | Callable[[Array], ArrayLike] | HasPropensities | str
+UNIFORM = "uniform"
 
 
 def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
@@ -32,6 +34,8 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
 
     Args:
         policy: anything with a method `propensities(contexts)`, contexts of shape (arms, features).
+            In rounds in which arms are missing it is asked with `available`, true or false for
+            every arm.
         log: with contexts of all arms, or shared ones.
 
     Example:
@@ -44,20 +48,40 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise ValueError(
             "contexts of all arms are not in the log, so a policy cannot say what it would do; "
-            "give contexts of shape (rows, arms, features), or its probabilities as target"
+            "log with eh.log_to(..., candidates=True), give contexts of shape (rows, arms, "
+            "features), or give its probabilities as target"
         )
     k = log.groups.n_arms
     rows = log.contexts
     if rows.ndim == 2:
         rows = np.broadcast_to(rows[:, None, :], (log.n, k, rows.shape[1]))
-    found = [np.asarray(policy.propensities(np.ascontiguousarray(row))) for row in rows]
-    return _checked(np.array(found, dtype=np.float64), log)
+    found = np.empty((log.n, k))
+    for number, row in enumerate(rows):
+        arms = None if log.available is None else log.available[number]
+        found[number] = _asked(policy, np.ascontiguousarray(row), arms)
+    return _checked(found, log)
+
+
+def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
+    if available is None or available.all():
+        found = policy.propensities(contexts)
+    elif "available" in signature(policy.propensities).parameters:
+        found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
+    else:
+        raise ValueError(
+            "target has a method propensities without a parameter `available`, and arms are "
+            "missing in some rounds of the log; add it, or give probabilities"
+        )
+    return numbers("propensities of the target", found, (len(contexts),))
 
 
 def probabilities(target: Target, log: Logged) -> Array:
     """A target in any of its forms as probabilities, (rows, arms)."""
-    if isinstance(target, HasPropensities):
-        return policy_probabilities(target, log)
+    if isinstance(target, str):
+        _checks.one_of("target", target, [UNIFORM])
+        return _uniform(log)
+    if callable(getattr(target, "propensities", None)):  # a policy that logs hands it on
+        return policy_probabilities(cast(HasPropensities, target), log)
     if callable(target):
         if log.contexts is None:
             raise ValueError("target is a function and the log has no contexts; give contexts")
@@ -67,6 +91,15 @@ def probabilities(target: Target, log: Logged) -> Array:
         chosen = whole_numbers("target", array, log.n, log.groups.n_arms)
         return np.eye(log.groups.n_arms)[chosen]
     return _checked(array, log)
+
+
+def _uniform(log: Logged) -> Array:
+    """Every available arm alike."""
+    arms = np.ones((log.n, log.groups.n_arms))
+    if log.available is not None:
+        arms = log.available.astype(np.float64)
+    chances: Array = arms / arms.sum(axis=1, keepdims=True)
+    return chances
 
 
 def _checked(given: Any, log: Logged) -> Array:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from evenhand.evaluation.estimators import LOGGED, SHARE, VALUE
-from evenhand.evaluation.evidence import SUFFICIENT, UNKNOWN
+from evenhand.evaluation.estimators import SHARE, VALUE
+from evenhand.evaluation.evidence import SUFFICIENT
 from evenhand.evaluation.overlap import Overlap
 from evenhand.evaluation.tabling import COLUMNS
-from evenhand.evaluation.words import amount, percent, rate
+from evenhand.evaluation.value_words import sentences, warnings
 from evenhand.plain import records
 
 FORMAT, VERSION = "evenhand value report", 1
@@ -41,6 +40,7 @@ class ValueReport:
     overlap: pd.DataFrame
     warnings: tuple[str, ...]
     _table: pd.DataFrame
+    _gain: pd.DataFrame
 
     def to_frame(self) -> pd.DataFrame:
         """A row per number.
@@ -79,9 +79,18 @@ class ValueReport:
         """Whether every value of everything rests on sufficient evidence."""
         return bool((self.overall["evidence"] == SUFFICIENT).all())
 
+    def gain(self) -> pd.DataFrame:
+        """What the target would have earned more than the log had, with intervals of that.
+
+        By reward, estimator, quantity and group, as `to_frame` has them; "all" is the group of the
+        "value". Both are estimated from the same rows, so that most of their error is the same and
+        drops out: the interval is narrower than those of the two would make believe.
+        """
+        return self._gain.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
+
     def to_words(self) -> str:
         """The report in sentences."""
-        return "\n".join(_sentences(self))
+        return "\n".join(sentences(self))
 
     def __str__(self) -> str:
         return self.to_words()
@@ -99,6 +108,7 @@ class ValueReport:
             "groups": list(self.groups),
             "trusted": self.trusted,
             "values": records(self._table),
+            "gain": records(self._gain),
             "overlap": records(self.overlap),
             "warnings": list(self.warnings),
             "words": self.to_words(),
@@ -111,8 +121,9 @@ class ValueReport:
 
 def value_report(
     lines: Sequence[Any],
+    gained: Sequence[Any],
     overlaps: Sequence[Overlap],
-    missing: pd.Series[float],
+    missing: pd.DataFrame,
     level: float,
     interval: str,
 ) -> ValueReport:
@@ -120,72 +131,19 @@ def value_report(
 
     Args:
         lines: rows of `COLUMNS`.
+        gained: rows of `COLUMNS` as well, of target less log.
         overlaps: of everything, then of each group.
-        missing: the part of rows without a reward, by group.
+        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
         level: of the intervals.
         interval: their kind.
     """
-    table = pd.DataFrame(list(lines), columns=list(COLUMNS))
+    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
     return ValueReport(
         groups=tuple(str(name) for name in missing.index),
         level=level,
         interval=interval,
         overlap=pd.DataFrame(overlaps),
-        warnings=tuple(_warnings(table, overlaps, missing)),
+        warnings=tuple(warnings(table, overlaps, missing)),
         _table=table,
+        _gain=more,
     )
-
-
-def _warnings(
-    table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.Series[float]
-) -> list[str]:
-    said = []
-    for one in overlaps:
-        if one.why:
-            where = "" if one.group == "all" else f" of group {one.group}"
-            said.append(f"Weak overlap{where}: {one.why}. Do not rely on the values there.")
-    for why in dict.fromkeys(table["why"][table["why"].str.startswith("a few rows")]):
-        said.append(f"In some values {why}.")
-    unknown = table[(table["evidence"] == UNKNOWN) & table["why"].str.startswith("the bias")]
-    said += [f"Not corrected: {why}." for why in dict.fromkeys(unknown["why"])]
-    if missing.max() > 0.0:
-        parts = ", ".join(f"{rate(part)} in group {name}" for name, part in missing.items())
-        said.append(
-            f"Rows without a reward are left out ({parts}): that is right only if their rewards "
-            "are missing for no reason of their own."
-        )
-    return said
-
-
-def _sentences(report: ValueReport) -> list[str]:
-    said = []
-    for kind in dict.fromkeys(report.overall.index.get_level_values("reward")):
-        table = report.overall.loc[kind]
-        found = [_number(name, row) for name, row in zip(table.index, _rows(table), strict=True)]
-        said.append(f"In {kind} reward per round: {'; '.join(text for text in found if text)}.")
-    shares = report.shares
-    for group in report.groups:
-        target, before = (_rows(shares.loc[[(name, group)]])[0] for name in ("target", LOGGED))
-        said.append(
-            f"Group {group} would get {rate(target['estimate'])} of the decisions "
-            f"({rate(target['low'])} to {rate(target['high'])}); it got {rate(before['estimate'])}."
-        )
-    said += report.warnings
-    said.append(
-        f"Intervals are at {percent(report.level)}, each alone. The target is taken as it is and "
-        "does not learn on the way; the propensities in the log are taken as right."
-    )
-    return said
-
-
-def _number(name: Any, row: dict[str, Any]) -> str:
-    who = "the log had" if name == LOGGED else f"the target would have by {str(name).upper()}"
-    if np.isnan(row["estimate"]):
-        return f"{who} a value that is not known, as {row['why']}"
-    flag = "" if row["evidence"] == SUFFICIENT else f", {row['evidence']}"
-    ends = f"{amount(row['low'])} to {amount(row['high'])}"
-    return f"{who} {amount(row['estimate'])} ({ends}{flag})"
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]

@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
-from evenhand.evaluation.rows import group_sums
+from evenhand.evaluation.reading import decided
+from evenhand.evaluation.rows import arm_column, group_sums
 
 if TYPE_CHECKING:
     from fairlearn.metrics import MetricFrame
@@ -54,13 +55,14 @@ def metric_frame(
         ) from None
     _checks.one_of("selection", selection, KINDS)
     sums = group_sums(log, group, reward, **choices)
+    log = decided(log)
     rewards = log[reward].to_numpy(dtype=np.float64)
     if group in log.columns:
         labels = log[group].astype(str).to_numpy(dtype=object)
     else:
         of = choices["groups"]
         names = np.array([str(name) for name in getattr(of, "labels", of)], dtype=object)
-        labels = names[log[choices.get("arm", "arm")].to_numpy(dtype=np.int64)]
+        labels = names[log[arm_column(log, choices.get("arm"))].to_numpy(dtype=np.int64)]
     seen = ~np.isnan(rewards)
     if selection == "reward":
         if not sums.has("positives"):

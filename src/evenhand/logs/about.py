@@ -9,7 +9,10 @@ from typing import Any
 
 from evenhand.logs.columns import ROLES
 
-FORMAT, VERSION = "evenhand log", 1
+FORMAT = "evenhand log"
+# A log that keeps candidates is of version 2: a reader of version 1 would lose them. All others are
+# still written as version 1.
+PLAIN, WITH_CANDIDATES = 1, 2
 
 
 @dataclass(frozen=True)
@@ -18,11 +21,13 @@ class About:
 
     `policy` is the saved policy at the time when the log began, `state` a checksum of the policy
     when it was closed, with the round and the number of rewards learned that it is for.
+    `candidates` says whether all arms of every decision are kept.
     """
 
     features: tuple[str, ...]
     policy: dict[str, Any]
     state: dict[str, Any] | None = None
+    candidates: bool = False
 
     @property
     def labels(self) -> list[str]:
@@ -37,20 +42,22 @@ class About:
 
     def begins_like(self, other: About) -> bool:
         """Whether two are about the same log."""
-        return (self.features, self.policy) == (other.features, other.policy)
+        return (self.features, self.policy, self.candidates) == (
+            other.features,
+            other.policy,
+            other.candidates,
+        )
 
     def to_json(self) -> str:
         """One line of text."""
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "features": list(self.features),
-                "policy": self.policy,
-                "state": self.state,
-            },
-            allow_nan=False,
-        )
+        told = {
+            "format": FORMAT,
+            "version": WITH_CANDIDATES if self.candidates else PLAIN,
+            "features": list(self.features),
+            "policy": self.policy,
+            "state": self.state,
+        }
+        return json.dumps(told | ({"candidates": True} if self.candidates else {}), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: object) -> About:
@@ -61,13 +68,18 @@ class About:
             raise ValueError(f"{where}: what the log says of itself is damaged: {error}") from error
         if not isinstance(told, dict) or told.get("format") != FORMAT:
             raise ValueError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
-        if told.get("version") != VERSION:
+        if told.get("version") not in (PLAIN, WITH_CANDIDATES):
             raise ValueError(
                 f"{where}: the version of the log is {told.get('version')!r}; this evenhand reads "
-                f"version {VERSION}: update evenhand to read newer logs"
+                f"versions {PLAIN} and {WITH_CANDIDATES}: update evenhand to read newer logs"
             )
         try:
-            about = cls(tuple(map(str, told["features"])), dict(told["policy"]), told["state"])
+            about = cls(
+                tuple(map(str, told["features"])),
+                dict(told["policy"]),
+                told["state"],
+                told.get("candidates") is True,
+            )
             known = [*map(str, about.labels)], about.first_round
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -75,6 +87,8 @@ class About:
             ) from error
         if not known[0] or len(about.features) != about.policy["settings"].get("n_features"):
             raise ValueError(f"{where}: what the log says of itself is damaged: features or groups")
+        if about.candidates != (told["version"] == WITH_CANDIDATES):
+            raise ValueError(f"{where}: what the log says of itself is damaged: candidates")
         return about
 
 

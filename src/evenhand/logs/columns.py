@@ -2,7 +2,8 @@
 
 The schema is that of the Open Bandit data (timestamp, item_id, position, click, propensity_score)
 with columns more: group, true_reward and override, and round, explored and learned, which say how
-a decision came about. `reward` stands for any reward, of which a click is one.
+a decision came about, and what the arms were that it was made among. `reward` stands for any
+reward, of which a click is one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "round": ("round",),
     "explored": ("explored",),
     "learned": ("learned",),
+    "candidate_contexts": ("candidate_contexts",),
+    "candidate_propensities": ("candidate_propensities",),
     "weight": (),
     "cluster": (),
 }
@@ -46,6 +49,8 @@ class Columns:
     round: str | None = None
     explored: str | None = None
     learned: str | None = None
+    candidate_contexts: str | None = None
+    candidate_propensities: str | None = None
     weight: str | None = None
     cluster: str | None = None
 

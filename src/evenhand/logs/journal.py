@@ -146,13 +146,6 @@ def _events(file: Path, lines: list[bytes]) -> Iterator[Any]:
             raise ValueError(f"{file}: line {number} is damaged: {error}") from error
 
 
-def decision_line(
-    round: int, time: int, arm: int, propensity: float, explored: bool, context: list[float]
-) -> bytes:
-    """The event of a decision. Python writes floats so that the same double is read again."""
-    return b'["d",%d,%d,%d,%r,%d,%r]\n' % (round, time, arm, propensity, explored, context)
-
-
 def reward_line(learned: int, round: int, reward: float) -> bytes:
     """The event of one reward."""
     return b'["r",%d,[%d],[%r]]\n' % (learned, round, reward)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from evenhand.logs.about import About
+from evenhand.logs.candidates import candidates
 from evenhand.logs.journal import journal_of, read_journal
 from evenhand.logs.rows import Rows
 from evenhand.logs.schema import checked
 from evenhand.logs.tables import log_path, read_table
 
+ATTRS = "evenhand"
 
-def read_log(path: str | Path) -> pd.DataFrame:
+
+def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
     """The rows of a log, checked: a ValueError names the column and the row of what is wrong.
 
     Rows of a log that is being written, or whose writer was killed, are there as well. Logs of
     others are read by the same names and those of the Open Bandit data; columns that the schema
-    does not know are left as they are.
+    does not know are left as they are. Of a log that evenhand wrote, the groups of all arms and the
+    names of the features are in `attrs["evenhand"]` of the frame.
 
     Args:
         path: a Parquet or CSV file.
+        columns: in logs of others, the roles of columns with names of their own, such as
+            {"reward": "paid"}.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -32,17 +39,30 @@ def read_log(path: str | Path) -> pd.DataFrame:
            round  item_id group  reward  propensity_score   x1
         0      1        0     F     0.5               0.5  1.0
     """
-    found = read_whole(log_path(path))
+    found = read_whole(log_path(path), columns)
     if found is None:
         raise ValueError(f"path is {str(path)!r}, where there is no log")
-    return found[1]
+    about, frame = found
+    return frame if about is None else labelled(frame, about)
 
 
-def read_whole(path: Path) -> tuple[About | None, pd.DataFrame] | None:
+def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
+    """The frame, with the groups of all arms and the names of the features in its `attrs`.
+
+    Rows alone do not tell the group of an arm that was never chosen. pandas hands `attrs` on to
+    what is made from a frame, so these are small.
+    """
+    frame.attrs[ATTRS] = {"groups": list(about.labels), "features": list(about.features)}
+    return frame
+
+
+def read_whole(
+    path: Path, columns: Mapping[str, str] | None = None
+) -> tuple[About | None, pd.DataFrame] | None:
     """What a log is about and its rows; None if there is none."""
     journal = read_journal(path)  # first: a writer that closes now puts it into the table
     try:
-        written = read_table(path)
+        written = read_table(path, columns)
     except FileNotFoundError:
         written = None
     if journal is None:
@@ -64,6 +84,9 @@ def read_whole(path: Path) -> tuple[About | None, pd.DataFrame] | None:
                 f"{error if isinstance(error, ValueError) else repr(error)}"
             ) from error
     try:
-        return about, checked(rows.to_frame(), about.features)
+        frame = checked(rows.to_frame(), about.features)
+        if about.candidates:
+            candidates(frame, len(about.labels), about.features)
+        return about, frame
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{journal_of(path)} is damaged: {error}") from error

@@ -2,7 +2,8 @@
 
 An event is a list that begins with its kind:
 
-    ["d", round, microseconds, arm, propensity, explored, context]    a decision
+    ["d", round, microseconds, arm, propensity, explored, context]    a decision; two more if the
+                                                                      log keeps candidates
     ["r", learned, rounds, rewards]                                   rewards of decisions
     ["a", learned, arms, contexts, rewards]                           rows from elsewhere
     ["o", round, microseconds, arm, context]                          a human chose another arm
@@ -21,9 +22,11 @@ import numpy as np
 import pandas as pd
 
 from evenhand.logs.about import About
+from evenhand.logs.candidates import CHANCES, CONTEXTS, Array, from_base64
 from evenhand.logs.schema import NAMES
 
 TIME, ROUND, ARM, PROPENSITY, REWARD, TRUE, OVERRIDE, EXPLORED, LEARNED, CONTEXT = range(10)
+ARMS, PROPENSITIES = 10, 11  # of all candidates
 
 
 class Rows:
@@ -31,7 +34,7 @@ class Rows:
 
     def __init__(self, about: About, table: pd.DataFrame | None = None) -> None:
         self.about = about
-        self.rows: list[list[Any]] = [] if table is None else _from_table(table, about.features)
+        self.rows: list[list[Any]] = [] if table is None else _from_table(table, about)
         self.row_of: dict[int, int] = {}  # of a round: the arm in force, that of the human if any
         self.round, self.learned = about.first_round, 0
         for number, row in enumerate(self.rows):
@@ -63,12 +66,16 @@ class Rows:
         propensity: float,
         explored: int,
         context: list[float],
+        *more: str | None,
     ) -> None:
+        if len(more) != (2 if self.about.candidates else 0):
+            raise ValueError(f"a decision has {len(more)} parts about other arms")
         if round <= self._known[0]:
             return
         if round != self.round + 1:
             raise ValueError(f"round {round} comes after round {self.round}")
-        self._add(round, time, arm, propensity, bool(explored), context)
+        row = self._add(round, time, arm, propensity, bool(explored), context)
+        row[ARMS:] = map(from_base64, more or (None, None))
         self.round = round
 
     def _reward(self, learned: int, rounds: list[int], rewards: list[float]) -> None:
@@ -123,7 +130,7 @@ class Rows:
     ) -> list[Any]:
         if len(context) != len(self.about.features) or not 0 <= arm < len(self.about.labels):
             raise ValueError(f"arm {arm} with {len(context)} features cannot be in this log")
-        row = [time, round, arm, propensity, None, None, None, explored, None, context]
+        row = [time, round, arm, propensity, None, None, None, explored, None, context, None, None]
         if round is not None:
             self.row_of[round] = len(self.rows)
         self.rows.append(row)
@@ -131,7 +138,7 @@ class Rows:
 
     def to_frame(self) -> pd.DataFrame:
         """The table of the schema."""
-        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 10
+        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 12
         return frame_of(
             self.about,
             columns[TIME],
@@ -144,6 +151,8 @@ class Rows:
             columns[EXPLORED],
             columns[LEARNED],
             columns[CONTEXT],
+            columns[ARMS],
+            columns[PROPENSITIES],
         )
 
 
@@ -159,8 +168,13 @@ def frame_of(
     explored: Sequence[bool | None],
     learned: Sequence[int | None],
     contexts: Sequence[Sequence[float]],
+    candidates: Sequence[Array | None] = (),
+    chances: Sequence[Array | None] = (),
 ) -> pd.DataFrame:
-    """Columns as a table in the schema's order and types; None is missing."""
+    """Columns as a table in the schema's order and types; None is missing.
+
+    The last two are looked at only if the log keeps candidates.
+    """
     nowhere = np.iinfo(np.int64).min
     stamps = np.array([nowhere if t is None else t for t in times], dtype="datetime64[us]")
     labels = about.labels
@@ -179,10 +193,14 @@ def frame_of(
     }
     table = np.array(contexts, dtype=np.float64).reshape(len(arms), len(about.features))
     named = {NAMES[role]: values for role, values in columns.items()}
-    return pd.DataFrame(named | dict(zip(about.features, table.T, strict=True)))
+    named |= dict(zip(about.features, table.T, strict=True))
+    if about.candidates:
+        for name, values in ((CONTEXTS, candidates), (CHANCES, chances)):
+            named[name] = pd.Series(list(values), dtype=object)
+    return pd.DataFrame(named)
 
 
-def _from_table(table: pd.DataFrame, features: Sequence[str]) -> list[list[Any]]:
+def _from_table(table: pd.DataFrame, about: About) -> list[list[Any]]:
     order = ("timestamp", "round", "arm", "propensity", "reward", "true_reward", "override")
     columns = []
     for role in (*order, "explored", "learned"):
@@ -191,5 +209,7 @@ def _from_table(table: pd.DataFrame, features: Sequence[str]) -> list[list[Any]]
         if role == "timestamp":
             column = column.dt.tz_convert(None).astype("int64")
         columns.append(column.astype("object").where(there, None).tolist())
-    contexts = table[list(features)].to_numpy(dtype=np.float64).tolist()
-    return [list(row) for row in zip(*columns, contexts, strict=True)]
+    columns.append(table[list(about.features)].to_numpy(dtype=np.float64).tolist())
+    for name in (CONTEXTS, CHANCES):
+        columns.append(table[name].to_list() if about.candidates else [None] * len(table))
+    return [list(row) for row in zip(*columns, strict=True)]

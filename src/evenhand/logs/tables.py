@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.logs.about import About
+from evenhand.logs.candidates import CHANCES, CONTEXTS, candidates, from_json, to_json
 from evenhand.logs.schema import NAMES, checked
 
 SUFFIXES = (".parquet", ".csv")
@@ -34,18 +35,35 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def read_table(path: Path) -> tuple[About | None, pd.DataFrame]:
-    """What a file says about itself, None if it was written by others, and its rows, checked."""
+def read_table(
+    path: Path, columns: Mapping[str, str] | None = None
+) -> tuple[About | None, pd.DataFrame]:
+    """What a file says about itself, None if it was written by others, and its rows, checked.
+
+    `columns` are the roles of columns with names of their own, in logs of others.
+    """
     about, frame = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
-    features = () if about is None else about.features
-    if about is not None:
-        missing = [name for name in NAMES.values() if name not in frame]
-        if missing:
-            raise ValueError(f"{path} has lost its column {missing[0]!r}")
+    first = 2 if path.suffix == ".csv" else 0
     try:
-        return about, checked(frame, features, first=2 if path.suffix == ".csv" else 0)
+        if about is None:
+            return None, checked(frame, given=columns, first=first)
+        return about, _own(about, frame, first, texts=path.suffix == ".csv")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFrame:
+    """The rows of a log that evenhand wrote."""
+    more = (CONTEXTS, CHANCES) if about.candidates else ()
+    missing = [name for name in (*NAMES.values(), *more) if name not in frame]
+    if missing:
+        raise ValueError(f"the log has lost its column {missing[0]!r}")
+    frame = checked(frame, about.features, first=first)
+    if about.candidates:
+        if texts:
+            frame = frame.assign(**{name: from_json(frame[name], first) for name in more})
+        candidates(frame, len(about.labels), about.features, first)
+    return frame
 
 
 def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
@@ -54,7 +72,7 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
         _replace(path, lambda part: _write_parquet(part, about, frame))
         return
     _replace(beside(path), lambda part: part.write_text(about.to_json(), encoding="utf-8"))
-    _replace(path, lambda part: _write_csv(part, frame))
+    _replace(path, lambda part: _write_csv(part, about, frame))
 
 
 def _replace(path: Path, write: Callable[[Path], Any]) -> None:
@@ -94,6 +112,9 @@ def _parquet(path: str | Path) -> Any:
 def _write_parquet(part: Path, about: About, frame: pd.DataFrame) -> None:
     arrow = _parquet(part)
     table = arrow.Table.from_pandas(frame, preserve_index=False)
+    for name in (CONTEXTS, CHANCES) if about.candidates else ():
+        lists = arrow.array(frame[name], arrow.large_list(arrow.float64()), from_pandas=True)
+        table = table.set_column(table.column_names.index(name), name, lists)
     known = table.schema.metadata or {}
     table = table.replace_schema_metadata({**known, _KEY: about.to_json().encode()})
     arrow.parquet.write_table(table, part)
@@ -113,11 +134,13 @@ def _read_parquet(path: Path) -> tuple[About | None, pd.DataFrame]:
     return None if told is None else About.from_json(told, path), frame
 
 
-def _write_csv(part: Path, frame: pd.DataFrame) -> None:
+def _write_csv(part: Path, about: About, frame: pd.DataFrame) -> None:
     stamps = frame["timestamp"].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
     text = np.datetime_as_string(stamps, unit="us", timezone="UTC").astype(object)
     text[np.isnat(stamps)] = ""
-    frame.assign(timestamp=text).to_csv(part, index=False)
+    more = (CONTEXTS, CHANCES) if about.candidates else ()
+    lists = {name: frame[name].map(to_json) for name in more}
+    frame.assign(timestamp=text, **lists).to_csv(part, index=False)
 
 
 def _read_csv(path: Path) -> tuple[About | None, pd.DataFrame]:

@@ -1,6 +1,7 @@
 """Policies that log what they do, and policies from logs."""
 
-from evenhand.recording.logged import LoggedPolicy, log_to
+from evenhand.recording.logged import LoggedPolicy
+from evenhand.recording.opening import log_to
 from evenhand.recording.replaying import replay
 from evenhand.recording.simulated import simulate_log
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,65 +11,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand import _checks
-from evenhand.logs.about import About, feature_names
-from evenhand.logs.journal import Journal, decision_line, event_line, reward_line
+from evenhand.logs.about import About
+from evenhand.logs.journal import Journal, event_line, reward_line
 from evenhand.logs.reading import read_whole
-from evenhand.logs.schema import NAMES
-from evenhand.logs.tables import log_path, write_table
+from evenhand.logs.tables import write_table
 from evenhand.policies import checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.policies.saving import to_dict
-from evenhand.recording.replaying import checksum, restored
+from evenhand.recording.lines import line_with_candidates, plain_line
+from evenhand.recording.replaying import checksum
 from evenhand.recording.waiting import Waiting
-
-
-def log_to(
-    path: str | Path,
-    policy: Policy | None = None,
-    features: Sequence[object] | None = None,
-    sync: float = 1.0,
-) -> LoggedPolicy:
-    """A policy that logs every decision and every reward to a Parquet or CSV file.
-
-    What happens goes to a journal beside the file before a call returns, and into the file on
-    `close`. A process that is killed loses nothing: the next `log_to`, `replay` or `read_log`
-    finds the journal. A log that is there already is gone on with.
-
-    Args:
-        path: ends in .parquet (needs pyarrow) or .csv.
-        policy: the policy that decides. For a log that is there already it must be in the state
-            of the log, or left out: then it is made from the log, see `LoggedPolicy.policy`.
-        features: the names of the context's columns; x1, x2, ... unless given.
-        sync: the most seconds, while calls come in, after which what was written outlasts a
-            failure of power too; 0 makes every call wait for the disk.
-
-    Example:
-        >>> import numpy as np, evenhand as eh, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
-        >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10, seed=1)
-        >>> with eh.log_to(path, policy, features=["age"]) as logged:
-        ...     first, second = (logged.select(np.ones((2, 1))) for _ in range(2))
-        ...     logged.update(second, reward=1.0)
-        >>> with eh.log_to(path) as logged:  # days later
-        ...     logged.waiting
-        ...     logged.update(1, reward=0.5)
-        [1]
-        >>> eh.read_log(path)[["round", "reward", "learned", "age"]]
-           round  reward  learned  age
-        0      1     0.5        2  1.0
-        1      2     1.0        1  1.0
-    """
-    file = log_path(path)
-    if policy is not None and not isinstance(policy, Policy):
-        raise ValueError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
-    journal = Journal(file, _checks.number("sync", sync, 0.0, np.inf))
-    try:
-        return LoggedPolicy(file, journal, policy, features)
-    except BaseException:
-        journal.release()
-        raise
 
 
 class LoggedPolicy:
@@ -84,51 +34,17 @@ class LoggedPolicy:
         self,
         path: Path,
         journal: Journal,
-        policy: Policy | None,
-        features: Sequence[object] | None,
+        about: About,
+        policy: Policy,
+        waiting: Waiting,
+        learned: int,
     ) -> None:
         self.path = path
-        self._journal = journal
-        self._waiting = Waiting()
-        self._learned = 0
-        found = read_whole(path)
-        if found is None:
-            if policy is None:
-                raise ValueError(f"path is {str(path)!r}, where there is no log; give a policy")
-            about = About(feature_names(features, policy.n_features), to_dict(policy))
-            about = About.from_json(about.to_json(), path)
-        else:
-            about, policy = self._go_on(*found, policy, features)
         self.policy: Policy = policy
         """The policy itself."""
-        self._about, self._round, self._open = about, policy.round, True
-        journal.begin(about)
-
-    def _go_on(
-        self,
-        about: About | None,
-        frame: Any,
-        policy: Policy | None,
-        features: Sequence[object] | None,
-    ) -> tuple[About, Policy]:
-        """Take up a log that is there already."""
-        if about is None:
-            raise ValueError(
-                f"path is {str(self.path)!r}, a log that evenhand did not write; take another name"
-            )
-        past = restored(about, frame, self.path)
-        if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(past)):
-            raise ValueError(
-                f"path is {str(self.path)!r}, where there is a log of {past!r} in another state; "
-                "leave the policy out to go on with it, or take another name"
-            )
-        if features is not None and feature_names(features, past.n_features) != about.features:
-            raise ValueError(
-                f"features is {list(features)}; the log has {', '.join(about.features)}"
-            )
-        self._learned = int(frame[NAMES["learned"]].notna().sum())
-        self._waiting = Waiting.of_log(frame, about.features)
-        return about, past if policy is None else policy
+        self._journal, self._about, self._waiting = journal, about, waiting
+        self._round, self._learned, self._open = policy.round, learned, True
+        self._line = line_with_candidates if about.candidates else plain_line
 
     # What is logged -----------------------------------------------------------------------------
 
@@ -140,18 +56,8 @@ class LoggedPolicy:
         size = journal.size
         try:
             decision = policy.select(contexts, available)
-            arm, context = decision.arm, decision.context
-            journal.append(
-                decision_line(
-                    decision.round,
-                    time_ns() // 1000,
-                    arm,
-                    decision.propensity,
-                    decision.explored,
-                    context.tolist(),
-                )
-            )
-            self._waiting.add(before + 1, arm, context)
+            journal.append(self._line(policy, decision, contexts, available))
+            self._waiting.add(before + 1, decision.arm, decision.context)
             self._round = before + 1
         except BaseException:  # as if it had never been asked
             policy.round = self._round = before

@@ -56,7 +56,7 @@ def replay(
         >>> again, again.counts.tolist()
         (TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=1), [1, 0])
     """
-    about, frame = _rows_of(log)
+    about, frame = _rows_of(log, columns)
     if policy is not None:
         first = 2 if str(log).endswith(".csv") and not isinstance(log, pd.DataFrame) else 0
         frame.index = pd.RangeIndex(first, first + len(frame))  # as errors count rows
@@ -108,12 +108,14 @@ def checksum(policy: Policy) -> str:
     ).hexdigest()
 
 
-def _rows_of(log: str | Path | pd.DataFrame) -> tuple[About | None, pd.DataFrame]:
+def _rows_of(
+    log: str | Path | pd.DataFrame, columns: Mapping[str, str] | None
+) -> tuple[About | None, pd.DataFrame]:
     if isinstance(log, pd.DataFrame):
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
         raise ValueError(f"log is {log!r}; allowed is a file or a pandas frame")
-    found = read_whole(log_path(log))
+    found = read_whole(log_path(log), columns)
     if found is None:
         raise ValueError(f"log is {str(log)!r}, where there is no log")
     return found

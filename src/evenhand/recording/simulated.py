@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.logs.about import About, feature_names
+from evenhand.logs.reading import labelled
 from evenhand.logs.rows import frame_of
 from evenhand.logs.tables import log_path, write_table
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.recording.lines import candidate_contexts, candidate_propensities
 from evenhand.recording.replaying import checksum
 from evenhand.simulation.loop import _for_types
 from evenhand.simulation.run import PolicyMaker, named_policies
@@ -29,6 +32,7 @@ def simulate_log(
     replication: int = 0,
     path: str | Path | None = None,
     features: Sequence[object] | None = None,
+    candidates: bool = False,
     **settings: Any,
 ) -> pd.DataFrame:
     """Every decision of a simulated run, as a log.
@@ -46,6 +50,7 @@ def simulate_log(
         replication: which of its replications.
         path: a Parquet or CSV file to write as well; `evenhand.replay` gives the policy back.
         features: the names of the features; without it the world's own, or x1, x2, ...
+        candidates: whether to keep the contexts and probabilities of all arms, as in `log_to`.
         settings: passed to the policy.
 
     Example:
@@ -71,12 +76,12 @@ def simulate_log(
         raise ValueError(f"policy: {error}") from error
     named = getattr(world, "feature_names", None) if features is None else features
     start = to_dict(player) if file is not None else _outline(player)
-    about = About(feature_names(named, world.n_features), start)
+    about = About(feature_names(named, world.n_features), start, candidates=bool(candidates))
     frame = _play(player, world, horizon, of_world, about)
     if file is not None:
         state = {"round": horizon, "learned": horizon, "sha256": checksum(player)}
-        write_table(file, About(about.features, about.policy, state), frame)
-    return frame
+        write_table(file, replace(about, state=state), frame)
+    return labelled(frame, about)
 
 
 def _outline(policy: Policy) -> dict[str, Any]:
@@ -102,10 +107,14 @@ def _play(
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     contexts = np.empty((world.n_arms, world.n_features))
     kept, met = [], np.empty((horizon, world.n_features))
+    others, chances = [], []
     for t in range(horizon):
         draw(instance, generator, contexts, observed, true)
         noise = instance.noise * generator.standard_normal()
         decision = policy.select(contexts)
+        if about.candidates:
+            others.append(candidate_contexts(policy, contexts))
+            chances.append(candidate_propensities(policy, decision, contexts))
         arm = decision.arm
         reward = float(given(instance, observed[arm], noise))
         policy.update(decision, reward)
@@ -125,4 +134,6 @@ def _play(
         explored,
         rounds,
         met,  # type: ignore[arg-type]
+        others,
+        chances,
     )
