@@ -27,8 +27,9 @@ needs_postgres = pytest.mark.skipif(
 )
 
 CHOICES = (
-    {"missing": "drop", "cluster": "person"},
-    {"missing": "fill", "errors": "robust", "leave_out": ["person"], "weigh_by_propensity": True},
+    {"missing": "drop", "cluster": "person", "leave_out": ["judge"]},
+    {"missing": "drop", "cluster": "judge", "leave_out": ["person"], "weighting": "pulls"},
+    {"missing": "fill", "leave_out": ["person", "judge"], "weigh_by_propensity": True},
 )
 
 
@@ -41,6 +42,10 @@ def log():
     table["propensity_score"] = rng.uniform(0.1, 1.0, size=len(table))
     table["town"] = rng.choice(["a", "b", "c"], size=len(table), p=[0.5, 0.3, 0.2])
     table["person"] = table["group"] + (np.arange(len(table)) // 3).astype(str)
+    table["judge"] = rng.integers(60, size=len(table))  # of both groups
+    table["true_reward"] = (table["reward"] + rng.normal(size=len(table))).where(
+        rng.random(len(table)) < 0.8
+    )
     table.loc[::50, "x1"] = np.nan
     table.loc[::70, "town"] = None
     return table
@@ -60,13 +65,19 @@ def audits(source, **more):
 
 def assert_alike(some, others, tolerance):
     assert len(some) == len(others)
-    for one, two in zip(some, others, strict=True):
-        mine, theirs = one.bias.to_frame(), two.bias.to_frame()
+    reports = [
+        pair
+        for one, two in zip(some, others, strict=True)
+        for pair in ((one.bias, two.bias), (one.against_truth, two.against_truth))
+    ]
+    for one, two in reports:
+        mine, theirs = one.to_frame(), two.to_frame()
         assert mine[["group", "feature"]].equals(theirs[["group", "feature"]])
         scale = theirs["standard_error"].to_numpy()
         for column in ("estimate", "standard_error", "low", "high"):
             apart = np.abs(mine[column] - theirs[column]).to_numpy()
             assert (apart <= tolerance * (np.abs(theirs[column]) + scale)).all(), column
+    for one, two in zip(some, others, strict=True):
         for column in ("mean_reward", "estimate", "standard_error"):
             np.testing.assert_allclose(one.drift[column], two.drift[column], rtol=1e-8, atol=1e-8)
         assert one.drift[["window", "from", "group", "n"]].equals(

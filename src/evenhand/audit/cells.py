@@ -38,20 +38,27 @@ class Cells:
         """The names of the groups, in order."""
         return tuple(sorted({str(name) for name in self.frame["g"]}))
 
-    def statistics(self, groups: Sequence[str], window: int | None = None) -> Statistics:
-        """What a bias report is made from: a row per arm, or per group where there are no arms."""
+    def statistics(
+        self, groups: Sequence[str], window: int | None = None, by_arm: bool | None = None
+    ) -> Statistics:
+        """What a bias report is made from: a row per arm, or per group where there are no arms.
+
+        Args:
+            groups: the names of the groups.
+            window: one time window; all of them unless given.
+            by_arm: whether rows are arms, those without data as well; not in windows unless said.
+        """
         keep = np.ones(len(self.frame), dtype=bool)
         if window is not None:
             keep = (self.frame["t"] == window).to_numpy(dtype=bool, na_value=False)
-        part = self.frame[keep]
-        arms = self.arms() if window is None else None
-        labels = part["g"].astype(str).tolist() if arms is None else arms
+        arms = self.arms() if (window is None if by_arm is None else by_arm) else None
+        labels = self.frame["g"].astype(str).tolist() if arms is None else arms
         names = list(groups) if arms is None else list(dict.fromkeys(labels))
-        at = np.array([names.index(one) for one in labels], dtype=np.int64)
-        group_of = [list(groups).index(str(name)) for name in part["g"]]
+        rows = np.array([names.index(one) for one in labels], dtype=np.int64)
         of = np.arange(len(names), dtype=np.int64)
         if arms is not None:
-            of[at] = group_of
+            of[rows] = [list(groups).index(str(name)) for name in self.frame["g"]]
+        at = rows[keep]
         weight = _added(self.total[keep], at, len(names))
         first = _added(self.gram[keep, 0], at, len(names))
         return Statistics(

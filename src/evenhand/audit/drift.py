@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc
+from scipy.special import chdtrc, stdtrit
 
-from evenhand.audit.cells import Cells
 from evenhand.audit.looking import Times
-from evenhand.bias.making import bias_report
+from evenhand.audit.windows import Windows
 from evenhand.bias.report import BiasReport
 
 COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
@@ -17,7 +16,7 @@ BIAS = ["estimate", "standard_error", "low", "high", "why"]
 
 def drift(
     frame: pd.DataFrame,
-    cells: Cells | None,
+    windows: Windows | None,
     times: Times,
     report: BiasReport,
     reward_centre: float,
@@ -26,7 +25,7 @@ def drift(
 
     Args:
         frame: n, y and yy by group g and window t.
-        cells: full sums by window, or None where only means are known.
+        windows: the fit of each, or None where only means are known.
         times: the windows.
         report: of the whole log, about the centres.
         reward_centre: what was subtracted from the rewards.
@@ -38,7 +37,7 @@ def drift(
         table = _rewards(counted, window, report, reward_centre)
         table.insert(0, "from", times.label(window))
         table.insert(0, "window", window + 1)
-        found = None if cells is None else _bias(cells, window, report)
+        found = None if windows is None else _bias(windows, window)
         parts.append(table if found is None else table.join(found, on="group"))
     return pd.concat(parts, ignore_index=True)
 
@@ -66,35 +65,44 @@ def _rewards(
     )
 
 
-def _bias(cells: Cells, window: int, report: BiasReport) -> pd.DataFrame:
-    here = bias_report(
-        cells.statistics(report.groups, window),
-        reference=report.reference,
-        level=report.level,
-        feature_names=report.features,
-        average=report.overall,
-    )
-    return here.by_group[BIAS]
+def _bias(windows: Windows, window: int) -> pd.DataFrame:
+    table = windows.reports[window].by_group
+    if windows.spread is not None:
+        variance = [windows.covariance(g)[window, window] for g in range(len(table))]
+        known = table["estimate"].notna()
+        error = np.sqrt(np.maximum(variance, 0.0))
+        freedom = np.minimum(table["freedom"].fillna(np.inf), windows.freedom)
+        reach = stdtrit(freedom, 0.5 + windows.reports[window].level / 2.0) * error
+        table["standard_error"] = np.where(known, error, np.nan)
+        table["low"], table["high"] = table["estimate"] - reach, table["estimate"] + reach
+    return table[BIAS]
 
 
-def changes(table: pd.DataFrame, level: float) -> pd.DataFrame:
+def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.DataFrame:
     """A row per group: whether its bias at the average context is the same in all windows.
 
-    The test is of the windows' estimates around their weighted mean, chi-squared; its p-value is
-    for all groups at once (Bonferroni).
+    The test is of the windows' estimates around their best common value, chi-squared; its p-value
+    is for all groups at once (Bonferroni).
+
+    Args:
+        table: from `drift`.
+        windows: the fit of each.
+        level: one less the chance of a false alarm.
     """
     rows = []
-    if "estimate" not in table:
+    if windows is None:
         return pd.DataFrame(columns=["group", "windows", "statistic", "p_value", "changes"])
-    for group, part in table.groupby("group", sort=False):
-        part = part[part["standard_error"] > 0.0]
-        if len(part) < 2:
+    for g, (group, part) in enumerate(table.groupby("group", sort=False)):
+        known = (part["standard_error"] > 0.0).to_numpy()
+        if known.sum() < 2:
             continue
-        weight = 1.0 / part["standard_error"] ** 2
-        mean = (weight * part["estimate"]).sum() / weight.sum()
-        statistic = float((weight * (part["estimate"] - mean) ** 2).sum())
-        p = float(chdtrc(len(part) - 1, statistic))
-        rows.append((group, len(part), statistic, p))
+        estimate = part["estimate"].to_numpy(dtype=np.float64)[known]
+        inverse = np.linalg.pinv(windows.covariance(g)[np.ix_(known, known)], hermitian=True)
+        weight = inverse.sum(axis=0)
+        left = estimate - float(weight @ estimate) / float(weight.sum())
+        statistic = float(left @ inverse @ left)
+        p = float(chdtrc(int(known.sum()) - 1, statistic))
+        rows.append((group, int(known.sum()), statistic, p))
     found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
     found["p_value"] = np.minimum(found["p_value"] * len(found), 1.0)
     found["changes"] = found["p_value"] < 1.0 - level

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.attention import attention_of, attention_sums
 from evenhand.audit.looking import Look
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
@@ -15,6 +17,9 @@ from evenhand.audit.values import as_number, is_missing, number
 from evenhand.logs.columns import Columns
 
 NO_GROUP = "missing"
+# What was done about it.
+FILLED, LEFT_OUT = "filled in", "rows left out"
+NOT_FILLABLE = "rows left out, for it cannot be filled in"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +32,8 @@ class Gaps:
     filled: int = 0
     columns: dict[str, int] = field(default_factory=dict)
     by_group: dict[str, int] = field(default_factory=dict)  # all rows of each group
-    rewards: pd.DataFrame | None = None  # of all rows that have one: n, y and yy by group
+    sums: pd.DataFrame | None = None  # by group, of all rows: n, y and yy of rewards, and more
+    centre: float = 0.0  # of the rewards in them
 
 
 NONE = Gaps(pd.DataFrame(columns=["group", "column", "missing", "rows", "done"]))
@@ -56,16 +62,20 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     gone = {name: is_missing(table[name]) for name in names}
     asked = {f"c{i}": flag.sum() for i, flag in enumerate(gone.values())}
     asked["rows"] = table.count()
-    asked["left_out"] = _any([gone[name] for name in names if name not in fill]).sum()
-    asked["filled"] = _any([gone[name] for name in fill]).sum() if fill else table.count() * 0
+    out = _any([gone[name] for name in names if name not in fill])
+    asked["left_out"] = out.sum()
+    asked["filled"] = (
+        (_any([gone[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
+    )
     reward = gone[look.columns.reward].ifelse(
         ibis.null("float64"), as_number(table[look.columns.reward]) - number(look.reward_centre)
     )
     asked |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
+    asked |= attention_sums(attention_of(table, look.columns), reward)
     counts = source.fetch(table.group_by("evenhand_group").aggregate(**asked))
-    counts = counts.assign(
-        evenhand_group=counts["evenhand_group"].astype(object).fillna(NO_GROUP)
-    ).sort_values("evenhand_group")
+    known = counts["evenhand_group"].astype(object)
+    nobody = NO_GROUP if NO_GROUP not in set(known) else f"({NO_GROUP})"
+    counts = counts.assign(evenhand_group=known.fillna(nobody)).sort_values("evenhand_group")
     totals = {name: int(counts[f"c{i}"].sum()) for i, name in enumerate(names)}
     concerned = {name: many for name, many in totals.items() if many}
     rows = int(counts["rows"].sum())
@@ -73,7 +83,13 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
         raise ValueError(
             f"missing values in {listed(concerned)}, of {rows:,} rows; choose --missing drop to "
             "leave such rows out, or --missing fill to fill in features (mean, or a category of "
-            "their own) and leave out rows without a reward"
+            "their own) and leave out rows without what cannot be filled in, such as the reward"
+        )
+    empty = [name for name in fill if totals[name] == rows]
+    if empty:
+        raise ValueError(
+            f"missing: feature {empty[0]!r} has no value in any row, so there is nothing to fill "
+            f"in; leave it out with --leave-out {quote(empty[0])}"
         )
     left_out = int(counts["left_out"].sum())
     if left_out == rows:
@@ -83,7 +99,7 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
         )
     records = [
         (group, name, int(counts[f"c{i}"].iloc[row]), int(counts["rows"].iloc[row]),
-         "filled in" if name in fill else "rows left out")
+         FILLED if name in fill else NOT_FILLABLE if settings.missing == "fill" else LEFT_OUT)
         for row, group in enumerate(counts["evenhand_group"])
         for i, name in enumerate(names)
         if name in concerned
@@ -95,7 +111,8 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
         int(counts["filled"].sum()),
         concerned,
         dict(zip(counts["evenhand_group"], counts["rows"].astype(int), strict=True)),
-        counts.set_index("evenhand_group")[["n", "y", "yy"]].astype(float).fillna(0.0),
+        counts.set_index("evenhand_group"),
+        look.reward_centre,
     )
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.refusing import no_number, no_value, numbers_as_text, too_many
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number
@@ -52,6 +52,7 @@ class Look:
     numbers: tuple[str, ...]
     categories: dict[str, list[str]]  # by nominal feature: those kept, the most frequent first
     merged: dict[str, int]  # by nominal feature: how many categories were merged into "other"
+    unseen: bool  # whether a feature with a single category lacks values, which no sum shows
     centres: dict[str, float]
     reward_centre: float
     arms: int  # about how many; 0 without a column of them
@@ -72,7 +73,7 @@ def look(source: Source, settings: Settings) -> Look:
             "no column is left as a feature; name some, such as --feature COLUMN: the log has "
             f"{', '.join(schema.names)}"
         )
-    _numeric(schema, columns)
+    _numeric(source, schema, columns, settings)
     nominal, numbers = _kinds(schema, columns.features, settings.nominal)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
@@ -83,7 +84,7 @@ def look(source: Source, settings: Settings) -> Look:
             f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
             f"to {MOST_GROUPS} groups: name another column, or merge some of them"
         )
-    found, merged = _categories(source, nominal, counted, settings)
+    found, merged, unseen = _categories(source, nominal, counted, settings)
     width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
     times = _times(counted, schema, columns, settings, width)
     centres = _centres(source, (*numbers, columns.reward))
@@ -93,6 +94,7 @@ def look(source: Source, settings: Settings) -> Look:
         numbers=numbers,
         categories=found,
         merged=merged,
+        unseen=unseen,
         centres={name: centres[name] for name in numbers},
         reward_centre=centres[columns.reward],
         arms=arms,
@@ -111,14 +113,11 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind.is_boolean())
 
 
-def _numeric(schema: Any, columns: Columns) -> None:
+def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) -> None:
     for role in ("reward", "true_reward", "propensity", "weight"):
         name = getattr(columns, role)
         if name is not None and not _is_number(schema[name]):
-            raise ValueError(
-                f"{role} is {name!r}, a column of {schema[name]}; allowed are numbers: name "
-                f"another column, such as --{role.replace('_', '-')} COLUMN"
-            )
+            raise no_number(source, role, name, settings.missing_marks)
 
 
 def _kinds(
@@ -171,19 +170,15 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
 
 def _categories(
     source: Source, nominal: tuple[str, ...], counted: dict[Any, Any], settings: Settings
-) -> tuple[dict[str, list[str]], dict[str, int]]:
+) -> tuple[dict[str, list[str]], dict[str, int], bool]:
     import ibis
 
     most = settings.categories
-    found, merged = {}, {}
+    found, merged, unseen = {}, {}, False
     for name in nominal:
         many = int(counted["categories", name])
         if many > 1.3 * MOST_CATEGORIES:
-            raise ValueError(
-                f"feature {name!r} has about {many:,} categories, as an identifier has; leave it "
-                f"out with --leave-out {quote(name)}, or name its role, such as --cluster "
-                f"{quote(name)}"
-            )
+            raise too_many(source, name, many, name in settings.nominal, settings.missing_marks)
         column = source.table[name].cast("string").name("category")
         table = source.table.select(column).filter(lambda t: t.category.notnull())
         counts = table.group_by("category").aggregate(n=table.count())
@@ -191,26 +186,15 @@ def _categories(
         # The order of equal counts must not depend on an engine's idea of the alphabet.
         frame = frame.sort_values(["n", "category"], ascending=[False, True], kind="stable")
         names = [str(one) for one in frame["category"]]
-        if name not in settings.nominal:
-            _refuse_numbers(name, names)
+        if not names:
+            raise no_value(name)
+        wrong = numbers_as_text(name, names, settings.missing_marks)
+        if wrong is not None and name not in settings.nominal:
+            raise wrong
+        unseen |= len(names) == 1 and int(frame["n"].sum()) < counted["rows"]
         found[name] = names[:most]
         merged[name] = max(len(names) - most, 0)
-    return found, merged
-
-
-def _refuse_numbers(name: str, categories: list[str]) -> None:
-    """Numbers that some words turned into text would be taken for categories without a word."""
-    bare = pd.Series(categories, dtype=object).str.replace(r"[\s,'$€£%]", "", regex=True)
-    numbers = pd.to_numeric(bare, errors="coerce").notna().to_numpy()
-    if len(categories) < 3 or 2 * numbers.sum() <= len(categories):
-        return
-    words = [one for one, number in zip(categories, numbers, strict=True) if not number]
-    beside = f" and words, such as {words[0]!r}" if words else ""
-    raise ValueError(
-        f"feature {name!r} holds numbers as text{beside}; make it numbers with empty cells where "
-        f"they are missing, leave it out with --leave-out {quote(name)}, or say --nominal "
-        f"{quote(name)} if it is categories"
-    )
+    return found, merged, unseen
 
 
 def _times(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evenhand.bias.fitting import ARMS
+
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
 
@@ -32,6 +34,27 @@ def method(audit: Audit) -> list[str]:
         "groups and features at once (Bonferroni), so without any bias at most "
         f"{100 * (1 - audit.bias.level):.3g} % of audits find one.",
     ]
+    if facts.settings.reward_values is not None:
+        worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
+        said.append(f"The values of {columns.reward} count as {worth}.")
+    if facts.settings.missing_marks:
+        marks = ", ".join(map(repr, facts.settings.missing_marks))
+        said.append(f"These values count as missing, in every column: {marks}, and empty text.")
+    if audit.bias.arms is not None:
+        said.append(
+            "Every arm of a group counts the same, however often it was chosen: equal averages are "
+            "about arms."
+            if audit.bias.weighting == ARMS
+            else "Arms count by how often they were chosen."
+        )
+    if columns.cluster is not None:
+        said.append("Intervals of metrics and of mean rewards take rows as independent.")
+    if audit.against_truth is not None:
+        said.append(
+            f"Against {columns.true_reward}: the same regressions of {columns.reward} less "
+            f"{columns.true_reward}, of the rows that have both, by pulls: what arms are worth "
+            "cancels."
+        )
     if facts.baselines:
         names = ", ".join(f"{one!r} of {name}" for name, one in facts.baselines.items())
         said.append(f"Categories are compared with the most frequent one: {names}.")
@@ -45,13 +68,19 @@ def method(audit: Audit) -> list[str]:
     if audit.drift is not None:
         said.append(
             f"Time windows have equal length by {columns.timestamp}. The bias in a window is at "
-            "the average context of the whole log, with intervals of that window alone that take "
-            "rows as independent; the test for change allows for all groups at once."
+            "the average context of the whole log, with intervals of that window alone; the test "
+            "for change allows for all groups at once."
         )
+        if facts.windows is not None and facts.windows[1] != facts.errors:
+            said.append(
+                "There are too many regressions in the windows for errors as above: within windows "
+                f"they are {facts.windows[1]}."
+            )
     if facts.filled:
         said.append(
             "A number that is missing stands at about the mean, and a column of its own says "
-            "where; a missing category is a category."
+            "where; a missing category is a category. Which value stands there changes the "
+            "coefficient of that column and no other."
         )
     return said
 
@@ -64,8 +93,9 @@ def limits(audit: Audit) -> list[str]:
         "Equal averages. What is called bias here is bias and true difference together, unless the "
         "groups are equally good on average at the same features. No log can show which it is; "
         + (
-            "the true rewards in this log were not used in the fit."
-            if facts.columns.true_reward
+            "the true rewards in this log can, where they are known: see what is measured against "
+            "them."
+            if audit.against_truth is not None
             else "rewards that do not pass through the same judgement could."
         ),
         "Selection. Only decisions that were logged are here. If a row is in the log, or has a "

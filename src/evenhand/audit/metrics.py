@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.attention import attention
 from evenhand.audit.cells import Cells
 from evenhand.audit.gaps import Gaps
 
@@ -18,22 +19,25 @@ def is_binary(frame: pd.DataFrame, reward_centre: float) -> bool:
 
 def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> pd.DataFrame:
     """A row per group as `evenhand.evaluation.fairness` reads it; weights are not used here."""
-    frame, centre = cells.frame, reward_centre
+    frame, centre, groups = cells.frame, reward_centre, list(cells.groups())
     names = [name for name in ("n", "y", "yy", "r_n", "r", "rr") if name in frame]
-    numbers = frame[names].astype(float).fillna(0.0)
-    total = numbers.groupby(frame["g"].astype(str)).sum().loc[list(cells.groups())]
-    every = total["n"] if not gaps.by_group else pd.Series(gaps.by_group).astype(float)
-    if gaps.rewards is not None:  # rows that only lack a feature have a reward all the same
-        total[["n", "y", "yy"]] = gaps.rewards.loc[list(total.index)]
+    total = frame[names].astype(float).fillna(0.0).groupby(frame["g"].astype(str)).sum().loc[groups]
+    every, told = total["n"], attention(frame, frame["g"].astype(str), total["n"], centre)
+    if gaps.sums is not None:  # rows that only lack a feature have a reward all the same
+        centre, every = gaps.centre, pd.Series(gaps.by_group).astype(float).loc[groups]
+        total[["n", "y", "yy"]] = gaps.sums.loc[groups, ["n", "y", "yy"]].astype(float).fillna(0.0)
+        whole = gaps.sums.loc[groups].rename_axis("g").reset_index()
+        told = attention(whole, whole["g"].astype(str), every, centre)
         binary = binary and bool((total["y"] == total["yy"]).all())
     n = total["n"].to_numpy()
     square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
     found = {
         "group": list(total.index),
-        "n": every.loc[list(total.index)].to_numpy(),
+        "n": every.to_numpy(),
         "n_reward": n,
         "sum_reward": (total["y"] + n * centre).to_numpy(),
         "square_reward": square.to_numpy(),
+        **told,
     }
     if binary:
         found["positives"] = total["y"].round().to_numpy()

@@ -14,6 +14,7 @@ from evenhand.pages import page
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
+    from evenhand.bias import BiasReport
 
 
 def html(audit: Audit) -> str:
@@ -23,7 +24,9 @@ def html(audit: Audit) -> str:
         f"<p class='note'>{escape(audit.facts.label)}</p>",
         "<h2 id='summary'>Summary</h2>",
         bullets(audit.summary),
-        *_bias(audit),
+        "<h2 id='bias'>Bias</h2>",
+        *_bias(audit.bias),
+        *_against_truth(audit),
         *_metrics(audit),
         *_drift(audit),
         *_missing(audit),
@@ -36,17 +39,16 @@ def html(audit: Audit) -> str:
     return page(audit.facts.settings.title, "".join(body))
 
 
-def _bias(audit: Audit) -> list[str]:
-    bias = audit.bias
+def _bias(bias: BiasReport) -> list[str]:
     totals = bias.by_group.reset_index()
     shown = totals[["group", "observations", "estimate", "low", "high", "why"]].rename(
         columns={"observations": "rows", "estimate": "bias"}
     )
     full = bias.to_frame()[
         ["group", "feature", "estimate", "standard_error", "low", "high", "simultaneous_low",
-         "simultaneous_high", "p_value", "mean", "contribution", "why"]
+         "simultaneous_high", "p_value", "mean", "contribution", "disagrees", "why"]
     ]  # fmt: skip
-    picture = bias_picture(audit)
+    picture = bias_picture(bias)
     figure = (
         f"<figure>{picture}<figcaption>The bias on each feature, in the step that is named. The "
         "intercept is left out: it is the bias where all features are 0.</figcaption></figure>"
@@ -54,11 +56,21 @@ def _bias(audit: Audit) -> list[str]:
         else ""
     )
     return [
-        "<h2 id='bias'>Bias</h2>",
         "<p>At the average context of everyone, in units of reward, each interval for itself:</p>",
         table(shown),
         figure,
         folded("all numbers of the bias", table(full)),
+    ]
+
+
+def _against_truth(audit: Audit) -> list[str]:
+    if audit.against_truth is None:
+        return []
+    name = escape(str(audit.facts.columns.true_reward))
+    return [
+        f"<h2 id='truth'>Measured against {name}</h2>",
+        f"<p>{escape(audit.against_truth.assumption)}</p>",
+        *_bias(audit.against_truth),
     ]
 
 

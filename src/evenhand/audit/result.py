@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evenhand.audit.giveaways import Giveaways
 from evenhand.audit.settings import Settings
 from evenhand.bias.report import BiasReport
 from evenhand.logs.columns import Columns
@@ -40,7 +41,9 @@ class Facts:
     errors: str
     clusters: dict[str, int] | None
     crossing: int
+    windows: tuple[str, str] | None  # the weighting and the errors within time windows
     effective: dict[str, float] | None
+    giveaways: Giveaways
     seconds: float
 
 
@@ -50,6 +53,7 @@ class Audit:
 
     Attributes:
         bias: the bias report: estimates and intervals by group and feature.
+        against_truth: the same of the feedback less the true reward, where there is one, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -61,6 +65,7 @@ class Audit:
     """
 
     bias: BiasReport
+    against_truth: BiasReport | None
     metrics: FairnessReport
     groups: pd.DataFrame
     extras: pd.DataFrame
@@ -125,13 +130,20 @@ class Audit:
             "rows_used": facts.used,
             "rows_filled": facts.filled,
             "columns": {**roles, "features": list(facts.columns.features)},
+            "reward_values": facts.settings.reward_values,
+            "missing_marks": list(facts.settings.missing_marks),
             "baselines": facts.baselines,
             "merged": facts.merged,
             "errors": facts.errors,
             "clusters": facts.clusters,
             "effective_rows": facts.effective,
+            "giveaways": {
+                "reward": facts.giveaways.reward,
+                "group": {name: list(told) for name, told in facts.giveaways.group.items()},
+            },
             "summary": self.summary,
             "bias": self.bias.to_dict(),
+            "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "extras": _rows(self.extras),
@@ -164,13 +176,29 @@ class Audit:
             raise ValueError(
                 f"path is {str(path)!r}; allowed is a name that ends in .html or .json"
             )
-        page.parent.mkdir(parents=True, exist_ok=True)
-        plain = page.with_suffix(".json")
-        plain.write_text(self.to_json() + "\n", encoding="utf-8")
-        if page.suffix == ".json":
-            return [plain]
-        page.write_text(self.to_html(), encoding="utf-8")
-        return [page, plain]
+        texts = {page.with_suffix(".json"): self.to_json() + "\n"}
+        if page.suffix == ".html":
+            texts = {page: self.to_html(), **texts}
+        write_all(texts)
+        return list(texts)
+
+
+def write_all(texts: dict[Path, str]) -> None:
+    """Write files whole or not at all: beside their places first, then into them.
+
+    Args:
+        texts: what to write, by path. Folders are made.
+    """
+    beside = {path: path.with_name(f".{path.name}.part") for path in texts}
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside[path].write_text(text, encoding="utf-8")
+        for path, part in beside.items():
+            part.replace(path)
+    finally:
+        for part in beside.values():
+            part.unlink(missing_ok=True)
 
 
 def _rows(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:

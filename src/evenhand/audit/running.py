@@ -12,9 +12,12 @@ import pandas as pd
 
 from evenhand.audit import gaps as missing_values
 from evenhand.audit.cells import Cells, make_cells
+from evenhand.audit.cleaning import cleaned
+from evenhand.audit.deciding import errors_of, weighting_of
 from evenhand.audit.design import Design, make_design
 from evenhand.audit.drift import changes, drift
 from evenhand.audit.gaps import Gaps
+from evenhand.audit.giveaways import giveaways
 from evenhand.audit.looking import Look, look
 from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
 from evenhand.audit.origin import about_zero
@@ -23,13 +26,15 @@ from evenhand.audit.robust import CLASSICAL, Errors, clustered, robust
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source, open_log
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
+from evenhand.audit.truth import ASSUMPTION, beside_truth
+from evenhand.audit.waiting import Progress
+from evenhand.audit.windows import make_windows
 from evenhand.bias.making import bias_report
+from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Statistics
 from evenhand.evaluation import fairness
 
 Tell = Callable[[str], None]
-# Above this many rows, rewards of 0 and 1 do not make a second pass by themselves.
-ROBUST_UP_TO = 2_000_000
 
 
 def audit(
@@ -41,8 +46,10 @@ def audit(
     leave_out: Sequence[str] = (),
     reference: object = None,
     level: float = 0.95,
-    weighting: str = "pulls",
+    weighting: str = "auto",
     missing: str = "error",
+    missing_marks: Sequence[str | float] = (),
+    reward_values: Mapping[Any, float] | None = None,
     errors: str = "auto",
     weigh_by_propensity: bool = False,
     windows: int | None = None,
@@ -51,6 +58,7 @@ def audit(
     engine: str | None = None,
     title: str = "Audit",
     tell: Tell | None = None,
+    progress: Progress | None = None,
     **roles: str | None,
 ) -> Audit:
     """Audit a log: the bias of the feedback by group and feature, metrics, and drift over time.
@@ -66,11 +74,18 @@ def audit(
         leave_out: columns that are neither roles nor features.
         reference: the group to compare with; without one it is the mean of the groups.
         level: of all intervals.
-        weighting: "pulls", or "arms" for the plain average over arms.
+        weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms where there
+            are arms and the rows of every one suffice.
         missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
-            where, or a category of their own; rows without a reward are left out).
+            where, or a category of their own; rows without a reward, group, arm, weight or
+            cluster are left out).
+        missing_marks: what stands for a missing value besides nothing and empty text, such as
+            ("?", "NA", -9). Text that is numbers but for these becomes numbers.
+        reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
+            true reward in the same words as well.
         errors: "classical" (equal noise within a group), "robust", or "auto": robust with weights
-            and for rewards of 0 and 1. A column in the role `cluster` makes them cluster-robust.
+            and up to 2 million rows, unless there are fewer than 20 for every coefficient. A
+            column in the role `cluster` makes them cluster-robust.
         weigh_by_propensity: whether rows count by the inverse of their propensity.
         windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
         categories: how many of a feature have a coefficient of their own; the rest is "other".
@@ -78,6 +93,7 @@ def audit(
         engine: "duckdb" or "spark", for files.
         title: of the report.
         tell: called with a few words when a step begins.
+        progress: called with the percentage of a query that is done, where the engine tells it.
         **roles: columns by role: group, reward, arm, propensity, timestamp, true_reward, weight,
             cluster, override, position.
 
@@ -100,6 +116,8 @@ def audit(
         level=level,
         weighting=weighting,
         missing=missing,
+        missing_marks=missing_marks,  # type: ignore[arg-type]
+        reward_values=reward_values,
         errors=errors,
         weigh_by_propensity=weigh_by_propensity,
         windows=windows,
@@ -109,9 +127,10 @@ def audit(
     )
     tell = tell or (lambda _: None)
     tell("opening the log")
-    source = open_log(log, engine)
+    source = replace(open_log(log, engine, settings.missing_marks), progress=progress)
     try:
         tell("looking at its columns")
+        source = cleaned(source, settings)
         seen = look(source, settings)
         _check_roles(seen, settings)
         return _Run(source, settings, seen, tell).audit(begin)
@@ -135,11 +154,22 @@ def _check_roles(seen: Look, settings: Settings) -> None:
                 f"weighting is 'arms', and there are about {seen.arms:,} arms; allowed are up to "
                 "200: merge some, or choose 'pulls'"
             )
-        if seen.columns.cluster is not None:
-            raise ValueError(
-                "weighting is 'arms' with clusters, which is not supported; choose 'pulls', or "
-                "leave the clusters out"
-            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    cells: Cells
+    design: Design
+    gaps: Gaps
+    by_window: bool
+    stats: Statistics
+    binary: bool
+    errors: Errors
+    centred: BiasReport
+
+    def report(self, settings: Settings) -> BiasReport:
+        design = self.design
+        return about_zero(self.centred, design.centres, design.reward_centre, settings.units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,41 +179,48 @@ class _Run:
     look: Look
     tell: Tell
 
-    def audit(self, begin: float) -> Audit:
+    def fit(self) -> _Fitted:
         cells, design, gaps, by_window = self._sums()
-        groups = cells.groups()
-        stats = cells.statistics(groups)
-        if self.settings.weighting == "arms" and stats.arms is None:
-            raise ValueError(
-                "weighting is 'arms', and a group has a single arm that serves other groups as "
-                "well; choose 'pulls'"
-            )
+        stats = cells.statistics(cells.groups())
+        together = self.look.columns.cluster is not None
+        weighting, instead = weighting_of(stats, self.settings, together)
         binary = is_binary(cells.frame, design.reward_centre)
-        errors = self._errors(stats, design, gaps, binary)
-        centred = bias_report(
+        errors = self._errors(stats, design, gaps, weighting, binary)
+        report = bias_report(
             stats,
             reference=self.settings.reference,
             level=self.settings.level,
-            weighting=self.settings.weighting,
+            weighting=weighting,
             feature_names=design.names,
             covariances=errors.covariances,
             freedom=errors.freedom,
+            between=errors.between,
         )
-        times, over_time = self.look.times, None
+        report = replace(report, _instead=instead)
+        return _Fitted(cells, design, gaps, by_window, stats, binary, errors, report)
+
+    def audit(self, begin: float) -> Audit:
+        fitted = self.fit()
+        cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
+        centred, by_window, binary = fitted.centred, fitted.by_window, fitted.binary
+        times, windows, over_time = self.look.times, None, None
         if times is not None:
             self.tell("comparing time windows")
             frame = cells.frame if by_window else self._window_means(design, gaps)
-            within = cells if by_window else None
-            over_time = drift(frame, within, times, centred, design.reward_centre)
+            if by_window:
+                rows = prepared(self.source, self.look, self.settings, design, gaps)
+                windows = make_windows(self.source, rows, cells, times.count, centred, errors)
+            over_time = drift(frame, windows, times, centred, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         return Audit(
-            bias=about_zero(centred, design.centres, design.reward_centre, self.settings.units),
+            bias=fitted.report(self.settings),
+            against_truth=self._against_truth(cells),
             metrics=fairness(sums, level=self.settings.level),
             groups=sums,
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
             drift=over_time,
-            changes=None if over_time is None else changes(over_time, self.settings.level),
+            changes=None if over_time is None else changes(over_time, windows, self.settings.level),
             missing=gaps.table,
             facts=Facts(
                 settings=self.settings,
@@ -201,17 +238,32 @@ class _Run:
                 errors=errors.kind,
                 clusters=errors.clusters,
                 crossing=errors.crossing,
-                effective=_effective(cells, groups),
+                windows=None if windows is None else (windows.weighting, windows.errors),
+                effective=_effective(cells, centred.groups),
+                giveaways=giveaways(fitted.stats, design),
                 seconds=time.perf_counter() - begin,
             ),
         )
+
+    def _against_truth(self, cells: Cells) -> BiasReport | None:
+        """The bias measured against true rewards, if there are any to compare groups by."""
+        if "r_n" not in cells.frame:
+            return None
+        known = cells.frame.groupby("g")["r_n"].sum()
+        names = {str(name) for name in known.index[known > 0]}
+        if len(names) < 2 or (self.settings.reference or min(names)) not in names:
+            return None
+        self.tell("comparing with true rewards")
+        source, seen, settings = beside_truth(self.source, self.look, self.settings)
+        found = _Run(source, settings, seen, self.tell).fit().report(settings)
+        return replace(found, assumption=ASSUMPTION)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
         """Sum up as if nothing were missing; look closer only if something is."""
         gaps = missing_values.NONE
         design = make_design(self.look, {}, fill=False)
         frame, by_window = self._aggregate(design, gaps)
-        if spoiled(frame, self._weighted):
+        if self.look.unseen or spoiled(frame, self._weighted):
             self.tell("counting missing values")
             gaps = missing_values.count_gaps(self.source, self.look, self.settings)
             design = make_design(self.look, gaps.columns, self.settings.missing == "fill")
@@ -237,17 +289,17 @@ class _Run:
     def _window_means(self, design: Design, gaps: Gaps) -> pd.DataFrame:
         return by_window_only(self.source, self.look, self.settings, design, gaps)
 
-    def _errors(self, stats: Statistics, design: Design, gaps: Gaps, binary: bool) -> Errors:
-        settings, n = self.settings, stats.n.sum()
-        rows = prepared(self.source, self.look, settings, design, gaps)
+    def _errors(
+        self, stats: Statistics, design: Design, gaps: Gaps, weighting: str, binary: bool
+    ) -> Errors:
+        rows = prepared(self.source, self.look, self.settings, design, gaps)
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
-            return clustered(self.source, rows, stats)
-        wanted = self._weighted or (binary and n <= ROBUST_UP_TO)
-        if settings.errors == "robust" or (settings.errors == "auto" and wanted):
-            self.tell("robust errors")
-            return robust(self.source, rows, stats, settings.weighting)
-        return Errors(CLASSICAL)
+            return clustered(self.source, rows, stats, weighting)
+        if errors_of(stats, self.settings, weighting, self._weighted, binary) == CLASSICAL:
+            return Errors(CLASSICAL)
+        self.tell("robust errors")
+        return robust(self.source, rows, stats, weighting)
 
     def _check_weights(self, frame: pd.DataFrame) -> None:
         columns = self.look.columns

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import _checks
+from evenhand.audit.marks import marks_of, numbers_for
+from evenhand.bias.fitting import WEIGHTINGS
 
 ERRORS = ("auto", "classical", "robust")
-WEIGHTINGS = ("pulls", "arms")
 MISSING = ("error", "drop", "fill")
 
 
@@ -23,8 +24,10 @@ class Settings:
     leave_out: Sequence[str] = ()
     reference: str | None = None
     level: float = 0.95
-    weighting: str = "pulls"
+    weighting: str = "auto"
     missing: str = "error"
+    missing_marks: Sequence[str] = ()
+    reward_values: Mapping[str, float] | None = None
     errors: str = "auto"
     weigh_by_propensity: bool = False
     windows: int | None = None
@@ -44,5 +47,14 @@ class Settings:
             given: Any = getattr(self, name)
             if isinstance(given, str):
                 raise ValueError(f"{name} is {given!r}; allowed is a list of columns")
+        # As words, whatever they were given as.
+        object.__setattr__(self, "missing_marks", marks_of(self.missing_marks))
+        object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
+        both = [one for one in self.missing_marks if one in (self.reward_values or ())]
+        if both:
+            raise ValueError(
+                f"reward_values and missing_marks both have {both[0]!r}; a value is a reward or "
+                "stands for a missing one: take it out of one of them"
+            )
         if self.features is not None and not self.features:
             raise ValueError("features is empty; allowed is at least one column, or None for all")

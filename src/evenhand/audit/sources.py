@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
@@ -15,6 +16,9 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from evenhand import _checks
+from evenhand.audit.complaints import told
+from evenhand.audit.marks import word
+from evenhand.audit.waiting import Progress, answer_of
 
 ENGINES = ("duckdb", "spark")
 MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
@@ -33,6 +37,7 @@ class Source:
     engine: Any
     label: str
     ours: bool = True  # whether the connection was made here
+    progress: Progress | None = None  # told how much of a query is done, in percent
 
     @property
     def kind(self) -> str:
@@ -51,12 +56,18 @@ class Source:
 
     def fetch(self, query: Any) -> pd.DataFrame:
         """Run a query whose answer is small."""
+
+        def run() -> pd.DataFrame:
+            found: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
+            return found
+
         try:
             with _quiet():
-                found: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
+                if self.kind == "duckdb":
+                    return answer_of(run, self.engine.con, self.progress)
+                return run()
         except Exception as error:
             raise told(self.label, error) from error
-        return found
 
 
 @contextmanager
@@ -68,19 +79,14 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def told(label: str, error: Exception) -> ValueError:
-    """What an engine complains of, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return ValueError(f"{label}: {type(error).__name__}: {' '.join(lines)[:300]}")
-
-
-def open_log(log: Any, engine: str | None = None) -> Source:
+def open_log(log: Any, engine: str | None = None, marks: Sequence[str] = ()) -> Source:
     """Open a log.
 
     Args:
         log: a Parquet or CSV file, a folder of them, a glob, WHERE::TABLE, a frame, or an Ibis
             table.
         engine: "duckdb" or "spark" for files; tables are summed up where they are.
+        marks: what stands for missing values, so that a CSV file's columns get the right kind.
     """
     if engine is not None:
         _checks.one_of("engine", engine, ENGINES)
@@ -89,7 +95,7 @@ def open_log(log: Any, engine: str | None = None) -> Source:
         name = log.get_name() if hasattr(log, "get_name") else "a table"
         return Source(log, log.get_backend(), str(name), ours=False)
     if isinstance(log, pd.DataFrame):
-        return _from_frame(log, engine or "duckdb")
+        return _from_frame(log, engine or "duckdb", marks)
     name = str(log)
     opener: Callable[[], tuple[Any, Any]]
     if "::" in name:
@@ -97,7 +103,7 @@ def open_log(log: Any, engine: str | None = None) -> Source:
         opener = lambda: _open_table(name, where, table, engine)  # noqa: E731
     else:
         paths, form = _files(name)
-        opener = lambda: _open_files(paths, form, engine or "duckdb")  # noqa: E731
+        opener = lambda: _open_files(paths, form, engine or "duckdb", marks)  # noqa: E731
     try:
         with _quiet():
             return Source(*opener(), name)
@@ -116,19 +122,28 @@ def _needs_ibis() -> None:
         ) from error
 
 
-def _from_frame(frame: pd.DataFrame, engine: str) -> Source:
+def _from_frame(frame: pd.DataFrame, engine: str, marks: Sequence[str]) -> Source:
     con = _duckdb() if engine == "duckdb" else _spark()
     named = frame.rename(columns=str).reset_index(drop=True)
     for name in named.columns:  # engines do not know pandas' categories
         if isinstance(named[name].dtype, pd.CategoricalDtype):
             named[name] = named[name].astype(object)
+        if marks and named[name].dtype == object:  # Arrow takes no column of numbers and words
+            marked = named[name].map(word, na_action="ignore").isin(["", *marks])
+            named[name] = named[name].mask(marked, None).infer_objects()
     import ibis
     import pyarrow as pa
 
     try:
         arrow = pa.Table.from_pandas(named, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise told("a frame", error) from error
+        mixed = re.search("for column (.*) with type object", str(error))
+        if mixed is None:
+            raise told("a frame", error) from error
+        raise ValueError(
+            f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
+            "them one kind, or name those that stand for a missing value in missing_marks"
+        ) from error
     return Source(ibis.memtable(arrow), con, "a frame")
 
 
@@ -162,19 +177,21 @@ def _form(path: Path) -> str:
     return ENDINGS.get(ending.lower(), "")
 
 
-def _open_files(paths: list[str], form: str, engine: str) -> tuple[Any, Any]:
+def _open_files(paths: list[str], form: str, engine: str, marks: Sequence[str]) -> tuple[Any, Any]:
     if engine == "spark":
         con = _spark()
         reader, read = con._session.read, {}
         if form == "csv":
-            read = {"header": True, "inferSchema": True}
+            tabs = all(".tsv" in Path(one).suffixes for one in paths)
+            read = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
         # Ibis reads one path; Spark itself reads a list.
         reader.format(form).options(**read).load(paths).createOrReplaceTempView(VIEW)
         return con.table(VIEW), con
     con = _duckdb()
     if form == "parquet":
         return con.read_parquet(paths), con
-    return con.read_csv(paths, sample_size=100_000), con
+    marked = {"nullstr": ["", *marks]} if marks else {}
+    return con.read_csv(paths, sample_size=100_000, **marked), con
 
 
 def _open_table(name: str, where: str, table: str, engine: str | None) -> tuple[Any, Any]:
@@ -194,7 +211,8 @@ def _open_table(name: str, where: str, table: str, engine: str | None) -> tuple[
         raise ValueError(f"LOG is {name!r}; allowed for a table is {TABLES}")
     *schema, last = table.split(".")
     known = _tables(con, ".".join(schema))
-    if last not in known:
+    folded = [one.lower() for one in known] if where == "spark" else known  # it ignores case
+    if (last.lower() if where == "spark" else last) not in folded:
         if scheme:
             con.disconnect()
         raise ValueError(
@@ -224,6 +242,9 @@ def _duckdb(path: Path | None = None) -> Any:
         preserve_insertion_order=False,
     )
     con.raw_sql("SET TimeZone = 'UTC'")
+    # It is asked how far it is, and must not print that itself.
+    con.raw_sql("SET enable_progress_bar = true")
+    con.raw_sql("SET enable_progress_bar_print = false")
     return con
 
 

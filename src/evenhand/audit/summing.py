@@ -6,12 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand.audit.attention import OPTIONAL, attention_of, attention_sums
 from evenhand.audit.design import Design
 from evenhand.audit.gaps import Gaps, complete, finite
 from evenhand.audit.looking import MOST_SUMS, Look, Times, seconds
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
-from evenhand.audit.values import as_number, number
+from evenhand.audit.values import as_number, is_missing, number
 
 KEYS = ("g", "a", "t")
 
@@ -44,6 +45,7 @@ def prepared(source: Source, look: Look, settings: Settings, design: Design, gap
         picked["o"] = table[columns.override].notnull().cast("int32")
     if columns.cluster is not None:
         picked["c"] = table[columns.cluster]
+    picked |= attention_of(table, columns)
     return table.select(**picked)
 
 
@@ -76,7 +78,7 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
     y, z = rows["y"], [rows[name] for name in names]
     heavy = [rows["w"] * one for one in z] if weighted else z
     heavy_y = rows["w"] * y if weighted else y
-    whole = y + sum(z[1:], z[0])
+    whole = sum(z, y)
     asked = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
     asked |= {"y": y.sum(), "yy": (y * y).sum()}
     if weighted:
@@ -96,7 +98,9 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
         asked |= {"r_n": rows["r"].count(), "r": rows["r"].sum(), "rr": (rows["r"] ** 2).sum()}
     if "o" in have:
         asked["o"] = rows["o"].sum()
-    return asked
+    if "c" in have:
+        asked["clustered"] = rows.count() - is_missing(rows["c"]).cast("int32").sum()
+    return asked | attention_sums({name: rows[name] for name in ("q", "s") if name in have}, y)
 
 
 def aggregated(
@@ -119,7 +123,8 @@ def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) 
         source.fetch(rows.group_by(keys).aggregate(**{name: asked[name] for name in part}))
         for part in parts
     ]
-    ordered = [frame.astype({"g": object}).sort_values(keys, ignore_index=True) for frame in frames]
+    named = {"g": object} if "g" in keys else {}
+    ordered = [frame.astype(named).sort_values(keys, ignore_index=True) for frame in frames]
     return pd.concat([ordered[0], *(frame.drop(columns=keys) for frame in ordered[1:])], axis=1)
 
 
@@ -136,9 +141,11 @@ def by_window_only(
 def spoiled(frame: pd.DataFrame, weighted: bool) -> bool:
     """Whether rows lack a value: then a sum is NaN, or a count is short, or a group has no name."""
     keys = [key for key in ("g", "a") if key in frame]
-    optional = ["r", "rr", "p", "pp", "surest", "t"]
+    optional = ["r", "rr", "p", "pp", "surest", "t", *OPTIONAL]
     numbers = frame.drop(columns=[*keys, *(name for name in optional if name in frame)])
     short = (frame["complete"] != frame["n"]).any()
     if weighted:
         short |= bool((frame["weighed"] != frame["n"]).any())
+    if "clustered" in frame:
+        short |= bool((frame["clustered"] != frame["n"]).any())
     return bool(short or frame[keys].isna().any(axis=None) or not finite(numbers))

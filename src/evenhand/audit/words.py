@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.audit.gaps import listed
+from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
@@ -19,6 +20,7 @@ def summary(audit: Audit) -> list[str]:
     return [
         _scope(audit),
         *audit.bias.to_words().splitlines(),
+        *_against_truth(audit),
         *_drift(audit),
         *_missing(audit),
         *cautions(audit),
@@ -39,18 +41,39 @@ def _scope(audit: Audit) -> str:
     )
 
 
+def _against_truth(audit: Audit) -> list[str]:
+    """What the true rewards say, for they need no assumption about averages."""
+    found, columns = audit.against_truth, audit.facts.columns
+    if found is None:
+        return (
+            []
+            if columns.true_reward is None
+            else [f"{columns.true_reward} is known in too few groups to compare the feedback with."]
+        )
+    every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
+    known = dict(zip(found.groups, found.observations, strict=True))
+    parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
+    return [
+        f"Measured against {columns.true_reward}, known in {sum(known.values()):,} rows ({parts}):",
+        *found.to_words().splitlines(),
+    ]
+
+
 def _drift(audit: Audit) -> list[str]:
     table, tests = audit.drift, audit.changes
     if table is None or tests is None:
         return []
     windows = table["window"].max()
+    timeless = audit.facts.used - int(table["n"].sum())
+    without = [f"{timeless:,} rows have no {audit.facts.columns.timestamp}: they are in no window."]
+    without = without if timeless else []
     if tests.empty:
         why = (
             "the bias is known in too few of them to be compared"
             if "estimate" in table
             else "only counts and mean rewards were compared, for there are too many arms"
         )
-        return [f"Of the {windows} time windows {why}."]
+        return [f"Of the {windows} time windows {why}.", *without]
     said = []
     for _, row in tests[tests["changes"]].iterrows():
         part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
@@ -66,7 +89,12 @@ def _drift(audit: Audit) -> list[str]:
             f"No change of the bias over {windows} time windows can be told from chance for group "
             f"{', '.join(calm)}."
         )
-    return said
+    if audit.facts.windows is not None and audit.facts.windows[0] != audit.bias.weighting:
+        said.append(
+            "Not every arm has enough rows in every window, so within a window arms count by how "
+            "often they were chosen: a change of the bias there may be one of the choice of arms."
+        )
+    return [*said, *without]
 
 
 def _p(value: float) -> str:
@@ -79,18 +107,23 @@ def _missing(audit: Audit) -> list[str]:
         return []
     left_out = facts.rows - facts.used
     if left_out:
-        dropped = table[table["done"] == "rows left out"].groupby("column")["missing"].sum()
+        dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
+        why = ", for what they lack cannot be filled in" if _stuck(table) else ""
         said.append(
-            f"{left_out:,} of {facts.rows:,} rows are left out (missing: "
+            f"{left_out:,} of {facts.rows:,} rows are left out{why} (missing: "
             f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
         )
     if facts.filled:
-        filled = table[table["done"] == "filled in"].groupby("column")["missing"].sum()
+        filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
         said.append(
             f"{facts.filled:,} rows have values filled in (missing: "
             f"{listed({str(k): int(v) for k, v in filled.items()})})."
         )
     return said
+
+
+def _stuck(table: pd.DataFrame) -> bool:
+    return bool((table["done"] == NOT_FILLABLE).any())
 
 
 def _uneven(audit: Audit) -> str:
@@ -108,7 +141,7 @@ def _uneven(audit: Audit) -> str:
 
 def cautions(audit: Audit) -> list[str]:
     """What to know of this run before using its numbers."""
-    facts, said = audit.facts, []
+    facts, said = audit.facts, _given_away(audit)
     if facts.binary and facts.errors == "classical":
         said.append(
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
@@ -123,8 +156,8 @@ def cautions(audit: Audit) -> list[str]:
             )
     if facts.crossing:
         said.append(
-            f"{facts.crossing:,} clusters have rows in more than one group. Their rows are taken "
-            "as independent between groups, so intervals of differences are not reliable."
+            f"{facts.crossing:,} clusters have rows in more than one group; the intervals of the "
+            "bias allow for that."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():
@@ -142,4 +175,25 @@ def cautions(audit: Audit) -> list[str]:
     if any(pd.notna(many) for many in facts.merged.values()):
         names = ", ".join(f"{many:,} of {name}" for name, many in facts.merged.items())
         said.append(f"Rare categories are merged into one: {names}.")
+    return said
+
+
+def _given_away(audit: Audit) -> list[str]:
+    """Features that should not be held equal."""
+    found, reward = audit.facts.giveaways, audit.facts.columns.reward
+    said = [
+        f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "
+        f"{fit:.4f}), as a copy of it would. Holding it equal hides the bias: leave it out with "
+        f"--leave-out {quote(name)}."
+        for name, fit in found.reward.items()
+    ]
+    every = len(audit.bias.groups)
+    for name, told in found.group.items():
+        few = f"group {', '.join(told)} from the others"
+        which = "the groups apart" if len(told) == every else few
+        said.append(
+            f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
+            f"and bias cannot be told from what {name} does: leave it out with --leave-out "
+            f"{quote(name)}."
+        )
     return said

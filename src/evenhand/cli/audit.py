@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.progress import needs
+from evenhand.cli.progress import needs, steps
 
+if TYPE_CHECKING:
+    from evenhand.audit.result import Audit
+
+INTERRUPTED = 130
 NEEDED = ("ibis", "duckdb", "rich", "altair", "vl_convert")
 ROLES = (
     "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "cluster",
     "override", "position",
 )  # fmt: skip
 LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
+VALUES = ("reward-values", "missing-marks")
+# VALUE=NUMBER and a comma; a value may have commas in it.
+WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
 
 
 def add(commands: Any) -> None:
@@ -46,12 +52,20 @@ def add(commands: Any) -> None:
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
     )
     columns.add_argument(
+        "--reward-values", metavar="VALUE=NUMBER,...",
+        help="numbers for a reward in words, such as approved=1,denied=0",
+    )  # fmt: skip
+    columns.add_argument(
+        "--missing-marks", metavar="MARK,...",
+        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -)",
+    )  # fmt: skip
+    columns.add_argument(
         "--columns", type=Path, metavar="FILE", help="a TOML file with these as its keys"
     )
     how = command.add_argument_group("how")
     how.add_argument("--reference", metavar="GROUP", help="to compare with (default: the mean)")
     how.add_argument("--level", type=float, default=0.95, metavar="P", help="default 0.95")
-    how.add_argument("--weighting", default="pulls", metavar="pulls|arms", help="default pulls")
+    how.add_argument("--weighting", default="auto", metavar="auto|pulls|arms", help="default auto")
     how.add_argument(
         "--missing", default="error", metavar="error|drop|fill", help="values (default error)"
     )
@@ -81,14 +95,26 @@ def _audit(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
-    roles, lists = _columns(options)
+    named = _columns(options)
+    try:
+        found, paths = _report(options, named)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nevenhand: stopped; no report was written\n")
+        return INTERRUPTED
+    for text in found.summary:
+        sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"\n{found.facts.seconds:.1f} s; open {paths[0]}")
+    sys.stdout.write(f", or read {paths[1]}\n" if len(paths) > 1 else "\n")
+    return 0
+
+
+def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
     from evenhand.audit.running import audit
 
-    with progress() as tell:
+    with steps() as (tell, progress):
         found = audit(
             options.log,
-            columns=roles,
-            **lists,
+            **named,
             reference=options.reference,
             level=options.level,
             weighting=options.weighting,
@@ -100,23 +126,20 @@ def _audit(options: argparse.Namespace) -> int:
             engine=options.engine,
             title=options.title or f"Audit of {Path(options.log).name}",
             tell=tell,
+            progress=progress,
         )
         tell("writing the report")
-        paths = found.save(options.out)
-    for text in found.summary:
-        sys.stdout.write(f"{text}\n")
-    sys.stdout.write(f"\n{found.facts.seconds:.1f} s; open {paths[0]}")
-    sys.stdout.write(f", or read {paths[1]}\n" if len(paths) > 1 else "\n")
-    return 0
+        return found, found.save(options.out)
 
 
-def _columns(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, Any]]:
-    """Roles and lists of columns: flags come before the file."""
+def _columns(options: argparse.Namespace) -> dict[str, Any]:
+    """Roles, lists of columns, and what values mean: flags come before the file."""
     given = _read(options.columns) if options.columns is not None else {}
     roles = {role.replace("-", "_"): given.pop(role, None) for role in ROLES}
     lists = {name: given.pop(key, None) for key, name in LISTS.items()}
+    values = _values(options, {key: given.pop(key, None) for key in VALUES})
     if given:
-        allowed = ", ".join([*ROLES, *LISTS])
+        allowed = ", ".join([*ROLES, *LISTS, *VALUES])
         raise ValueError(
             f"{options.columns}: {next(iter(given))!r} is no key; allowed are {allowed}"
         )
@@ -131,7 +154,32 @@ def _columns(options: argparse.Namespace) -> tuple[dict[str, str], dict[str, Any
             raise ValueError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
-    return named, {"features": lists["features"], **rest}
+    return {"columns": named, "features": lists["features"], **rest, **values}
+
+
+def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
+    """What the values of columns mean."""
+    worth, marks = given["reward-values"], given["missing-marks"]
+    if options.reward_values is not None:
+        worth = _worth(options.reward_values)
+    if options.missing_marks is not None:
+        marks = options.missing_marks.split(",")
+    return {"reward_values": worth, "missing_marks": () if marks is None else marks}
+
+
+def _worth(text: str) -> dict[str, float]:
+    """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
+    pairs, at = dict[str, float](), 0
+    while at < len(text):
+        found = WORTH.match(text, at)
+        if found is None or found[1].strip() in pairs:
+            raise ValueError(
+                f"--reward-values is {text!r}; allowed are values with their numbers, each once, "
+                "such as approved=1,denied=0"
+            )
+        pairs[found[1].strip()] = float(found[2])
+        at = found.end()
+    return pairs
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -142,15 +190,3 @@ def _read(path: Path) -> dict[str, Any]:
     inside = given.get("columns", given)
     keys = {"features": "feature"}
     return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """What is being done and for how long, on the error stream."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda words: bar.update(task, description=words)

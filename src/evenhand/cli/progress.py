@@ -35,3 +35,30 @@ def progress(total: int) -> Iterator[Callable[[str, int], None]]:
             bar.update(task, advance=rounds, description=what)
 
         yield tell
+
+
+@contextmanager
+def steps() -> Iterator[tuple[Callable[[str], None], Callable[[float], None]]]:
+    """A bar for steps of unknown length: what is being done, and the percentage where it is known.
+
+    Two functions come with it: one that is told when a step begins, and one how far it is.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[part]:>4}", style="progress.percentage"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, part="")
+
+        def begin(what: str) -> None:
+            bar.update(task, description=what, total=None, completed=0, part="")
+
+        def reach(percent: float) -> None:
+            bar.update(task, total=100, completed=percent, part=f"{percent:.0f}%")
+
+        yield begin, reach

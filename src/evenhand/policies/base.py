@@ -204,9 +204,7 @@ class Policy:
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
         chances = np.empty(self.n_arms)
-        self._compiled(kernels.all_propensities)(
-            self._rule, self._memory, self._schedule, open_arms, before + 1, chances
-        )
+        self._tell_all(self._rule, self._memory, self._schedule, open_arms, before + 1, chances)
         return chances
 
     def update(self, decision: Decision | Sequence[Decision], reward: ArrayLike) -> None:
@@ -426,7 +424,7 @@ class Policy:
         """A compiled function that takes rules, for the rule of this policy."""
         return for_sources(function, kernels.rule_sources(type(self._rule)))
 
-    # The two compiled functions of a live policy, for its own types: see `entry_point`.
+    # The compiled functions of a live policy, for its own types: see `entry_point`.
 
     @cached_property
     def _decide(self) -> Callable[..., tuple[int, float, bool]]:
@@ -448,9 +446,22 @@ class Policy:
     def _remember(self) -> Callable[..., bool]:
         return entry_point(learn, self._memory, 0, np.empty(1), 0.0)
 
+    @cached_property
+    def _tell_all(self) -> Callable[..., None]:
+        return entry_point(
+            self._compiled(kernels.all_propensities),
+            self._rule,
+            self._memory,
+            self._schedule,
+            self._all_arms,
+            1,
+            np.empty(1),
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the compiled functions, which are found again."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_decide", "_remember")}
+        found = ("_decide", "_remember", "_tell_all")
+        return {k: v for k, v in self.__dict__.items() if k not in found}
 
     @cached_property
     def _shape(self) -> tuple[int, int]:

@@ -1,0 +1,56 @@
+"""How the regressions are weighted and what their errors trust, where the user leaves it open."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.audit.robust import CLASSICAL, ROBUST
+from evenhand.audit.settings import Settings
+from evenhand.bias.fitting import ARMS, AUTO, PULLS, settled
+from evenhand.bias.statistics import Statistics
+
+# Above this many rows nobody pays for a second pass who did not ask for it.
+ROBUST_UP_TO = 2_000_000
+# Robust errors are too small with few rows: with 20 for every coefficient by 3 percent or so.
+ROBUST_FROM = 20
+# Regressions times features: the square of it is how many products of clusters there can be.
+MOST_SCORES = 2000
+
+
+def weighting_of(stats: Statistics, settings: Settings, clusters: bool) -> tuple[str, str]:
+    """The weighting, and why it is by pulls where it was to be by arms.
+
+    Args:
+        stats: the sums of the log.
+        settings: what the user chose.
+        clusters: whether rows belong together.
+    """
+    wanted = settings.weighting
+    many = 0 if stats.arms is None else len(stats.arms) * stats.n_features
+    if wanted == ARMS and stats.arms is None:
+        raise ValueError(
+            "weighting is 'arms', and a group has a single arm that serves other groups as "
+            "well; choose 'pulls'"
+        )
+    if clusters and many > MOST_SCORES and wanted != PULLS:
+        why = f"{len(stats.arms or ())} arms times {stats.n_features} coefficients"
+        if wanted == ARMS:
+            raise ValueError(
+                f"weighting is 'arms' with clusters and {why}; allowed are {MOST_SCORES:,} of them "
+                "with clusters: choose 'pulls', or fewer features"
+            )
+        return PULLS, f"{why} are too many for errors of clusters"
+    weighting, instead = settled(stats, wanted)
+    return weighting, instead if wanted == AUTO else ""
+
+
+def errors_of(
+    stats: Statistics, settings: Settings, weighting: str, weighted: bool, binary: bool
+) -> str:
+    """Whether errors are robust, of rows that do not belong together."""
+    if settings.errors != AUTO:
+        return settings.errors
+    n = stats.n if weighting == ARMS else np.bincount(stats.of, stats.n, len(stats.groups))
+    enough = bool((n[n > 0.0] >= ROBUST_FROM * stats.n_features).all())
+    unequal = binary or enough  # rewards of 0 and 1 have unequal noise beyond doubt
+    return ROBUST if weighted or (unequal and n.sum() <= ROBUST_UP_TO) else CLASSICAL

@@ -1,0 +1,150 @@
+"""The regressions of a log, and what every row does to them, as expressions in the engine.
+
+A regression belongs to a group, or to an arm of it, or to one of these in a time window. With A =
+X'WX, the score of a row is its weight times its residual times its features, and A^-1 times that is
+what the row does to the coefficients, to first order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit.sources import Source
+from evenhand.audit.values import number
+from evenhand.bias.designs import solve_designs
+from evenhand.bias.fitting import ARMS
+from evenhand.bias.statistics import Array, Statistics, Whole
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Regressions, each with the values of the columns g, a or t that its rows have."""
+
+    keys: tuple[str, ...]
+    labels: tuple[tuple[object, ...], ...]
+    of: Whole  # the group of each
+    vectors: Array  # (fits, d)
+    inverse: Array  # (fits, d, d): A^-1
+    rank: Whole
+    part: Array  # (fits,): what each counts in the vector of its group
+
+
+def fits_of(stats: Statistics, weighting: str) -> Fits:
+    """One regression per group, or one per arm, as the weighting wants it."""
+    groups = len(stats.groups)
+    if weighting == ARMS:
+        of, gram, moment = stats.of, stats.gram, stats.moment
+        names = [stats.groups[g] for g in of]
+        keys: tuple[str, ...] = ("g", "a")
+        labels: list[tuple[object, ...]] = [
+            (group, arm.removesuffix(f" in {group}"))
+            for arm, group in zip(stats.arms or (), names, strict=True)
+        ]
+    else:
+        of = np.arange(groups, dtype=np.int64)
+        gram, moment = _by_group(stats.gram, stats), _by_group(stats.moment, stats)
+        keys, labels = ("g",), [(name,) for name in stats.groups]
+    designs = solve_designs(gram, stats.precision)
+    return Fits(
+        keys,
+        tuple(labels),
+        of,
+        np.einsum("pij,pj->pi", designs.inverse, moment),
+        designs.inverse,
+        designs.rank,
+        1.0 / np.maximum(np.bincount(of, minlength=groups), 1.0)[of],
+    )
+
+
+def in_windows(parts: Sequence[Fits]) -> Fits:
+    """The regressions of all windows together."""
+    return Fits(
+        (*parts[0].keys, "t"),
+        tuple((*label, t) for t, one in enumerate(parts) for label in one.labels),
+        np.concatenate([one.of for one in parts]),
+        np.concatenate([one.vectors for one in parts]),
+        np.concatenate([one.inverse for one in parts]),
+        np.concatenate([one.rank for one in parts]),
+        np.concatenate([one.part for one in parts]),
+    )
+
+
+def numbered(rows: Any, fits: Fits) -> Any:
+    """The rows with the number of their regression in a column k, found once for all that follows.
+
+    Windows are numbered one after the other, so that their number need not be looked up.
+    """
+    import ibis
+
+    keys = [key for key in fits.keys if key != "t"]
+    labels = list(dict.fromkeys(label[: len(keys)] for label in fits.labels))
+    branches = []
+    for i, label in enumerate(labels):
+        here = rows[keys[0]] == label[0]
+        for key, wanted in zip(keys[1:], label[1:], strict=True):
+            here = here & (rows[key] == wanted)
+        branches.append((here, i))
+    number_of = ibis.cases(*branches)
+    if "t" in fits.keys:
+        number_of = number_of + rows["t"] * len(labels)
+    return rows.mutate(k=number_of.cast("int64"))
+
+
+def with_residuals(source: Source, rows: Any, fits: Fits) -> Any:
+    """Numbered rows with a column e: what the fit leaves over, times the row's weight."""
+    rows = _looked_up(source, rows, _named("b", fits.vectors))
+    return rows.mutate(e=_left(rows, fits))
+
+
+def with_effects(source: Source, rows: Any, fits: Fits, context: Array) -> Any:
+    """Numbered rows with a column v: what they do to their group's feedback at a context."""
+    directions = fits.part[:, None] * (fits.inverse @ context)
+    rows = _looked_up(source, rows, _named("b", fits.vectors) | _named("u", directions))
+    return rows.mutate(v=_left(rows, fits) * _linear(rows, "u", fits.vectors.shape[1]))
+
+
+def _left(rows: Any, fits: Fits) -> Any:
+    left = rows["y"] - _linear(rows, "b", fits.vectors.shape[1])
+    return rows["w"] * left if "w" in rows.columns else left
+
+
+def _linear(rows: Any, name: str, d: int) -> Any:
+    """The sum of the features times their coefficients, the intercept first."""
+    found = rows[f"{name}0"]
+    for i in range(1, d):
+        found = found + rows[f"{name}{i}"] * rows[f"z{i - 1}"]
+    return found
+
+
+def _named(name: str, coefficients: Array) -> dict[str, Array]:
+    return {f"{name}{i}": column for i, column in enumerate(coefficients.T)}
+
+
+def _looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
+    """The rows with these columns, by the number of their regression.
+
+    A join with a table of a few rows is the fastest. PostgreSQL would want the right to make that
+    table, which whoever only reads may not have: there they are constants in the query.
+    """
+    import ibis
+    import pyarrow as pa
+
+    if source.kind == "postgres":
+        return rows.mutate(
+            **{
+                name: ibis.array([number(one) for one in column])[rows["k"]]
+                for name, column in values.items()
+            }
+        )
+    numbers = {"k": np.arange(len(next(iter(values.values()))), dtype=np.int64), **values}
+    return rows.join(ibis.memtable(pa.table(numbers)), "k")
+
+
+def _by_group(values: Array, stats: Statistics) -> Array:
+    total = np.zeros((len(stats.groups), *values.shape[1:]))
+    np.add.at(total, stats.of, values)
+    return total

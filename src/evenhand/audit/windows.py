@@ -1,0 +1,115 @@
+"""The bias in every time window, with the weighting and the errors that the whole log has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit.cells import Cells
+from evenhand.audit.clusters import cluster_products
+from evenhand.audit.robust import CLASSICAL, CLUSTERED, Errors
+from evenhand.audit.scores import Fits, fits_of, in_windows, numbered, with_effects
+from evenhand.audit.sources import Source
+from evenhand.audit.summing import fetch_by
+from evenhand.bias.fitting import ARMS, AUTO, PULLS, settled
+from evenhand.bias.making import bias_report
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array, Statistics
+
+# Of all windows together: as many rows would be looked up in.
+MOST_FITS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """A report per window, at the average context of the whole log.
+
+    `spread` has the covariances of the groups' feedback there, (windows, groups, windows, groups):
+    the same person may be in several. It is None where errors are classical.
+    """
+
+    reports: list[BiasReport]
+    weighting: str
+    errors: str
+    spread: Array | None
+    freedom: float  # of errors of clusters
+
+    def covariance(self, group: int) -> Array:
+        """Of the bias of a group in the windows, (windows, windows)."""
+        if self.spread is None:
+            errors = [one.by_group["standard_error"].iloc[group] for one in self.reports]
+            return np.diag(np.square(np.array(errors, dtype=np.float64)))
+        weights = np.nan_to_num([one._weights[group] for one in self.reports])
+        found: Array = np.einsum("tg,tgsh,sh->ts", weights, self.spread, weights)
+        return found
+
+
+def make_windows(
+    source: Source, rows: Any, cells: Cells, count: int, report: BiasReport, errors: Errors
+) -> Windows:
+    """Fit every window.
+
+    Args:
+        source: where the rows are.
+        rows: as `prepared` made them.
+        cells: sums by window.
+        count: how many windows there are.
+        report: of the whole log, about the centres.
+        errors: of the whole log.
+    """
+    parts, weighting = [cells.statistics(report.groups, t) for t in range(count)], PULLS
+    if report.weighting == ARMS:
+        by_arm = [cells.statistics(report.groups, t, by_arm=True) for t in range(count)]
+        if all(settled(one, AUTO)[0] == ARMS for one in by_arm if one.n.any()):
+            parts, weighting = by_arm, ARMS
+    reports = [
+        bias_report(
+            one,
+            reference=report.reference,
+            level=report.level,
+            weighting=weighting,
+            feature_names=report.features,
+            average=report.overall,
+        )
+        for one in parts
+    ]
+    fits = in_windows([fits_of(one, weighting) for one in parts])
+    kind, spread = errors.kind, None
+    if len(fits.labels) > MOST_FITS:
+        kind = CLASSICAL
+    if kind != CLASSICAL and report.overall is not None:
+        n = sum(float(one.n.sum()) for one in parts)
+        spread = _spread(source, rows, fits, report.overall, n, errors)
+        spread = _by_group(spread, fits, parts)
+    freedom = min((errors.freedom or {}).values(), default=np.inf)
+    return Windows(reports, weighting, kind, spread, freedom if kind == CLUSTERED else np.inf)
+
+
+def _spread(
+    source: Source, rows: Any, fits: Fits, context: Array, n: float, errors: Errors
+) -> Array:
+    """The covariances of what the regressions say at a context, (fits, fits)."""
+    rows = numbered(rows.filter(rows["t"].notnull()), fits)
+    scored = with_effects(source, rows, fits, context)
+    left = max(n - float(fits.rank.sum()), 1.0)
+    if errors.kind == CLUSTERED:
+        products = cluster_products(source, scored, [scored["v"]], len(fits.labels), crossing=True)
+        many = float(errors.total)
+        found: Array = products[:, :, 0, 0] * many / (many - 1.0) * (n - 1.0) / left
+        return found
+    frame = fetch_by(source, scored, ["k"], {"v": (scored["v"] * scored["v"]).sum()})
+    squares = np.zeros(len(fits.labels))
+    squares[frame["k"].to_numpy(dtype=np.int64)] = frame["v"].to_numpy(dtype=np.float64)
+    return np.diag(squares * n / left)
+
+
+def _by_group(spread: Array, fits: Fits, parts: list[Statistics]) -> Array:
+    groups, windows = len(parts[0].groups), len(parts)
+    window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
+    found = np.zeros((windows, groups, windows, groups))
+    first, second = np.indices(spread.shape)
+    at = (window[first], fits.of[first], window[second], fits.of[second])
+    np.add.at(found, at, spread)
+    return found

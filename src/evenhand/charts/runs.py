@@ -1,0 +1,181 @@
+"""Runs of policies: shares and regrets over a setting, as in the paper's figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.charts.style import (
+    HEIGHT,
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    WIDTH,
+    altair,
+    colour_of,
+    frame,
+)
+from evenhand.charts.tables import need
+from evenhand.metrics import summarise
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def share_chart(
+    runs: pd.DataFrame,
+    x: str,
+    title: str = "",
+    axis: str | None = None,
+    published: pd.DataFrame | None = None,
+    proportional: pd.DataFrame | None = None,
+) -> alt.TopLevelMixin:
+    """The share of pulls that went to sensitive arms, with 95 % bands, as in the paper's Figure 1.
+
+    Args:
+        runs: a row per run with `policy`, `share` and the column `x`. Where a column `panel` tells
+            them apart, there is a panel for each of its values.
+        x: the column on the horizontal axis; with a single value, policies stand there.
+        title: above the figure.
+        axis: the words on the horizontal axis.
+        published: values to overlay as crosses: `policy`, `x`, `value`.
+        proportional: `x` and `share`, what proportional parity asks for: a dotted line.
+    """
+    alt = altair()
+    need(runs, x, "share")
+    return _panels(
+        alt, runs, title, lambda part: _share(alt, part, x, axis, published, proportional)
+    )
+
+
+def _share(
+    alt: Any,
+    runs: pd.DataFrame,
+    x: str,
+    axis: str | None,
+    published: pd.DataFrame | None,
+    proportional: pd.DataFrame | None,
+) -> Any:
+    table = summarise(runs, ["policy", x], "share")
+    colour = colour_of(alt, table["policy"])
+    vertical = alt.Y("mean:Q", title="share of sensitive pulls", scale=alt.Scale(zero=True))
+    if table[x].nunique() == 1:
+        return _dots(alt, table, vertical, colour)
+    across = _across(alt, x, axis, table[x])
+    base = alt.Chart(_ours_on_top(table)).encode(across, color=colour)
+    layers: list[Any] = [
+        base.mark_area(opacity=0.18).encode(alt.Y("low:Q", title=""), alt.Y2("high:Q")),
+        base.mark_line(strokeWidth=1.8).encode(vertical),
+    ]
+    if proportional is not None:
+        rule = alt.Chart(_of_panel(proportional, runs)).mark_line(
+            color="#444", strokeDash=[2, 3], strokeWidth=1
+        )
+        layers.insert(0, rule.encode(across, alt.Y("share:Q", title="")))
+    if published is not None and len(published):
+        layers.append(_crosses(alt, published.rename(columns={"x": x}), across, colour))
+    return alt.layer(*layers)
+
+
+def regret_chart(
+    runs: pd.DataFrame,
+    x: str,
+    title: str = "",
+    axis: str | None = None,
+    published: pd.DataFrame | None = None,
+) -> alt.TopLevelMixin:
+    """Perceived regret solid and true regret dashed, per round, as in the paper's Figure 2.
+
+    Args:
+        runs: a row per run with `policy`, `perceived_regret`, `true_regret` and the column `x`.
+            True regret is left out where it is missing; a column `panel` makes panels.
+        x: the column on the horizontal axis; with a single value, policies stand there.
+        title: above the figure.
+        axis: the words on the horizontal axis.
+        published: values to overlay: `policy`, `x`, `metric`, `value`.
+    """
+    alt = altair()
+    need(runs, x, "perceived_regret", "true_regret")
+    return _panels(alt, runs, title, lambda part: _regret(alt, part, x, axis, published))
+
+
+def _regret(
+    alt: Any, runs: pd.DataFrame, x: str, axis: str | None, published: pd.DataFrame | None
+) -> Any:
+    kinds = {"perceived_regret": "perceived", "true_regret": "true"}
+    long = runs.melt(id_vars=["policy", x], value_vars=list(kinds), var_name="metric")
+    table = summarise(long.dropna(subset="value"), ["policy", "metric", x], "value")
+    table["regret"] = table["metric"].map(kinds)
+    colour = colour_of(alt, table["policy"])
+    known = [kind for kind in kinds.values() if (table["regret"] == kind).any()]
+    words = "regret per round" if len(known) == 2 else f"{known[0]} regret per round"
+    vertical = alt.Y("mean:Q", title=words, axis=alt.Axis(format="~s"))
+    if table[x].nunique() == 1:
+        return _dots(alt, table, vertical, colour, "regret" if len(known) == 2 else None)
+    dash = alt.StrokeDash(
+        "regret:N",
+        scale=alt.Scale(domain=["perceived", "true"], range=[[1, 0], [5, 3]]),
+        legend=alt.Legend(title="regret", symbolStrokeColor="#444") if len(known) == 2 else None,
+    )
+    across = _across(alt, x, axis, table[x])
+    base = alt.Chart(_ours_on_top(table)).encode(across, color=colour, detail="regret:N")
+    layers: list[Any] = [
+        base.mark_area(opacity=0.15).encode(alt.Y("low:Q", title=""), alt.Y2("high:Q")),
+        base.mark_line(strokeWidth=1.8).encode(vertical, strokeDash=dash),
+    ]
+    if published is not None and len(published):
+        layers.append(_crosses(alt, published.rename(columns={"x": x}), across, colour))
+    return alt.layer(*layers)
+
+
+def _dots(
+    alt: Any, table: pd.DataFrame, vertical: Any, colour: Any, apart: str | None = None
+) -> Any:
+    """One value of x: a dot with its interval for every policy."""
+    by = alt.X("policy:N", title="", axis=alt.Axis(labels=False, ticks=False), sort=None)
+    base = alt.Chart(table).encode(by, color=colour)
+    if apart:
+        base = base.encode(alt.XOffset(f"{apart}:N"), shape=alt.Shape(f"{apart}:N"))
+    reach = base.mark_rule(strokeWidth=2).encode(alt.Y("low:Q", title=""), alt.Y2("high:Q"))
+    return alt.layer(reach, base.mark_point(filled=True, size=70).encode(vertical))
+
+
+def _panels(alt: Any, runs: pd.DataFrame, title: str, draw: Any) -> alt.TopLevelMixin:
+    """One panel, or one for every value of `panel`, side by side on the same scales."""
+    names = list(dict.fromkeys(runs["panel"])) if "panel" in runs else [""]
+    if len(names) < 2:
+        return frame(draw(runs).properties(width=WIDTH, height=HEIGHT), title)
+    parts = [
+        draw(runs[runs["panel"] == name]).properties(
+            width=PANEL_WIDTH, height=PANEL_HEIGHT, title=name
+        )
+        for name in names
+    ]
+    whole = alt.concat(*parts, columns=5).resolve_scale(y="shared", x="shared")
+    return frame(whole, title, legend="bottom")
+
+
+def _of_panel(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    if "panel" not in table or "panel" not in runs:
+        return table
+    own: pd.DataFrame = table[table["panel"] == runs["panel"].iloc[0]]
+    return own
+
+
+def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
+    """GroupFairTopInterval last, so that no other line hides it."""
+    return table.sort_values("policy", key=lambda names: names.str.startswith("GroupFair"))
+
+
+def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
+    found = np.unique(values)
+    few = {"values": found.tolist(), "format": ".3~f"} if found.size <= 10 else {"tickCount": 6}
+    ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
+    scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
+    return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)
+
+
+def _crosses(alt: Any, published: pd.DataFrame, across: Any, colour: Any) -> Any:
+    marks = alt.Chart(published).mark_point(shape="cross", size=16, opacity=0.75, strokeWidth=1)
+    return marks.encode(across, alt.Y("value:Q", title=""), color=colour)

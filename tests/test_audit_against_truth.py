@@ -1,0 +1,111 @@
+"""Audits of logs that hold true rewards: bias without the assumption of equal averages."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from audit_logs import assert_same, differences, interacted
+
+BIAS = np.array([-0.5, 0.0, 0.8])  # of F: intercept, x0, x1
+
+
+def log_of(seed, n=1500):
+    """F is better in truth by 1 and by 1 on x0, and marked down by BIAS; a third has no truth."""
+    rng = np.random.default_rng(seed)
+    woman = rng.random(n) < 0.4
+    x = np.column_stack([np.ones(n), rng.normal(3.0, 1.0, size=(n, 2))])
+    true = x @ [2.0, 1.0, -1.0] + woman * (x @ [1.0, 1.0, 0.0]) + rng.normal(size=n)
+    log = pd.DataFrame(x[:, 1:], columns=["x0", "x1"])
+    log["group"] = np.where(woman, "F", "M")
+    log["reward"] = true + woman * (x @ BIAS) + rng.normal(size=n)
+    log["true_reward"] = np.where(rng.random(n) < 0.67, true, np.nan)
+    log["arm"] = log["group"] + rng.integers(2, size=n).astype(str)
+    return log
+
+
+def test_is_the_regression_of_the_difference():
+    log = log_of(1)
+    found = eh.audit(log, reference="M")
+    known = log.dropna(subset="true_reward")
+    known = known.assign(reward=known["reward"] - known["true_reward"])
+    names, model = interacted(known, ["x0", "x1"])
+    assert_same(found.against_truth, differences(model.fit(cov_type="HC1"), names, "M", 3))
+    assert found.against_truth.observations == tuple(known.groupby("group").size())
+    assert found.bias.observations == tuple(log.groupby("group").size())
+
+
+def test_tells_bias_from_a_true_difference():
+    """The plain report has both together; that against the truth has the bias alone.
+
+    All three intervals at once miss in at most 5 % of seeds, in each report; this seed is fixed.
+    """
+    found = eh.audit(log_of(3), reference="M")
+    plain = found.bias.to_frame().query("group == 'F'")
+    both = BIAS + np.array([1.0, 1.0, 0.0])
+    assert (plain["simultaneous_low"].to_numpy() <= both).all()
+    assert (plain["simultaneous_high"].to_numpy() >= both).all()
+    assert plain["simultaneous_low"].iloc[1] > 0.0  # on x0, where there is no bias
+    table = found.against_truth.to_frame().query("group == 'F'")
+    assert (table["simultaneous_low"].to_numpy() <= BIAS).all()
+    assert (table["simultaneous_high"].to_numpy() >= BIAS).all()
+    assert table["simultaneous_low"].iloc[2] > 0.0
+
+
+def test_is_in_words_page_and_json():
+    found = eh.audit(log_of(3), reference="M")
+    said = [one for one in found.summary if one.startswith("Measured against true_reward")]
+    assert len(said) == 1 and " of " in said[0]
+    assert "This needs no equal averages." in found.to_words()
+    assert "id='truth'" in found.to_html()
+    plain = json.loads(found.to_json())["against_truth"]
+    assert plain["assumption"].startswith("This needs no equal averages")
+    assert any("see what is measured against them" in one for one in found.limits)
+
+
+def test_a_group_without_true_rewards_is_said_to_be_unknown():
+    log = log_of(4)
+    log.loc[log["group"] == "F", "true_reward"] = np.nan
+    found = eh.audit(log, reference="M")
+    assert found.against_truth is None
+    assert any("true_reward is known in too few groups" in one for one in found.summary)
+    third = log_of(5)
+    third.loc[:200, "group"] = "X"
+    third.loc[third["group"] == "X", "true_reward"] = np.nan
+    third = third.drop(columns="arm")
+    among = eh.audit(third, reference="M")
+    assert among.against_truth.groups == ("F", "M")
+    assert any("X 0 of 201" in one for one in among.summary)
+
+
+def test_feedback_that_is_the_truth_has_no_bias():
+    log = log_of(6)
+    log["reward"] = log["true_reward"].fillna(0.0)
+    table = eh.audit(log, reference="M").against_truth.to_frame().query("group == 'F'")
+    assert table["estimate"].to_numpy() == pytest.approx(np.zeros(3), abs=1e-12)
+    assert not (table["p_value"] < 0.05).any()
+
+
+@pytest.mark.parametrize("how", ["weight", "cluster"])
+def test_takes_weights_and_clusters_along(how):
+    log = log_of(7)
+    rng = np.random.default_rng(7)
+    log["weight"] = rng.uniform(0.5, 2.0, size=len(log))
+    log["cluster"] = rng.integers(300, size=len(log))
+    other = "cluster" if how == "weight" else "weight"
+    found = eh.audit(log.drop(columns=other), reference="M", **{how: how})
+    known = log.dropna(subset="true_reward")
+    known = known.assign(reward=known["reward"] - known["true_reward"])
+    weights = known["weight"] if how == "weight" else None
+    names, model = interacted(known, ["x0", "x1"], weights=weights)
+    codes = {"groups": pd.factorize(known["cluster"])[0]}
+    fitted = (
+        model.fit(cov_type="HC1")
+        if how == "weight"
+        else model.fit(cov_type="cluster", cov_kwds=codes)
+    )
+    assert_same(found.against_truth, differences(fitted, names, "M", 3))

@@ -1,0 +1,197 @@
+"""Errors of audits: clusters that cross groups and arms, time windows, and how often they cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from audit_logs import assert_same, differences, interacted, made_log
+
+LEVEL = 0.95
+FEATURES = ["x0", "x1", "x2"]
+
+
+def crossing_log(seed, n=900, groups=("A", "B", "C")):
+    """Persons with about five rows each, in any group and window, and a noise of their own."""
+    log = made_log(seed, n=n, groups=groups)
+    rng = np.random.default_rng(seed)
+    log["person"] = rng.integers(n // 5, size=n)
+    log["reward"] += rng.normal(size=n)[log["person"]]
+    return log
+
+
+def cr1(log, model):
+    return model.fit(cov_type="cluster", cov_kwds={"groups": pd.factorize(log["person"])[0]})
+
+
+def test_clusters_across_groups_are_those_of_statsmodels():
+    log = crossing_log(1)
+    found = eh.audit(log, reference="C", cluster="person")
+    names, model = interacted(log, FEATURES)
+    assert_same(found.bias, differences(cr1(log, model), names, "C", 4))
+    assert found.facts.crossing > 100
+    assert any("rows in more than one group" in one for one in found.summary)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clusters_across_arms_are_those_of_statsmodels(weighted):
+    log = crossing_log(2, groups=("F", "M"))
+    log["item_id"] = log["group"] + (np.arange(len(log)) % 3).astype(str)
+    roles = {}
+    if weighted:
+        log["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, size=len(log))
+        roles["weight"] = "weight"
+    found = eh.audit(log, reference="M", cluster="person", **roles).bias
+    assert found.weighting == "arms"
+    names, model = interacted(log, FEATURES, group="item_id", weights=log.get("weight"))
+    assert names == ["F0", "F1", "F2", "M0", "M1", "M2"]
+    fitted = cr1(log, model)
+    contrast = np.kron(np.repeat([1 / 3, -1 / 3], 3), np.eye(4))
+    table = found.to_frame()[:4]
+    np.testing.assert_allclose(table["estimate"], contrast @ fitted.params, rtol=1e-8)
+    errors = np.sqrt(np.diag(contrast @ fitted.cov_params() @ contrast.T))
+    np.testing.assert_allclose(table["standard_error"], errors, rtol=1e-8)
+
+
+def windowed(log, features, how):
+    """statsmodels with an intercept and all features for each group in each window."""
+    cells = log.assign(cell=log["group"] + log["window"].astype(str))
+    names, model = interacted(cells, features, group="cell")
+    at = np.append(1.0, log[features].mean())
+    levels = np.kron(np.eye(len(names)), at)
+    fitted = cr1(log, model) if how == "cluster" else model.fit(cov_type="HC1")
+    return names, levels @ fitted.params, levels @ fitted.cov_params() @ levels.T
+
+
+@pytest.mark.parametrize("how", ["robust", "cluster"])
+def test_windows_have_the_errors_of_the_whole(how):
+    """Estimates, errors and the test for change, against one regression with all windows."""
+    log = crossing_log(4, n=2400, groups=("F", "M"))
+    log["timestamp"] = np.arange(len(log))
+    log["window"] = np.minimum(log["timestamp"] // (len(log) // 4), 3)
+    log["reward"] *= 1.0 + log["window"]  # unequal noise
+    roles = {"cluster": "person"} if how == "cluster" else {"leave_out": ["person", "window"]}
+    found = eh.audit(log, reference="M", features=FEATURES, windows=4, errors="robust", **roles)
+    names, levels, covariance = windowed(log, FEATURES, how)
+    contrast = np.zeros((4, len(names)))
+    for window in range(4):
+        contrast[window, names.index(f"F{window}")] = 1.0
+        contrast[window, names.index(f"M{window}")] = -1.0
+    table = found.drift[found.drift["group"] == "F"]
+    expected, spread = contrast @ levels, contrast @ covariance @ contrast.T
+    np.testing.assert_allclose(table["estimate"], expected, rtol=1e-7)
+    np.testing.assert_allclose(table["standard_error"], np.sqrt(np.diag(spread)), rtol=1e-7)
+    if how == "robust":
+        spread = np.diag(np.diag(spread))
+    apart = np.diff(np.eye(4), axis=0)  # the same in all windows: three equations
+    gap = apart @ expected
+    statistic = gap @ np.linalg.solve(apart @ spread @ apart.T, gap)
+    assert found.changes["statistic"].iloc[0] == pytest.approx(statistic, rel=1e-6)
+    assert found.facts.errors == how
+
+
+def test_windows_by_arms_do_not_take_a_change_of_arms_for_one_of_bias():
+    """The arms of F are worth 0 and 4, and the better one is chosen more and more; M has 2 and 2.
+
+    By pulls the feedback of F rises by about 2 from the first window to the last. The test for
+    change by arms has a false alarm in 5 % of seeds; this one is fixed.
+    """
+    rng = np.random.default_rng(8)
+    n = 4000
+    when = np.arange(n)
+    group = rng.choice(["F", "M"], size=n)
+    second = rng.random(n) < np.where(group == "F", 0.2 + 0.6 * when / n, 0.5)
+    x = rng.normal(size=n)
+    worth = np.where(group == "F", 4.0 * second, 2.0)
+    log = pd.DataFrame({"timestamp": when, "group": group, "x": x})
+    log["item_id"] = log["group"] + second.astype(int).astype(str)
+    log["reward"] = x + worth + rng.normal(size=n)
+    found = eh.audit(log, reference="M", windows=4)
+    assert found.bias.weighting == "arms"
+    assert not found.changes["changes"].any()
+    leaning = eh.audit(log, reference="M", windows=4, weighting="pulls")
+    assert leaning.changes.set_index("group").loc["F", "changes"]
+
+
+def test_windows_by_pulls_where_arms_do_not_suffice_say_so():
+    log = made_log(9, n=800)
+    log["timestamp"] = np.arange(len(log))
+    log["item_id"] = log["group"] + (np.arange(len(log)) % 2).astype(str)
+    late = log["item_id"].eq("F1") & (log["timestamp"] < 400)
+    log.loc[late, "item_id"] = "F0"
+    found = eh.audit(log, reference="M", windows=4)
+    assert found.bias.weighting == "arms"
+    assert any("within a window arms count by how often" in one for one in found.summary)
+
+
+@pytest.mark.slow
+def test_clusters_across_groups_cover():
+    """120 logs of persons with rows in both groups and a noise of their own that is as large.
+
+    The bound is 4 standard errors from the rate: a false alarm in 15,000. Without clusters the
+    intervals of the level are too long: what two rows of a person have in common cancels.
+    """
+    inside, changed, rounds = 0, 0, 120
+    for seed in range(rounds):
+        rng = np.random.default_rng(seed)
+        person = np.repeat(np.arange(80), 6)
+        log = pd.DataFrame({"person": person, "x": rng.normal(size=len(person))})
+        log["group"] = rng.choice(["F", "M"], size=len(log))
+        log["timestamp"] = rng.permutation(len(log))
+        own = rng.normal(size=80)[person]
+        log["reward"] = log["x"] + 2.0 * own + rng.normal(size=len(log))
+        found = eh.audit(log, reference="M", cluster="person", windows=3)
+        row = found.bias.by_group.loc["F"]
+        inside += row["low"] <= 0.0 <= row["high"]
+        changed += bool(found.changes["changes"].any())
+    room = 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / rounds)
+    assert abs(inside / rounds - LEVEL) < room
+    assert changed / rounds < 1.0 - LEVEL + room
+
+
+@pytest.mark.slow
+def test_unequal_noise_is_covered_without_being_asked_for():
+    """150 logs with a noise that grows with the feature; classical errors would cover in 85 %.
+
+    The bound is 4 standard errors from the rate: a false alarm in 15,000.
+    """
+    inside, rounds = 0, 150
+    for seed in range(rounds):
+        rng = np.random.default_rng(seed)
+        log = pd.DataFrame({"x": rng.normal(size=500)})
+        log["group"] = rng.choice(["F", "M"], size=500)
+        log["reward"] = log["x"] + np.abs(log["x"]) * rng.normal(size=500)
+        table = eh.audit(log, reference="M").bias.to_frame().set_index(["group", "feature"])
+        row = table.loc[("F", "x")]
+        inside += row["low"] <= 0.0 <= row["high"]
+    assert abs(inside / rounds - LEVEL) < 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / rounds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "count", "rounds"), [(2, 2, 120), (5, 4, 60)])
+def test_unequal_arms_are_covered_without_being_asked_for(d, count, rounds):
+    """Arms with coefficients of their own, chosen unequally; averages of the groups are equal.
+
+    The bound is 4 standard errors from the rate, counted over logs: a false alarm in 15,000.
+    """
+    groups, hits = "ABCD"[:count], []
+    rng = np.random.default_rng(d)
+    bias = rng.normal(size=(count, d + 1)) * (rng.random((count, d + 1)) < 0.5)
+    bias[-1] = 0.0
+    own = rng.normal(size=(count, 3, d + 1))
+    own -= own.mean(axis=1, keepdims=True)
+    for seed in range(rounds):
+        rng = np.random.default_rng(1000 + seed)
+        n = 400 * count
+        of, arm = rng.integers(count, size=n), rng.choice(3, size=n, p=[0.6, 0.3, 0.1])
+        x = np.column_stack([np.ones(n), rng.normal(size=(n, d)) + 0.5 * rng.normal(size=(n, 1))])
+        log = pd.DataFrame(x[:, 1:], columns=[f"x{k}" for k in range(d)])
+        log["group"] = [groups[g] for g in of]
+        log["arm"] = [f"{groups[g]}{a}" for g, a in zip(of, arm, strict=True)]
+        log["reward"] = np.sum(x * (1.0 + own[of, arm] + bias[of]), axis=1) + rng.normal(size=n)
+        table = eh.audit(log, reference=groups[-1]).bias.to_frame()
+        table, truth = table[table["group"] != groups[-1]], bias[:-1].ravel()
+        hits.append(np.mean((table["low"] <= truth) & (truth <= table["high"])))
+    assert abs(np.mean(hits) - LEVEL) < 4.0 * np.std(hits) / np.sqrt(rounds)
