@@ -1,0 +1,238 @@
+"""The steps of an audit: sum up, fit, compare windows, compare with the truth, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit import gaps as missing_values
+from evenhand.audit.cells import Cells, make_cells
+from evenhand.audit.deciding import errors_of, weighting_of
+from evenhand.audit.design import Design, make_design
+from evenhand.audit.drift import changes, drift
+from evenhand.audit.gaps import Gaps
+from evenhand.audit.giveaways import giveaways
+from evenhand.audit.looking import Look
+from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
+from evenhand.audit.origin import about_zero
+from evenhand.audit.result import Audit, Facts
+from evenhand.audit.robust import CLASSICAL, Errors, clustered, robust
+from evenhand.audit.settings import Settings
+from evenhand.audit.sources import Source
+from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
+from evenhand.audit.truth import ASSUMPTION, beside_truth
+from evenhand.audit.windows import make_windows
+from evenhand.bias.making import bias_report
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Statistics
+from evenhand.evaluation import fairness
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Sums of a log, and the report about the centres that is made of them."""
+
+    cells: Cells
+    design: Design
+    gaps: Gaps
+    by_window: bool
+    stats: Statistics
+    binary: bool
+    errors: Errors
+    centred: BiasReport
+
+    def report(self, settings: Settings) -> BiasReport:
+        """The report in the columns' own units."""
+        design = self.design
+        return about_zero(self.centred, design.centres, design.reward_centre, settings.units)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """An audit of what a first look has found."""
+
+    source: Source
+    settings: Settings
+    look: Look
+    tell: Tell
+
+    def fit(self) -> Fitted:
+        """Sum up, and compare the groups."""
+        cells, design, gaps, by_window = self._sums()
+        stats = cells.statistics(cells.groups())
+        together = self.look.columns.cluster is not None
+        weighting, instead = weighting_of(stats, self.settings, together)
+        binary = is_binary(cells.frame, design.reward_centre)
+        errors = self._errors(stats, design, gaps, weighting, binary)
+        report = bias_report(
+            stats,
+            reference=self.settings.reference,
+            level=self.settings.level,
+            weighting=weighting,
+            feature_names=design.names,
+            covariances=errors.covariances,
+            freedom=errors.freedom,
+            between=errors.between,
+        )
+        report = replace(report, _instead=instead)
+        return Fitted(cells, design, gaps, by_window, stats, binary, errors, report)
+
+    def audit(self, begin: float) -> Audit:
+        """All of it; `begin` is when the audit began, by `time.perf_counter`."""
+        fitted = self.fit()
+        cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
+        centred, by_window, binary = fitted.centred, fitted.by_window, fitted.binary
+        times, windows, over_time = self.look.times, None, None
+        if times is not None:
+            self.tell("comparing time windows")
+            frame = cells.frame if by_window else self._window_means(design, gaps)
+            if by_window:
+                rows = prepared(self.source, self.look, self.settings, design, gaps)
+                windows = make_windows(self.source, rows, cells, times.count, centred, errors)
+            over_time = drift(frame, windows, times, centred, design.reward_centre)
+        sums = group_sums(cells, gaps, design.reward_centre, binary)
+        return Audit(
+            bias=fitted.report(self.settings),
+            against_truth=self._against_truth(cells),
+            metrics=fairness(sums, level=self.settings.level),
+            groups=sums,
+            extras=extra_sums(cells),
+            arms=by_arm(cells, design.reward_centre),
+            drift=over_time,
+            changes=None if over_time is None else changes(over_time, windows, self.settings.level),
+            missing=gaps.table,
+            facts=Facts(
+                settings=self.settings,
+                columns=self.look.columns,
+                label=self.source.label,
+                engine=self.source.kind,
+                rows=gaps.rows or int(cells.n.sum()),
+                used=int(cells.n.sum()),
+                filled=gaps.filled,
+                merged={name: many for name, many in self.look.merged.items() if many},
+                baselines={name: kept[0] for name, kept in design.kept.items()},
+                arms=self.look.arms,
+                by_arm=self.look.by_arm,
+                binary=binary,
+                errors=errors.kind,
+                clusters=errors.clusters,
+                crossing=errors.crossing,
+                windows=None if windows is None else (windows.weighting, windows.errors),
+                effective=_effective(cells, centred.groups),
+                giveaways=giveaways(fitted.stats, design),
+                seconds=time.perf_counter() - begin,
+            ),
+        )
+
+    def _against_truth(self, cells: Cells) -> BiasReport | None:
+        """The bias measured against true rewards, if there are any to compare groups by."""
+        if "r_n" not in cells.frame:
+            return None
+        known = cells.frame.groupby("g")["r_n"].sum()
+        names = {str(name) for name in known.index[known > 0]}
+        if len(names) < 2 or (self.settings.reference or min(names)) not in names:
+            return None
+        self.tell("comparing with true rewards")
+        source, seen, settings = beside_truth(self.source, self.look, self.settings)
+        found = Run(source, settings, seen, self.tell).fit().report(settings)
+        return replace(found, assumption=ASSUMPTION)
+
+    def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
+        """Sum up as if nothing were missing; look closer only if something is."""
+        gaps = missing_values.NONE
+        design = make_design(self.look, {}, fill=False)
+        frame, by_window = self._aggregate(design, gaps)
+        if self.look.unseen or spoiled(frame, self._weighted):
+            self.tell("counting missing values")
+            gaps = missing_values.count_gaps(self.source, self.look, self.settings)
+            design = make_design(self.look, gaps.columns, self.settings.missing == "fill")
+            frame, by_window = self._aggregate(design, gaps)
+            if spoiled(frame, self._weighted):
+                raise self._not_finite(frame, design)
+        self._check_weights(frame)
+        cells = make_cells(frame, len(design.features))
+        if cells.is_far():
+            design = recentred(design, cells)
+            frame, by_window = self._aggregate(design, gaps)
+            cells = make_cells(frame, len(design.features))
+        return cells, design, gaps, by_window
+
+    @property
+    def _weighted(self) -> bool:
+        return self.look.columns.weight is not None or self.settings.weigh_by_propensity
+
+    def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
+        self.tell(f"summing up {self.look.rows:,} rows")
+        return aggregated(self.source, self.look, self.settings, design, gaps)
+
+    def _window_means(self, design: Design, gaps: Gaps) -> pd.DataFrame:
+        return by_window_only(self.source, self.look, self.settings, design, gaps)
+
+    def _errors(
+        self, stats: Statistics, design: Design, gaps: Gaps, weighting: str, binary: bool
+    ) -> Errors:
+        rows = prepared(self.source, self.look, self.settings, design, gaps)
+        if self.look.columns.cluster is not None:
+            self.tell("errors of clusters")
+            return clustered(self.source, rows, stats, weighting)
+        if errors_of(stats, self.settings, weighting, self._weighted, binary) == CLASSICAL:
+            return Errors(CLASSICAL)
+        self.tell("robust errors")
+        return robust(self.source, rows, stats, weighting)
+
+    def _check_weights(self, frame: pd.DataFrame) -> None:
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
+            raise ValueError(
+                f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
+                "numbers above 0 and up to 1"
+            )
+        if columns.weight is not None and not (frame["least"] > 0.0).all():
+            raise ValueError(
+                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0"
+            )
+
+    def _not_finite(self, frame: pd.DataFrame, design: Design) -> ValueError:
+        """What is wrong with sums that are no numbers although nothing is missing."""
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
+            return ValueError(
+                f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
+                "and up to 1"
+            )
+        bad = [
+            one.column
+            for i, one in enumerate(design.features)
+            if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
+        ]
+        name = bad[0] if bad else columns.reward
+        return ValueError(
+            f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
+            "finite numbers: leave it out with --leave-out, or correct it"
+        )
+
+
+def recentred(design: Design, cells: Cells) -> Design:
+    """The design about the means that are known now."""
+    means = cells.means()
+    features = tuple(
+        replace(one, centre=float(f"{one.centre + mean:.12g}")) if one.kind == "number" else one
+        for one, mean in zip(design.features, means[1:-1], strict=True)
+    )
+    reward = float(f"{design.reward_centre + means[-1]:.12g}")
+    return replace(design, features=features, reward_centre=reward)
+
+
+def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
+    """Kish's effective number of rows of each group, if rows have weights."""
+    if cells.weights is None:
+        return None
+    by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)
+    size = by_group["w"] ** 2 / by_group["ww"]
+    return {name: float(size[name]) for name in groups}
