@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log
+from evenhand.audit.drift import _hotelling, _welch
 
 LEVEL = 0.95
 FEATURES = ["x0", "x1", "x2"]
@@ -83,13 +84,52 @@ def test_windows_have_the_errors_of_the_whole(how):
     expected, spread = contrast @ levels, contrast @ covariance @ contrast.T
     np.testing.assert_allclose(table["estimate"], expected, rtol=1e-7)
     np.testing.assert_allclose(table["standard_error"], np.sqrt(np.diag(spread)), rtol=1e-7)
-    if how == "robust":
-        spread = np.diag(np.diag(spread))
-    apart = np.diff(np.eye(4), axis=0)  # the same in all windows: three equations
-    gap = apart @ expected
-    statistic = gap @ np.linalg.solve(apart @ spread @ apart.T, gap)
-    assert found.changes["statistic"].iloc[0] == pytest.approx(statistic, rel=1e-6)
-    assert found.facts.errors == how
+    assert found.facts.errors == how and found.facts.windows == ("pulls", how)
+    if how == "cluster":
+        apart = np.diff(np.eye(4), axis=0)  # the same in all windows: three equations
+        gap = apart @ expected
+        distance = gap @ np.linalg.solve(apart @ spread @ apart.T, gap)
+        least = min(found.facts.clusters.values()) - 1  # or, if fewer, a window's own freedom
+        statistic = distance * (least - 2.0) / (least * 3.0)
+        assert found.changes["statistic"].iloc[0] == pytest.approx(statistic, rel=1e-2)
+
+
+def test_the_tests_for_change_are_welchs_and_hotellings():
+    """Against statsmodels: means of independent samples, and of columns of the same sample."""
+    from statsmodels.stats.multivariate import test_mvmean as mean_test
+    from statsmodels.stats.oneway import anova_oneway
+
+    rng = np.random.default_rng(5)
+    samples = [rng.normal(0.3 * i, 1.0 + i, size=8 + 5 * i) for i in range(4)]
+    means = np.array([one.mean() for one in samples])
+    errors = np.diag([one.var(ddof=1) / len(one) for one in samples])
+    freedom = np.array([len(one) - 1.0 for one in samples])
+    expected = anova_oneway(samples, use_var="unequal")
+    found = _welch(means, errors, freedom)
+    assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+
+    rows = rng.normal(size=(20, 4)) @ rng.normal(size=(4, 4))
+    expected = mean_test(np.diff(rows, axis=1))
+    covariance = np.cov(rows.T) / len(rows)
+    found = _hotelling(rows.mean(axis=0), covariance, np.full(4, 19.0))
+    assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    assert _hotelling(rows.mean(axis=0), covariance, np.full(4, 2.0))[1] == 1.0
+
+
+@pytest.mark.slow
+def test_few_rows_in_windows_raise_no_alarms():
+    """Eight rows of the smaller group in a window: 120 logs without any bias.
+
+    The bound is 4 standard errors above 5 %: a false alarm of the test itself in 30,000.
+    """
+    alarms, rounds = 0, 120
+    for seed in range(rounds):
+        rng = np.random.default_rng(seed)
+        log = pd.DataFrame({"x": rng.normal(size=240), "timestamp": np.arange(240)})
+        log["group"] = rng.choice(["F", "M"], size=240, p=[0.2, 0.8])
+        log["reward"] = log["x"] + rng.normal(size=240)
+        alarms += bool(eh.audit(log, reference="M", windows=6).changes["changes"].any())
+    assert alarms / rounds < 1.0 - LEVEL + 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / rounds)
 
 
 def test_windows_by_arms_do_not_take_a_change_of_arms_for_one_of_bias():

@@ -661,3 +661,25 @@ def test_control_c_ends_an_audit_that_shows_its_percentage(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
     assert b"stopped; no report was written" in said and b"Traceback" not in said
     assert [one.name for one in tmp_path.iterdir()] == ["log.db"]
+
+
+def test_a_feature_that_never_varies_is_left_out_and_named():
+    """A log of a policy has an intercept among its features; the audit has its own."""
+    log = made_log(61)
+    without = eh.audit(log, reference="M").bias.to_frame()
+    found = eh.audit(log.assign(one=1.0, tenth=0.1), reference="M")
+    assert found.facts.constant == {"one": 1.0, "tenth": 0.1}
+    assert any("one is 1 in every row: it is left out" in one for one in found.summary)
+    pd.testing.assert_frame_equal(found.bias.to_frame(), without, rtol=1e-6)
+
+
+def test_columns_of_the_format_that_are_empty_are_as_if_they_were_not_there(tmp_path):
+    log = made_log(62)
+    log.assign(true_reward=None, propensity_score=None).to_csv(tmp_path / "log.csv", index=False)
+    found = eh.audit(tmp_path / "log.csv", reference="M")
+    pd.testing.assert_frame_equal(
+        found.bias.to_frame(), eh.audit(log, reference="M").bias.to_frame(), rtol=1e-9
+    )
+    assert not any("true_reward" in one for one in found.summary)
+    with pytest.raises(ValueError, match="true_reward is 'true_reward'"):
+        eh.audit(tmp_path / "log.csv", reference="M", true_reward="true_reward")

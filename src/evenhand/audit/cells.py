@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -88,6 +88,15 @@ class Cells:
             return None
         both = self.frame["a"].astype(str) + " in " + self.frame["g"].astype(str)
         return both.tolist()
+
+    def constant(self) -> list[int]:
+        """The features, by number, that are just at their centre in every row."""
+        return np.flatnonzero(np.einsum("ckk->k", self.gram)[1:] == 0.0).tolist()
+
+    def without(self, features: Sequence[int]) -> Cells:
+        """The sums of the other features."""
+        keep = np.setdiff1d(np.arange(self.gram.shape[1]), np.asarray(features, dtype=int) + 1)
+        return replace(self, gram=self.gram[:, keep][:, :, keep], moment=self.moment[:, keep])
 
     def is_far(self) -> bool:
         """Whether a centre is so far from a mean that digits are lost, and another would help."""

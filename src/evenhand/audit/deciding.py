@@ -50,7 +50,12 @@ def errors_of(
     """Whether errors are robust, of rows that do not belong together."""
     if settings.errors != AUTO:
         return settings.errors
+    # Rewards of 0 and 1 have unequal noise beyond doubt.
+    unequal = binary or rows_suffice(stats, weighting)
+    return ROBUST if weighted or (unequal and stats.n.sum() <= ROBUST_UP_TO) else CLASSICAL
+
+
+def rows_suffice(stats: Statistics, weighting: str) -> bool:
+    """Whether every regression that has rows has enough of them for robust errors."""
     n = stats.n if weighting == ARMS else np.bincount(stats.of, stats.n, len(stats.groups))
-    enough = bool((n[n > 0.0] >= ROBUST_FROM * stats.n_features).all())
-    unequal = binary or enough  # rewards of 0 and 1 have unequal noise beyond doubt
-    return ROBUST if weighted or (unequal and n.sum() <= ROBUST_UP_TO) else CLASSICAL
+    return bool((n[n > 0.0] >= ROBUST_FROM * stats.n_features).all())

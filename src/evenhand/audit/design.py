@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Design:
     kept: dict[str, tuple[str, ...]]  # by nominal column: the categories that are not merged
     fill: bool
     reward_centre: float
+    constant: dict[str, float] = field(default_factory=dict)  # left out, by name: their value
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,6 +47,15 @@ class Design:
     def centres(self) -> Array:
         """What was subtracted from each column; nothing from the intercept."""
         return np.array([0.0, *(one.centre for one in self.features)])
+
+    def without(self, numbers: Sequence[int]) -> Design:
+        """The others, if these features, by number, have the same value in every row."""
+        gone = [self.features[i] for i in numbers]
+        return replace(
+            self,
+            features=tuple(one for one in self.features if one not in gone),
+            constant={one.name: one.centre for one in gone},
+        )
 
     def expression(self, table: Any, feature: Feature) -> Any:
         """A feature, less its centre, in the engine."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, stdtrit
+from scipy.special import chdtrc, fdtrc, stdtrit
 
 from evenhand.audit.looking import Times
 from evenhand.audit.windows import Windows
 from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array
 
 COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
 BIAS = ["estimate", "standard_error", "low", "high", "why"]
@@ -71,7 +72,7 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
         variance = [windows.covariance(g)[window, window] for g in range(len(table))]
         known = table["estimate"].notna()
         error = np.sqrt(np.maximum(variance, 0.0))
-        freedom = np.minimum(table["freedom"].fillna(np.inf), windows.freedom)
+        freedom = [windows.freedoms(g)[window] for g in range(len(table))]
         reach = stdtrit(freedom, 0.5 + windows.reports[window].level / 2.0) * error
         table["standard_error"] = np.where(known, error, np.nan)
         table["low"], table["high"] = table["estimate"] - reach, table["estimate"] + reach
@@ -81,8 +82,9 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
 def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.DataFrame:
     """A row per group: whether its bias at the average context is the same in all windows.
 
-    The test is of the windows' estimates around their best common value, chi-squared; its p-value
-    is for all groups at once (Bonferroni).
+    The test is of the windows' estimates around their best common value. It is Welch's where
+    windows are independent, and Hotelling's where the same clusters are in several. Its p-value is
+    for all groups at once (Bonferroni).
 
     Args:
         table: from `drift`.
@@ -97,13 +99,49 @@ def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.Da
         if known.sum() < 2:
             continue
         estimate = part["estimate"].to_numpy(dtype=np.float64)[known]
-        inverse = np.linalg.pinv(windows.covariance(g)[np.ix_(known, known)], hermitian=True)
-        weight = inverse.sum(axis=0)
-        left = estimate - float(weight @ estimate) / float(weight.sum())
-        statistic = float(left @ inverse @ left)
-        p = float(chdtrc(int(known.sum()) - 1, statistic))
-        rows.append((group, int(known.sum()), statistic, p))
+        covariance = windows.covariance(g)[np.ix_(known, known)]
+        freedom = windows.freedoms(g)[known]
+        together = np.isfinite(windows.freedom)
+        test = _hotelling if together else _welch
+        rows.append((group, int(known.sum()), *test(estimate, covariance, freedom)))
     found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
-    found["p_value"] = np.minimum(found["p_value"] * len(found), 1.0)
+    distinct = len(found) if len(windows.reports[0].groups) > 2 else 1  # what F lacks, M has
+    found["p_value"] = np.minimum(found["p_value"] * distinct, 1.0)
     found["changes"] = found["p_value"] < 1.0 - level
     return found
+
+
+def _around(estimate: Array, inverse: Array) -> float:
+    """The squared distance from the best common value."""
+    weight = inverse.sum(axis=0)
+    left = estimate - float(weight @ estimate) / float(weight.sum())
+    return float(left @ inverse @ left)
+
+
+def _welch(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
+    """Welch's test of equal means with unequal variances: its statistic and p-value."""
+    many = len(estimate)
+    weight: Array = 1.0 / np.diag(covariance)
+    inverse: Array = np.diag(weight)
+    around = _around(estimate, inverse) / (many - 1.0)
+    spare = float(np.sum((1.0 - weight / weight.sum()) ** 2 / freedom))
+    statistic = around / (1.0 + 2.0 * (many - 2.0) / (many**2 - 1.0) * spare)
+    below = (many**2 - 1.0) / (3.0 * spare) if spare > 0.0 else np.inf
+    return statistic, _f_tail(many - 1.0, below, statistic)
+
+
+def _hotelling(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
+    """Hotelling's: the covariance has as many degrees of freedom as there are clusters, but one."""
+    many, least = len(estimate) - 1.0, float(freedom.min())
+    below = least - many + 1.0
+    if below <= 0.0:
+        return np.nan, 1.0  # fewer clusters than windows: nothing can be said
+    inverse: Array = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
+    statistic = _around(estimate, inverse) * below / (least * many)
+    return statistic, _f_tail(many, below, statistic)
+
+
+def _f_tail(above: float, below: float, statistic: float) -> float:
+    if np.isinf(below):
+        return float(chdtrc(above, above * statistic))
+    return float(fdtrc(above, below, statistic))

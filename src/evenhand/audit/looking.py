@@ -5,18 +5,18 @@ It reads few columns, and a sample of the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.audit.refusing import no_number, no_value, numbers_as_text, too_many
+from evenhand.audit.refusing import no_number, no_value, numbers_as_text, too_many, values_of
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number
-from evenhand.logs.columns import Columns, find_columns
+from evenhand.logs.columns import NEEDED, Columns, find_columns
 
 SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
 MOST_GROUPS, MOST_ARMS, MOST_CATEGORIES = 200, 200, 1000
@@ -40,6 +40,8 @@ class Times:
         if not self.dates:
             return f"{value:.6g}"
         when = datetime.fromtimestamp(value, UTC)
+        if self.width < 1.0:
+            return when.isoformat(sep=" ", timespec="microseconds").removesuffix("+00:00")
         return when.strftime("%Y-%m-%d" if self.width >= 86_400 else "%Y-%m-%d %H:%M:%S")
 
 
@@ -73,7 +75,7 @@ def look(source: Source, settings: Settings) -> Look:
             "no column is left as a feature; name some, such as --feature COLUMN: the log has "
             f"{', '.join(schema.names)}"
         )
-    _numeric(source, schema, columns, settings)
+    columns = _numeric(source, schema, columns, settings)
     nominal, numbers = _kinds(schema, columns.features, settings.nominal)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
@@ -113,11 +115,17 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind.is_boolean())
 
 
-def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) -> None:
+def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) -> Columns:
+    """The columns, without those that were found by their names and hold nothing at all."""
     for role in ("reward", "true_reward", "propensity", "weight"):
         name = getattr(columns, role)
-        if name is not None and not _is_number(schema[name]):
-            raise no_number(source, role, name, settings.missing_marks)
+        if name is None or _is_number(schema[name]):
+            continue
+        if role not in (*NEEDED, *settings.columns) and not values_of(source, source.table[name]):
+            columns = replace(columns, **{role: None})  # type: ignore[arg-type]
+            continue
+        raise no_number(source, role, name, settings.missing_marks)
+    return columns
 
 
 def _kinds(

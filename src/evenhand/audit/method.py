@@ -73,8 +73,8 @@ def method(audit: Audit) -> list[str]:
         )
         if facts.windows is not None and facts.windows[1] != facts.errors:
             said.append(
-                "There are too many regressions in the windows for errors as above: within windows "
-                f"they are {facts.windows[1]}."
+                f"Within windows errors are {facts.windows[1]}: there are too few rows or too many "
+                "regressions for others."
             )
     if facts.filled:
         said.append(

@@ -41,6 +41,7 @@ class Facts:
     errors: str
     clusters: dict[str, int] | None
     crossing: int
+    constant: dict[str, float]  # features that never vary, by name: their value
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     effective: dict[str, float] | None
     giveaways: Giveaways
@@ -133,6 +134,7 @@ class Audit:
             "reward_values": facts.settings.reward_values,
             "missing_marks": list(facts.settings.missing_marks),
             "baselines": facts.baselines,
+            "constant": facts.constant,
             "merged": facts.merged,
             "errors": facts.errors,
             "clusters": facts.clusters,

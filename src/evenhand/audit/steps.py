@@ -26,6 +26,7 @@ from evenhand.audit.sources import Source
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
 from evenhand.audit.truth import ASSUMPTION, beside_truth
 from evenhand.audit.windows import make_windows
+from evenhand.bias.fitting import AUTO
 from evenhand.bias.making import bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Statistics
@@ -94,7 +95,8 @@ class Run:
             frame = cells.frame if by_window else self._window_means(design, gaps)
             if by_window:
                 rows = prepared(self.source, self.look, self.settings, design, gaps)
-                windows = make_windows(self.source, rows, cells, times.count, centred, errors)
+                must = self._weighted or binary or self.settings.errors != AUTO
+                windows = make_windows(self.source, rows, cells, times.count, centred, errors, must)
             over_time = drift(frame, windows, times, centred, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         return Audit(
@@ -123,6 +125,7 @@ class Run:
                 errors=errors.kind,
                 clusters=errors.clusters,
                 crossing=errors.crossing,
+                constant=design.constant,
                 windows=None if windows is None else (windows.weighting, windows.errors),
                 effective=_effective(cells, centred.groups),
                 giveaways=giveaways(fitted.stats, design),
@@ -161,6 +164,9 @@ class Run:
             design = recentred(design, cells)
             frame, by_window = self._aggregate(design, gaps)
             cells = make_cells(frame, len(design.features))
+        alike = cells.constant()
+        if alike and len(alike) < len(design.features):  # the intercept says the same
+            cells, design = cells.without(alike), design.without(alike)
         return cells, design, gaps, by_window
 
     @property

@@ -9,7 +9,8 @@ import numpy as np
 
 from evenhand.audit.cells import Cells
 from evenhand.audit.clusters import cluster_products
-from evenhand.audit.robust import CLASSICAL, CLUSTERED, Errors
+from evenhand.audit.deciding import rows_suffice
+from evenhand.audit.robust import CLASSICAL, CLUSTERED, ROBUST, Errors
 from evenhand.audit.scores import Fits, fits_of, in_windows, numbered, with_effects
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
@@ -36,6 +37,11 @@ class Windows:
     spread: Array | None
     freedom: float  # of errors of clusters
 
+    def freedoms(self, group: int) -> Array:
+        """The degrees of freedom of the bias of a group in each window."""
+        found = np.array([one.by_group["freedom"].iloc[group] for one in self.reports], dtype=float)
+        return np.minimum(np.where(np.isnan(found), np.inf, found), self.freedom)
+
     def covariance(self, group: int) -> Array:
         """Of the bias of a group in the windows, (windows, windows)."""
         if self.spread is None:
@@ -47,7 +53,13 @@ class Windows:
 
 
 def make_windows(
-    source: Source, rows: Any, cells: Cells, count: int, report: BiasReport, errors: Errors
+    source: Source,
+    rows: Any,
+    cells: Cells,
+    count: int,
+    report: BiasReport,
+    errors: Errors,
+    settled_errors: bool,
 ) -> Windows:
     """Fit every window.
 
@@ -58,6 +70,7 @@ def make_windows(
         count: how many windows there are.
         report: of the whole log, about the centres.
         errors: of the whole log.
+        settled_errors: whether they are these in windows too, however few rows there are.
     """
     parts, weighting = [cells.statistics(report.groups, t) for t in range(count)], PULLS
     if report.weighting == ARMS:
@@ -77,7 +90,8 @@ def make_windows(
     ]
     fits = in_windows([fits_of(one, weighting) for one in parts])
     kind, spread = errors.kind, None
-    if len(fits.labels) > MOST_FITS:
+    few = not all(rows_suffice(one, weighting) for one in parts)
+    if len(fits.labels) > MOST_FITS or (kind == ROBUST and few and not settled_errors):
         kind = CLASSICAL
     if kind != CLASSICAL and report.overall is not None:
         n = sum(float(one.n.sum()) for one in parts)

@@ -47,7 +47,7 @@ def _against_truth(audit: Audit) -> list[str]:
     if found is None:
         return (
             []
-            if columns.true_reward is None
+            if columns.true_reward is None or "n_true_reward" not in audit.groups
             else [f"{columns.true_reward} is known in too few groups to compare the feedback with."]
         )
     every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
@@ -74,6 +74,8 @@ def _drift(audit: Audit) -> list[str]:
             else "only counts and mean rewards were compared, for there are too many arms"
         )
         return [f"Of the {windows} time windows {why}.", *without]
+    if audit.bias.reference is None and len(audit.bias.groups) == 2:
+        tests = tests.iloc[:1]  # the other group is its mirror image
     said = []
     for _, row in tests[tests["changes"]].iterrows():
         part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
@@ -158,6 +160,10 @@ def cautions(audit: Audit) -> list[str]:
         said.append(
             f"{facts.crossing:,} clusters have rows in more than one group; the intervals of the "
             "bias allow for that."
+        )
+    for name, value in facts.constant.items():
+        said.append(
+            f"{name} is {value:g} in every row: it is left out, for the intercept says the same."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():
