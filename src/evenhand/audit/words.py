@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
+from evenhand.bias.words import comparisons
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
 
 FEW_CLUSTERS = 30
+MOST = 5  # features to speak of against the truth
 
 
 def summary(audit: Audit) -> list[str]:
@@ -53,9 +55,13 @@ def _against_truth(audit: Audit) -> list[str]:
     every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
     known = dict(zip(found.groups, found.observations, strict=True))
     parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
+    against = f"Against {columns.true_reward}, "
     return [
-        f"Measured against {columns.true_reward}, known in {sum(known.values()):,} rows ({parts}):",
-        *found.to_words().splitlines(),
+        f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there the "
+        "feedback can be measured against it.",
+        *(f"{against}{one[0].lower()}{one[1:]}" for one in comparisons(found, MOST)),
+        *found.warnings,
+        found.assumption,
     ]
 
 

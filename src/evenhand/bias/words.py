@@ -20,6 +20,17 @@ ASSUMPTION = (
 
 def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
+    said = comparisons(report, most)
+    if said:
+        also = ", and so do those at the average context" if report.overall is not None else ""
+        said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
+    else:
+        said.append("The bias of no group is identified.")
+    return [*said, *report.warnings, report.assumption]
+
+
+def comparisons(report: BiasReport, most: int) -> list[str]:
+    """What is found, and where nothing can be told from zero; nothing if nothing is identified."""
     found, d = report._by_feature, len(report.features)
     spoken = _once(report, found.estimate.reshape(-1, d))
     clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
@@ -36,12 +47,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
             f"The interval holds zero for {', '.join(rows) if len(rows) <= 3 else named}: this is "
             "no proof that there is no bias."
         )
-    if said:
-        also = ", and so do those at the average context" if report.overall is not None else ""
-        said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
-    else:
-        said.append("The bias of no group is identified.")
-    return [*said, *report.warnings, report.assumption]
+    return said
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:

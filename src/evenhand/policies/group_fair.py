@@ -96,7 +96,8 @@ class GroupFairTopInterval(Policy):
         if len(self.groups) != 2:
             raise ValueError(
                 f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "
-                "two: use MultiGroupFairTopInterval for more"
+                "two: use MultiGroupFairTopInterval for more, or put all but the sensitive one "
+                'together, TableWorld(..., others="together")'
             )
         if self.groups.sensitive is None:
             raise ValueError(

@@ -98,6 +98,8 @@ class Simulation:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Mean, standard deviation and interval of each metric, by policy and world.
 
+        A metric that no run has, such as true regret without true rewards, has no row.
+
         Example:
             >>> import evenhand as eh
             >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
@@ -108,7 +110,7 @@ class Simulation:
         long = self.runs.melt(
             id_vars=["policy", "world"], value_vars=list(METRICS), var_name="metric"
         )
-        return summarise(long, ["policy", "world", "metric"], "value", level)
+        return summarise(long.dropna(subset="value"), ["policy", "world", "metric"], "value", level)
 
     def _keys(self) -> pd.DataFrame:
         return pd.DataFrame(list(self.keys), columns=list(Key._fields))
