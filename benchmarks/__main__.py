@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import evenhand as eh
 from benchmarks import live, others, report, simulated
 from benchmarks.peers.harness import yardstick
+from benchmarks.sections import RESULTS, kept
 from evenhand.simulation.run import available_cores
 
 Row = dict[str, Any]
 
 SECTIONS = ("simulated", "ages", "long", "settings", "through_simulate", "others")
-RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 class Plan(NamedTuple):
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(page)
     out = options.out or (None if options.quick or options.without_others else RESULTS)
     if out is not None:
-        out.write_text(page, encoding="utf-8")
+        out.write_text(page + kept(out), encoding="utf-8")
 
 
 def measure_all(plan: Plan, is_quick: bool, tell: Callable[[str], None]) -> dict[str, Any]:

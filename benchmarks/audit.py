@@ -1,11 +1,12 @@
 """How long an audit takes, beside the least that its engine needs. From the project's root:
 
-python -m benchmarks.audit [--rows N] [--features D] [--folder DIR] [--spark]
+python -m benchmarks.audit [--rows N] [--features D] [--folder DIR] [--spark] [--write]
 
 A log in Parquet is made by DuckDB, with groups, arms, times and propensities. The floor is one
 GROUP BY with the bare sums of all products of features and reward, on the same file in the same
 run. Each runs in a process of its own, in turns. A ratio is the median over turns, of time on the
 clock and of time on processors: on a machine that others use, only the second can be trusted.
+`--write` puts the figures into RESULTS.md.
 """
 
 from __future__ import annotations
@@ -18,10 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 from statistics import median
 
+from benchmarks.sections import put
+
 ARMS, REPEATS = 10, 3
+WORDS = {
+    "floor": "one GROUP BY with the bare sums of all products, DuckDB",
+    "audit": "`eh.audit`",
+    "command": "`evenhand audit` with its page, the whole process",
+    "spark": "`eh.audit` on Spark, its start not counted",
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,6 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="where the log is kept for the next time")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--spark", action="store_true", help="on Spark as well")
+    parser.add_argument("--write", action="store_true", help="put the figures into RESULTS.md")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.worker:
@@ -40,23 +51,38 @@ def main(arguments: list[str] | None = None) -> None:
         folder = options.folder or Path(temporary)
         log = make(folder, options.rows, options.features)
         size, before = log.stat().st_size / 1e6, os.getloadavg()[0]
-        print(f"{options.rows:,} rows x {options.features} features, {size:,.0f} MB")
         kinds = ["floor", "audit", "command"] + (["spark"] if options.spark else [])
         turns = [
             {kind: measure(kind, log, options.features, options.rows) for kind in kinds}
             for _ in range(options.repeats)
         ]
-        print(f"load before and after: {before:.1f}, {os.getloadavg()[0]:.1f}")
-        for kind in kinds:
-            clock, cpu = (sorted(turn[kind][key] for turn in turns) for key in ("seconds", "cpu"))
-            most = max(turn[kind]["memory"] for turn in turns)
-            print(
-                f"{kind:8} {clock[0]:6.2f} to {clock[-1]:6.2f} s on the clock, {cpu[0]:6.2f} to "
-                f"{cpu[-1]:6.2f} s on processors, {most:6,.0f} MB at most"
-            )
-        for key, words in (("seconds", "clock"), ("cpu", "processors")):
-            ratio = median(turn["audit"][key] / turn["floor"][key] for turn in turns)
-            print(f"audit / floor, {words}: {ratio:.2f}")
+        lines = table(turns, kinds)
+    load = f"load before and after {before:.1f} and {os.getloadavg()[0]:.1f}"
+    what = (
+        f"{options.rows:,} rows x {options.features} features, {size:,.0f} MB of Parquet; {load}."
+    )
+    print("\n".join([what, "", *lines]))
+    if options.write:
+        begin = f"Made on {date.today().isoformat()} by `python -m benchmarks.audit --write`, "
+        begin += f"{options.repeats} turns: {what}"
+        name = f"audit of {options.rows}"
+        put(name, "\n".join([f"## An audit of {options.rows:,} rows", "", begin, "", *lines]))
+
+
+def table(turns: list[dict[str, dict[str, float]]], kinds: list[str]) -> list[str]:
+    """The figures of all turns, and the ratios of the audit to the floor."""
+    lines = ["| what | seconds on the clock | on processors | MB at most |", "| --- " * 4 + "|"]
+    for kind in kinds:
+        clock, cpu = (sorted(turn[kind][key] for turn in turns) for key in ("seconds", "cpu"))
+        most = max(turn[kind]["memory"] for turn in turns)
+        spans = f"{clock[0]:.2f} to {clock[-1]:.2f} | {cpu[0]:.2f} to {cpu[-1]:.2f}"
+        lines.append(f"| {WORDS[kind]} | {spans} | {most:,.0f} |")
+    ratios = [
+        f"{median(turn['audit'][key] / turn['floor'][key] for turn in turns):.2f}"
+        for key in ("seconds", "cpu")
+    ]
+    lines.append(f"| audit over GROUP BY, median of turns | {ratios[0]} | {ratios[1]} | |")
+    return lines
 
 
 def make(folder: Path, rows: int, features: int) -> Path:

@@ -1,22 +1,24 @@
 """How often the intervals of an audit hold what was put into the log. From the project's root:
 
-python -m benchmarks.coverage [--repeats N]
+python -m benchmarks.coverage [--repeats N] [--write]
 
 Logs with a known bias vector are made and audited with the settings that a user has who chooses
 nothing. A row says how often single intervals held the truth, how often all of a report did at
 once, and how many audits of the same logs without any bias found one. Standard errors are those of
-the means over logs.
+the means over logs. `--write` puts the table into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 import pandas as pd
 
 import evenhand as eh
+from benchmarks.sections import put
 
 LEVEL = 0.95
 GROUPS = "ABCDEF"
@@ -52,14 +54,33 @@ CASES = (
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     options = parser.parse_args(arguments)
-    print("| log | rows | one interval | all at once | alarms without bias |")
-    print("|---|---|---|---|---|")
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+
+    say("| log | rows | one interval | all at once | alarms without bias |")
+    say("| --- | --- | --- | --- | --- |")
     for number, case in enumerate(CASES):
         found = [measured(case, 1000 * number + seed) for seed in range(options.repeats)]
         single, whole, alarm = np.array(found).T
         cells = " | ".join(percent(one) for one in (single, whole, alarm))
-        print(f"| {case.name} | {case.rows:,} | {cells} |", flush=True)
+        say(f"| {case.name} | {case.rows:,} | {cells} |")
+    if options.write:
+        put("coverage", words(options.repeats) + "\n".join(lines))
+
+
+def words(repeats: int) -> str:
+    """What stands above the table."""
+    return (
+        "## How often intervals of an audit hold the truth\n\n"
+        f"Made on {date.today().isoformat()} by `python -m benchmarks.coverage --repeats {repeats} "
+        f"--write`, {repeats} logs a row, in percent with standard errors. Nominal are 95, at "
+        "least 95, and at most 5.\n\n"
+    )
 
 
 def percent(values: np.ndarray) -> str:

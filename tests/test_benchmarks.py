@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the installed package
 
-from benchmarks import live, others, report, simulated  # noqa: E402
+from benchmarks import live, others, report, sections, simulated  # noqa: E402
 from benchmarks.__main__ import Plan, better, measure_all, quick  # noqa: E402
 from benchmarks.peers import harness  # noqa: E402
 
@@ -262,3 +262,16 @@ def test_a_failing_command_gives_its_reason() -> None:
     assert others._run(command) == ("", "ValueError: no such thing")
     assert others._run([sys.executable, "-c", "print(7)"]) == ("7\n", None)
     assert others._run(["no-such-command"])[1] is not None
+
+
+def test_sections_are_replaced_and_kept(tmp_path):
+    page = tmp_path / "RESULTS.md"
+    page.write_text("# Page\n")
+    sections.put("audit of 10", "## Ten\n\nold", page)
+    sections.put("coverage", "## Often", page)
+    sections.put("audit of 10", "## Ten\n\nnew", page)
+    text = page.read_text()
+    assert text.startswith("# Page\n") and "old" not in text
+    assert sections.kept(page).count("##") == 2 and "new" in sections.kept(page)
+    page.write_text("# Another\n" + sections.kept(page))
+    assert sections.kept(page).count("##") == 2
