@@ -233,3 +233,24 @@ def test_plain_data_is_json_and_words_come_first():
     page = found.to_html()
     assert page.index("Summary") < page.index("How this was made") < page.index("What this cannot")
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_rounding_is_no_bias():
+    """A copy of the reward among the features, and a reward that never varies."""
+    log = made_log(71)
+    copied = eh.audit(log.assign(copy=log["reward"]), reference="M")
+    table = copied.bias.to_frame().query("group == 'F'")
+    assert (table["simultaneous_low"] <= 0.0).all() and (table["simultaneous_high"] >= 0.0).all()
+    assert copied.summary[1].startswith("Feature copy by itself predicts reward")
+    same = eh.audit(log.assign(reward=3.0), reference="M").bias.to_frame().query("group == 'F'")
+    assert (same["simultaneous_low"] <= 0.0).all() and (same["simultaneous_high"] >= 0.0).all()
+
+
+def test_a_report_says_when_and_how_it_was_made():
+    log = made_log(72).assign(other=1)
+    found = eh.audit(log, reference="M", leave_out=["other"], windows=0)
+    plain = json.loads(found.to_json())
+    assert pd.Timestamp(plain["made"]).tzinfo is not None
+    assert plain["settings"]["leave_out"] == ["other"] and plain["settings"]["reference"] == "M"
+    assert plain["left_out"] == ["other"]
+    assert "other" in found.to_html() and plain["made"][:16].replace("T", " ") in found.to_html()

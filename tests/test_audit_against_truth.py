@@ -110,3 +110,34 @@ def test_takes_weights_and_clusters_along(how):
         else model.fit(cov_type="cluster", cov_kwds=codes)
     )
     assert_same(found.against_truth, differences(fitted, names, "M", 3))
+
+
+def test_other_units_are_refused():
+    """A score of about 50 beside 0 and 1, and beside the same in cents: nothing is subtracted."""
+    log = log_of(8)
+    repaid = log.assign(true_reward=(log["true_reward"] > 5.0).where(log["true_reward"].notna()))
+    found = eh.audit(repaid.astype({"true_reward": float}), reference="M")
+    assert found.against_truth is None
+    assert any(
+        "not seem to be in the same units: true_reward is 0 or 1, and reward is not" in one
+        for one in found.summary
+    )
+    cents = eh.audit(log.assign(true_reward=100.0 * log["true_reward"]), reference="M")
+    assert cents.against_truth is None
+    assert "in the same units: one changes" in cents.to_words()
+
+
+def test_a_truth_that_depends_on_the_decision_is_doubted():
+    """Only loans that were given can be repaid; or only high scores were followed up."""
+    log = log_of(9)
+    given = log["reward"] > log["reward"].median()
+    followed = eh.audit(log.assign(true_reward=log["true_reward"].where(given)), reference="M")
+    assert followed.against_truth is not None
+    assert any(
+        one.startswith("Where true_reward is known, reward is unlike") for one in followed.summary
+    )
+    approved = log.assign(reward=given.astype(int), true_reward=(given * 1.0).where(given))
+    found = eh.audit(approved, reference="M")
+    assert found.against_truth is None
+    assert "reward is 1 in every row whose true_reward is known" in found.to_words()
+    assert not any("unlike elsewhere" in one for one in eh.audit(log, reference="M").summary)

@@ -183,9 +183,9 @@ def test_arms_that_differ_and_are_chosen_unequally_disagree():
     sums = statistics(x, y, np.array(["F", "F", "M", "M"])[arms], arms)
     pulls, plain = bias_report(sums, reference="M", weighting="pulls"), bias_report(sums, "M")
     assert frame(pulls, "disagrees").loc["F", "disagrees"].tolist() == [False, True]
-    assert any('weighting="arms" is the answer' in one for one in pulls.warnings)
+    assert any('(weighting="arms")' in one for one in pulls.warnings)
     assert plain.weighting == "arms"
-    assert any("disagree on x2" in one and "counts the same" in one for one in plain.warnings)
+    assert any("on x2 (" in one and "they count the same" in one for one in plain.warnings)
     row = frame(plain, "low", "high").loc[("F", "x2")]
     assert row["low"] < 0.0 < row["high"]
     assert frame(pulls, "low").loc[("F", "x2"), "low"] > 1.0  # sure, and wrong

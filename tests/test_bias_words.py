@@ -35,7 +35,7 @@ def test_sentences(loans):
     # Numbers with as many digits as they are worth; the most important first.
     starts = [
         "For every additional 1,000 of income the feedback for group F is 0.099",
-        "Whatever the features, the feedback for group F is ",
+        "Where all other features are 0, the feedback for group F is ",
         "Where married is 1 the feedback for group F is 0.3",
     ]
     assert [one.startswith(start) for one, start in zip(said[1:], starts, strict=False)] == [
@@ -121,7 +121,7 @@ def test_the_chart_shows_every_row(loans, tmp_path):
     assert shown["F", "x2"]["estimate"] is None and "collinear" in shown["F", "x2"]["why"]
     assert shown["F", "x3"]["low"] < shown["F", "x3"]["estimate"] < shown["F", "x3"]["high"]
     text = charts.save(chart, tmp_path / "bias.svg")[0].read_text()
-    assert "A title" in text and "bias against group X" in text
+    assert "A title" in text and "compared with group X" in text
     assert text.count("not identified</text>") == 4
     units = bias_report(loans, feature_names=NAMES).chart().to_json()
     assert "income, per 1,000" in units

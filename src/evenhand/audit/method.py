@@ -30,9 +30,10 @@ def method(audit: Audit) -> list[str]:
         f"{', '.join(columns.features)}. The bias of a group is its coefficients less those that "
         "it is compared with.",
         ERRORS[facts.errors],
-        f"Intervals are at {100 * audit.bias.level:.6g} %. Those in the summary hold for all "
-        "groups and features at once (Bonferroni), so without any bias at most "
-        f"{100 * (1 - audit.bias.level):.3g} % of audits find one.",
+        f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
+        "for all groups and features at once (Bonferroni), those at the average context for all "
+        f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
+        "one on a feature, and at most as many one at the average context.",
     ]
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
@@ -116,6 +117,12 @@ def limits(audit: Audit) -> list[str]:
         "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
         "by discrimination hides bias when it is held equal.",
     ]
+    if facts.binary:
+        said.append(
+            "Chances. Rewards are 0 or 1, and differences are in their chance of being 1, by a "
+            "straight line. How a difference is shared out among features depends on that scale; "
+            "with chances near 0 or 1 another one (odds) may share it out otherwise."
+        )
     if facts.columns.cluster is None:
         said.append(
             "Independence. Rows are taken as independent. If a person has several, name the column "

@@ -21,7 +21,8 @@ def html(audit: Audit) -> str:
     """The whole page: words first, then numbers, then the method and where it ends."""
     body = [
         f"<h1>{escape(audit.facts.settings.title)}</h1>",
-        f"<p class='note'>{escape(audit.facts.label)}</p>",
+        f"<p class='note'>{escape(audit.facts.label)}; made on "
+        f"{escape(audit.facts.made[:16].replace('T', ' '))} UTC</p>",
         "<h2 id='summary'>Summary</h2>",
         bullets(audit.summary),
         "<h2 id='bias'>Bias</h2>",
@@ -110,7 +111,7 @@ def _drift(audit: Audit) -> list[str]:
 def _missing(audit: Audit) -> list[str]:
     if audit.missing.empty:
         return []
-    frame = audit.missing.assign(part=audit.missing["missing"] / audit.missing["rows"])
+    frame = audit.missing.assign(percent=100.0 * audit.missing["missing"] / audit.missing["rows"])
     return ["<h2 id='missing'>Missing values</h2>", table(frame)]
 
 
@@ -122,7 +123,11 @@ def _columns(audit: Audit) -> str:
         if value is not None and name != "features"
     ]
     roles.append(("features", ", ".join(columns.features)))
-    return folded("which column is what", table(pd.DataFrame(roles, columns=["role", "column"])))
+    roles.append(("left out", ", ".join(audit.facts.left_out) or "none"))
+    chosen = [(name, str(value)) for name, value in audit.facts.chosen().items()]
+    return folded(
+        "which column is what", table(pd.DataFrame(roles, columns=["role", "column"]))
+    ) + folded("all settings", table(pd.DataFrame(chosen, columns=["setting", "value"])))
 
 
 def bullets(sentences: Sequence[str]) -> str:

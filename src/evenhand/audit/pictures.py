@@ -26,7 +26,7 @@ def bias_picture(bias: BiasReport) -> str:
         keep = best.index[: max(MOST_ROWS // len(bias.groups), 1)]
         table = table[table["feature"].isin(keep)]
     against = "the mean of the groups" if bias.reference is None else f"group {bias.reference}"
-    axis = f"bias against {against}, in units of reward"
+    axis = f"feedback compared with {against}, in units of reward"
     units = dict(zip(bias.features, bias.units, strict=True))
     chart: Any = charts.bias_chart(table, units, axis, "", bias.level)
     return charts.to_svg(chart.configure_axisX(labelFlush=False, labelOverlap="greedy"))
@@ -51,7 +51,7 @@ def drift_pictures(audit: Audit) -> list[tuple[str, str]]:
             low,
             high,
             audit.bias.groups,
-            "bias, in units of reward" if is_bias else "mean reward",
+            "feedback compared, in units of reward" if is_bias else "mean reward",
             audit.bias.reference if is_bias else None,
         )
         pictures.append((charts.to_svg(chart), words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,8 @@ class Facts:
     columns: Columns
     label: str
     engine: str
+    made: str  # when, in UTC
+    left_out: tuple[str, ...]  # columns of the log that play no part
     rows: int
     used: int
     filled: int
@@ -41,11 +44,17 @@ class Facts:
     errors: str
     clusters: dict[str, int] | None
     crossing: int
+    objection: str  # why nothing can be measured against true rewards
+    doubt: str  # about those that are known
     constant: dict[str, float]  # features that never vary, by name: their value
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     effective: dict[str, float] | None
     giveaways: Giveaways
     seconds: float
+
+    def chosen(self) -> dict[str, Any]:
+        """All settings as plain data."""
+        return {name: _plain(value) for name, value in vars(self.settings).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,6 +133,7 @@ class Audit:
             "format": FORMAT,
             "version": VERSION,
             "evenhand": __version__,
+            "made": facts.made,
             "title": facts.settings.title,
             "log": facts.label,
             "engine": facts.engine,
@@ -131,6 +141,8 @@ class Audit:
             "rows_used": facts.used,
             "rows_filled": facts.filled,
             "columns": {**roles, "features": list(facts.columns.features)},
+            "left_out": list(facts.left_out),
+            "settings": facts.chosen(),
             "reward_values": facts.settings.reward_values,
             "missing_marks": list(facts.settings.missing_marks),
             "baselines": facts.baselines,
@@ -183,6 +195,12 @@ class Audit:
             texts = {page: self.to_html(), **texts}
         write_all(texts)
         return list(texts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def write_all(texts: dict[Path, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -24,13 +25,14 @@ from evenhand.audit.robust import CLASSICAL, Errors, clustered, robust
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
-from evenhand.audit.truth import ASSUMPTION, beside_truth
+from evenhand.audit.truth import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit.windows import make_windows
 from evenhand.bias.fitting import AUTO
 from evenhand.bias.making import bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Statistics
 from evenhand.evaluation import fairness
+from evenhand.logs.columns import Columns
 
 Tell = Callable[[str], None]
 
@@ -101,7 +103,7 @@ class Run:
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         return Audit(
             bias=fitted.report(self.settings),
-            against_truth=self._against_truth(cells),
+            against_truth=self._against_truth(cells, design.reward_centre),
             metrics=fairness(sums, level=self.settings.level),
             groups=sums,
             extras=extra_sums(cells),
@@ -114,6 +116,8 @@ class Run:
                 columns=self.look.columns,
                 label=self.source.label,
                 engine=self.source.kind,
+                made=datetime.now(UTC).isoformat(timespec="seconds"),
+                left_out=_left_out(self.source, self.look.columns),
                 rows=gaps.rows or int(cells.n.sum()),
                 used=int(cells.n.sum()),
                 filled=gaps.filled,
@@ -126,6 +130,10 @@ class Run:
                 clusters=errors.clusters,
                 crossing=errors.crossing,
                 constant=design.constant,
+                objection=self._objection(cells, design.reward_centre),
+                doubt=""
+                if self.look.columns.true_reward is None
+                else doubt(cells.frame, self.look.columns.reward, self.look.columns.true_reward),
                 windows=None if windows is None else (windows.weighting, windows.errors),
                 effective=_effective(cells, centred.groups),
                 giveaways=giveaways(fitted.stats, design),
@@ -133,9 +141,15 @@ class Run:
             ),
         )
 
-    def _against_truth(self, cells: Cells) -> BiasReport | None:
+    def _objection(self, cells: Cells, centre: float) -> str:
+        columns = self.look.columns
+        if columns.true_reward is None:
+            return ""
+        return objection(cells.frame, centre, columns.reward, columns.true_reward)
+
+    def _against_truth(self, cells: Cells, centre: float) -> BiasReport | None:
         """The bias measured against true rewards, if there are any to compare groups by."""
-        if "r_n" not in cells.frame:
+        if "r_n" not in cells.frame or self._objection(cells, centre):
             return None
         known = cells.frame.groupby("g")["r_n"].sum()
         names = {str(name) for name in known.index[known > 0]}
@@ -222,6 +236,13 @@ class Run:
             f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
             "finite numbers: leave it out with --leave-out, or correct it"
         )
+
+
+def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
+    """The columns of the log that have no role and are no feature."""
+    named = [value for value in vars(columns).values() if isinstance(value, str)]
+    used = {*columns.features, *named}
+    return tuple(name for name in source.table.columns if name not in used)
 
 
 def recentred(design: Design, cells: Cells) -> Design:

@@ -95,7 +95,10 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
             "chances": rows["p"].count(),
         }
     if "r" in have:
-        asked |= {"r_n": rows["r"].count(), "r": rows["r"].sum(), "rr": (rows["r"] ** 2).sum()}
+        r = rows["r"]
+        asked |= {"r_n": r.count(), "r": r.sum(), "rr": (r * r).sum(), "yr": (y * r).sum()}
+        known = r.notnull().ifelse(y, number(0.0))
+        asked |= {"y_r": known.sum(), "yy_r": (known * known).sum()}
     if "o" in have:
         asked["o"] = rows["o"].sum()
     if "c" in have:
@@ -141,7 +144,7 @@ def by_window_only(
 def spoiled(frame: pd.DataFrame, weighted: bool) -> bool:
     """Whether rows lack a value: then a sum is NaN, or a count is short, or a group has no name."""
     keys = [key for key in ("g", "a") if key in frame]
-    optional = ["r", "rr", "p", "pp", "surest", "t", *OPTIONAL]
+    optional = ["r", "rr", "yr", "p", "pp", "surest", "t", *OPTIONAL]
     numbers = frame.drop(columns=[*keys, *(name for name in optional if name in frame)])
     short = (frame["complete"] != frame["n"]).any()
     if weighted:

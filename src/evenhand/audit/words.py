@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evenhand.audit.result import Audit
 
 FEW_CLUSTERS = 30
+MANY_LOST = 0.1  # of the rows
 MOST = 5  # features to speak of against the truth
 
 
@@ -21,12 +22,19 @@ def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, what changed, what is missing, what to be careful of."""
     return [
         _scope(audit),
+        *(_missing(audit) if _many_lost(audit) else []),
+        *_given_away(audit),
         *audit.bias.to_words().splitlines(),
         *_against_truth(audit),
         *_drift(audit),
-        *_missing(audit),
+        *([] if _many_lost(audit) else _missing(audit)),
         *cautions(audit),
     ]
+
+
+def _many_lost(audit: Audit) -> bool:
+    """Whether so many rows are left out that it comes first."""
+    return audit.facts.used < (1.0 - MANY_LOST) * audit.facts.rows
 
 
 def _scope(audit: Audit) -> str:
@@ -47,11 +55,11 @@ def _against_truth(audit: Audit) -> list[str]:
     """What the true rewards say, for they need no assumption about averages."""
     found, columns = audit.against_truth, audit.facts.columns
     if found is None:
-        return (
-            []
-            if columns.true_reward is None or "n_true_reward" not in audit.groups
-            else [f"{columns.true_reward} is known in too few groups to compare the feedback with."]
-        )
+        if audit.facts.objection:
+            return [f"{audit.facts.objection}."]
+        if columns.true_reward is None or "n_true_reward" not in audit.groups:
+            return []
+        return [f"{columns.true_reward} is known in too few groups to compare the feedback with."]
     every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
     known = dict(zip(found.groups, found.observations, strict=True))
     parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
@@ -61,6 +69,7 @@ def _against_truth(audit: Audit) -> list[str]:
         "feedback can be measured against it.",
         *(f"{against}{one[0].lower()}{one[1:]}" for one in comparisons(found, MOST)),
         *found.warnings,
+        *([audit.facts.doubt] if audit.facts.doubt else []),
         found.assumption,
     ]
 
@@ -85,11 +94,11 @@ def _drift(audit: Audit) -> list[str]:
     said = []
     for _, row in tests[tests["changes"]].iterrows():
         part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
-        first, last = part.iloc[0], part.iloc[-1]
+        low, high = part.loc[part["estimate"].idxmin()], part.loc[part["estimate"].idxmax()]
         said.append(
-            f"The bias of group {row['group']} at the average context changes over time (p = "
-            f"{_p(row['p_value'])}): {first['estimate']:.3g} in the window from {first['from']}, "
-            f"{last['estimate']:.3g} in the one from {last['from']}."
+            f"The bias of group {row['group']} at the average context changes over time (p "
+            f"{_p(row['p_value'])}): it is lowest, {low['estimate']:.3g}, in the window from "
+            f"{low['from']}, and highest, {high['estimate']:.3g}, in the one from {high['from']}."
         )
     calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
     if calm:
@@ -106,7 +115,7 @@ def _drift(audit: Audit) -> list[str]:
 
 
 def _p(value: float) -> str:
-    return f"{value:.2g}" if value >= 1e-6 else "less than 0.000001"
+    return f"= {value:.2g}" if value >= 1e-6 else "< 0.000001"
 
 
 def _missing(audit: Audit) -> list[str]:
@@ -149,7 +158,7 @@ def _uneven(audit: Audit) -> str:
 
 def cautions(audit: Audit) -> list[str]:
     """What to know of this run before using its numbers."""
-    facts, said = audit.facts, _given_away(audit)
+    facts, said = audit.facts, list[str]()
     if facts.binary and facts.errors == "classical":
         said.append(
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "

@@ -126,20 +126,40 @@ def _weighting(report: BiasReport) -> list[str]:
 
 
 def _disagreements(report: BiasReport) -> list[str]:
-    flags, d, said = report._disagrees, len(report.features), []
+    """Where the other weighting says something else, by more than chance and than the error."""
+    between, found, said = report._between, report._by_feature, []
+    if between is None:
+        return []
+    d = len(report.features)
+    by_arms = report.weighting == ARMS
+    matters = np.abs(between.estimate) > found.error  # NaN where there is nothing to compare
     for g, name in enumerate(report.groups):
-        names = [report.features[k] for k in range(d) if flags[g * d + k] is True]
-        if names:
-            said.append(
-                f"For group {name} the fit weighted by pulls and the average over arms disagree "
-                f"on {few(names)}: the arms differ and were not chosen equally often. "
-                + (
-                    "Every arm counts the same here, as equal averages ask for."
-                    if report.weighting == ARMS
-                    else 'weighting="arms" is the answer under equal averages.'
-                )
+        rows = [g * d + k for k in range(d) if report._disagrees[g * d + k] is True]
+        rows = [row for row in rows if matters[row]]
+        if not rows or _mirrored(report, g):
+            continue
+        apart = between.estimate[rows]
+        arms = found.estimate[rows] - (0.0 if by_arms else apart)
+        numbers = [
+            f"{report.features[row % d]} ({one:.3g}, and {one + more:.3g})"
+            for row, one, more in zip(rows, arms, apart, strict=True)
+        ]
+        said.append(
+            f"For group {name} it matters how arms count: the same, or by how often they were "
+            f"chosen. That is so on {few(numbers, most=3)}. "
+            + (
+                "Here they count the same, as equal averages ask for."
+                if by_arms
+                else "Here they count by how often they were chosen; equal averages ask for the "
+                'same (weighting="arms").'
             )
+        )
     return said
+
+
+def _mirrored(report: BiasReport, group: int) -> bool:
+    """Whether a group says what the one before it says: two groups about their mean."""
+    return report.reference is None and len(report.groups) == 2 and group == 1
 
 
 def _averages(report: BiasReport) -> list[str]:

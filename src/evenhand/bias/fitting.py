@@ -34,6 +34,7 @@ class Fit:
     of: Whole  # the group of each design
     labels: tuple[str, ...]  # what each design is called
     homes: tuple[str, ...]  # what each group is called
+    rounding: Array  # (groups, d, d): the covariance that the rounding of the sums alone gives
     # (groups, groups, d, d), where vectors of groups depend on each other; None where they do not.
     between: Array | None = None
 
@@ -82,6 +83,7 @@ def by_pulls(stats: Statistics, noise: float | None) -> Fit:
         np.arange(groups),
         _homes(stats),
         _homes(stats),
+        _floor(stats, square, freedom)[:, None, None] * designs.inverse,
     )
 
 
@@ -120,6 +122,7 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
             f"arm {arm} of group {stats.groups[g]}" for arm, g in zip(names, stats.of, strict=True)
         ),
         _homes(stats),
+        _floor(stats, _total(stats.square, stats.of, groups), freedom)[:, None, None] * inverse,
     )
 
 
@@ -190,7 +193,8 @@ def with_covariances(
         degree = float(given.get(name, np.inf))
         if not degree > 0.0:
             raise ValueError(f"freedom of group {name} is {degree}; allowed is a number above 0")
-        matrices[g], degrees[g], reasons[g] = own, degree, blocked[g]
+        # A fit that leaves nothing over is exact to its rounding, and not more.
+        matrices[g], degrees[g], reasons[g] = own + fit.rounding[g], degree, blocked[g]
     return replace(
         fit,
         covariances=matrices,
@@ -233,6 +237,11 @@ def _residual(square: Array, moment: Array, vectors: Array, precision: float) ->
     """y'y - b'X'y. What is smaller than the rounding of y'y is rounding: it is not taken for 0."""
     left: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
     return left
+
+
+def _floor(stats: Statistics, square: Array, freedom: Array) -> Array:
+    found: Array = stats.precision * square / np.maximum(np.where(freedom > 0, freedom, 1.0), 1.0)
+    return np.where(np.isfinite(found), found, 0.0)
 
 
 def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:

@@ -64,7 +64,7 @@ class BiasReport:
         >>> policy.absorb([0, 0, 1, 1, 2, 2, 3, 3], np.ones((8, 1)), [1, 2, 2, 3, 5, 6, 6, 7])
         >>> report = policy.bias(reference="M", feature_names=["all"])
         >>> report.to_frame()[["group", "estimate", "low", "high"]].round(2).values.tolist()
-        [['F', -4.0, -5.41, -2.59], ['M', 0.0, 0.0, 0.0]]
+        [['F', -4.0, -5.39, -2.61], ['M', 0.0, 0.0, 0.0]]
     """
 
     groups: tuple[str, ...]
@@ -182,9 +182,13 @@ class BiasReport:
 
     @property
     def by_group(self) -> pd.DataFrame:
-        """A row per group: observations, arms, and the bias at the average context of everyone."""
-        table = self.totals()
-        overall = table[table["context"] == "overall"].set_index("group").drop(columns="context")
+        """A row per group: observations, arms, and the bias at the average context of everyone.
+
+        `simultaneous_low` and `simultaneous_high` hold for all groups at once.
+        """
+        m, d = len(self.groups), len(self.features)
+        place = np.full(d, np.nan) if self.overall is None else self.overall
+        overall = self._at(np.tile(place, (m, 1)), np.arange(m)).set_index("group")
         overall.insert(0, "observations", list(self.observations))
         if self.arms is not None:
             overall.insert(1, "arms", list(self.arms))
@@ -248,7 +252,7 @@ class BiasReport:
 
         names = dict(zip(self.features, self.units, strict=True))
         against = "the mean of the groups" if self.reference is None else f"group {self.reference}"
-        axis = f"bias against {against}, in units of reward"
+        axis = f"feedback compared with {against}, in units of reward"
         return bias_chart(self.to_frame(), names, axis, title, self.level)
 
     # Inside -------------------------------------------------------------------------------------

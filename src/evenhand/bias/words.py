@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.bias.comparing import NOT
 from evenhand.bias.contexts import BINARY, INTERCEPT
 from evenhand.bias.statistics import Array
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
 
 ASSUMPTION = (
-    "All of this assumes that the true averages of the groups are equal: where they are not, what "
-    "is called bias here is bias and true difference together."
+    "All of this assumes that at the same features the groups are equally good on average: where "
+    "they are not, what is called bias here is bias and true difference together."
 )
 
 
@@ -22,7 +23,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
     said = comparisons(report, most)
     if said:
-        also = ", and so do those at the average context" if report.overall is not None else ""
+        also = ", those at the average context for all groups" if report.overall is not None else ""
         said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")
@@ -88,6 +89,12 @@ def _totals(report: BiasReport) -> list[str]:
         f"At the average context {_compared(report, g, *ends[g])}"
         for g in sorted(clear, key=lambda g: -abs(ends[g, 0]))
     ]
+    for name, why in table["why"].items():
+        if why.startswith(NOT) and report._fit.usable[report.groups.index(str(name))]:
+            said.append(
+                f"At the average context the bias of group {name} is not identified: "
+                f"{why.removeprefix(NOT)}."
+            )
     if len(unclear) == 1:
         said.append(f"At the average context {_compared(report, unclear[0], *ends[unclear[0]])}")
     elif unclear:
@@ -105,7 +112,7 @@ def _of_feature(report: BiasReport, g: int, k: int) -> str:
     name, kind = report.features[k], report._contexts.kinds[k]
     start = f"For every additional {_amount(unit)} of {name}"
     if kind == INTERCEPT:
-        start = "Whatever the features,"
+        start = "Where all other features are 0," if len(report.features) > 1 else "On average,"
     elif kind == BINARY and unit == 1.0:
         start = f"Where {name} is 1"
     values = unit * found.estimate[row], unit * found.all_low[row], unit * found.all_high[row]
