@@ -124,7 +124,7 @@ def test_what_no_log_can_show_is_said():
     limits = " ".join(found.limits)
     for words in ("Equal averages.", "Selection.", "Straight lines.", "Independence."):
         assert words in limits
-    assert "this log cannot show" in limits and "true averages" in found.to_words()
+    assert "this log cannot show" in limits and "equally good on average" in found.to_words()
 
 
 def test_true_averages_that_differ_are_counted_as_bias_and_the_report_says_so():

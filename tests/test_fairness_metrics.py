@@ -21,6 +21,7 @@ import evenhand as eh
 from evenhand.evaluation import GroupSums, fairness, group_sums, metric_frame
 from evenhand.evaluation.intervals import difference, proportion, ratio, ratio_of_shares
 from evenhand.evaluation.measures import Shares
+from evenhand.evaluation.words import amount, points
 
 LEVEL = 0.95
 RATES = (np.arange(2000) + 0.5) / 2000  # no multiples of 1 / n, at which coverage is special
@@ -395,7 +396,88 @@ def test_no_group_is_left_out():
     sure = report.difference(sufficient_only=True).loc[name]
     assert {sure["lower"], sure["higher"]} == {"F", "M"} and sure["evidence"] == "sufficient"
     words = report.to_words()
-    assert "Insufficient evidence on group X" in words and "Not known: group Z" in words
+    assert "Insufficient evidence on group X" in words and "Not known of group Z" in words
+
+
+def words_of(**columns):
+    return fairness(pd.DataFrame({"group": ["F", "M"], **columns})).to_words().split("\n")
+
+
+def test_words_say_who_is_higher():
+    """Means of 3 and 1 with a standard deviation of 1; then means that are alike."""
+    n = np.array([100, 400])
+    means = np.array([3.0, 1.0])
+    rewards = {"n": n, "n_reward": n, "sum_reward": n * means}
+    said = words_of(**rewards, square_reward=n - 1 + n * means**2)
+    report = fairness(
+        pd.DataFrame({"group": ["F", "M"], **rewards, "square_reward": n - 1 + n * means**2})
+    )
+    row = report.difference().loc["mean_reward"]
+    ends = f"({row['low']:.4g} to {row['high']:.4g})"
+    assert f"Mean observed reward: group F is 2 higher than group M {ends}." in said
+    rewards["sum_reward"] = n * np.array([1.0, 1.001])
+    said = words_of(**rewards, square_reward=n - 1 + n * 1.001**2)
+    assert any(
+        s.startswith(
+            "Mean observed reward: groups F and M cannot be told apart; M minus F is 0.001 (-0.2"
+        )
+        for s in said
+    )
+    yes = {"n": [200, 200], "n_reward": [200, 200], "positives": [150, 50]}
+    said = words_of(**yes, sum_reward=yes["positives"], square_reward=yes["positives"])
+    start = "Selection rate by reward (rewards of 1 over rewards): group "
+    assert any(
+        s.startswith(f"{start}F is 50.0 percentage points higher than group M (") for s in said
+    )
+    screens = [s for s in said if "screening value" in s]
+    assert "group M has 0.33 times the rate of group F" in screens[0] and len(screens) == 2
+
+
+def test_words_on_many_groups_say_that_the_pair_was_picked():
+    n, means = np.array([100, 100, 100]), np.array([1.0, 3.0, 2.0])
+    rewards = {"n_reward": n, "sum_reward": n * means, "square_reward": n - 1 + n * means**2}
+    words = fairness(pd.DataFrame({"group": ["F", "M", "X"], "n": n, **rewards})).to_words()
+    assert "group M is 2 higher than group F (" in words
+    assert "), the largest difference of two groups." in words
+
+
+def test_shares_of_people_say_nothing_of_parity():
+    """Without arms a share is who is in the file; with arms or chances it is what they got."""
+    _, low, high = 100 * np.array(proportion(30, 100))
+    ends = f"({low:.1f} % to {high:.1f} %)"
+    people = words_of(n=[30, 70])
+    assert people[0] == f"Group F has 30.0 % of the 100 rows {ends}."
+    assert not any("parity" in s or "got" in s for s in people)
+    for arms in ({"arms": [1, 3]}, {"chances": [100, 300]}):
+        said = words_of(n=[30, 70], **arms)[0]
+        assert said.startswith(f"Group F got 30.0 % of 100 decisions {ends}; ")
+        assert said.endswith("equal parity asks for 50.0 %.")
+        assert ("proportional parity asks for 25.0 %" in said) == ("arms" in arms)
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_words_say_what_the_intervals_take_for_granted(simultaneous):
+    sums = pd.DataFrame({"group": ["F", "M"], "n": [30, 70]})
+    last = fairness(sums, simultaneous=simultaneous).to_words().split("\n")[-1]
+    assert "take the rows as independent of each other" in last
+    assert ("those of single groups for all groups at once" in last) == simultaneous
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0"), (-0.0, "0"), (1.86649, "1.866"), (-1234.5678, "-1,235"), (49484.2, "49,480"),
+     (999.97, "1,000"), (0.000123456, "0.0001235"), (-np.inf, "-inf")],
+)  # fmt: skip
+def test_amounts_have_four_digits(value, said):
+    assert amount(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "0.0"), (-1e-17, "0.0"), (0.12345, "12.3"), (-0.0004, "-0.04"), (0.001, "0.1")],
+)
+def test_a_difference_of_rates_never_reads_as_none(value, said):
+    assert points(value) == said
 
 
 def test_equal_values_are_no_evidence_of_certainty():

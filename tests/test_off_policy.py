@@ -329,7 +329,21 @@ def test_a_bias_that_is_not_identified_is_no_number():
     table = report.overall
     assert (table.loc["corrected", "evidence"] == "not known").all()
     assert (table.loc["observed", "evidence"] == "sufficient").all()
-    assert "Not corrected: the bias of group F is not identified" in report.to_words()
+    words = report.to_words().split("\n")
+    assert (
+        "The corrected value is not known, neither of the target nor of the log, because the bias "
+        "of group F is not identified (where it was learned: group F was never chosen)."
+    ) in words
+    assert "Not corrected: the bias of group F is not identified: group F was never chosen." in (
+        report.warnings
+    )
+    # What is known of group M is said all the same, and the reason is said once for each group.
+    assert sum("bias of group F" in s for s in words) == 2
+    row = report.gain().loc[("corrected", "dr", "within", "M")]
+    size = f"{abs(row['estimate']):.4g} {'less' if row['estimate'] < 0 else 'more'} ("
+    said = next(s for s in words if s.startswith("Per decision"))
+    assert f"to group M: {size}" in said
+    assert said.startswith("Per decision that goes to group F: not known, because the bias of ")
 
 
 # Forms of input, and laws -------------------------------------------------------------------------

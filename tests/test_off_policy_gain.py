@@ -181,23 +181,52 @@ def gain_said(mean, n=2000, seed=29):
     bandit = Bandit(GOOD.log, GOOD.target, mean)
     report = off_policy(*bandit.draw(np.random.default_rng(seed), n))
     row = report.gain().loc[("observed", "dr", "value", "all")]
-    return next(s for s in report.to_words().split("\n") if "would have earned" in s), row, report
+    return report.to_words().split("\n")[1], row, report
 
 
 def test_words():
     said, row, report = gain_said(None)
     assert row["low"] > 0.0
-    start = f"In observed reward the target would have earned {row['estimate']:.4g} more (95 % "
-    assert said.startswith(f"{start}interval {row['low']:.4g} to {row['high']:.4g}) per round than")
+    start = f"In observed reward the target would have earned {row['estimate']:.4g} more per round"
+    ends = f"{row['low']:.4g} to {row['high']:.4g}"
+    assert said.startswith(f"{start} than the log, by DR (95 % interval {ends}). Per decision")
+    values = report.overall.loc["observed"]
+    first = report.to_words().split("\n")[0]
+    for name, of in (("ips", "would have earned "), ("snips", ""), ("dr", "and ")):
+        assert f"{of}{values.loc[name, 'estimate']:.4g} by {name.upper()} (" in first
+    assert f"; the log earned {values.loc['logged', 'estimate']:.4g} (" in first
     within = report.gain().loc[("observed", "dr", "within", "F")]
     size = f"{abs(within['estimate']):.4g} {'less' if within['estimate'] < 0 else 'more'}"
-    assert f"Per decision that goes to a group: F {size} (" in said
+    assert f"Per decision that goes to group F: {size} (" in said and "; to group M: " in said
     said, row, _ = gain_said(-GOOD.mean)
     assert row["high"] < 0.0
     ends = f"{-row['high']:.4g} to {-row['low']:.4g}"
-    assert f"would have earned {-row['estimate']:.4g} less (95 % interval {ends}) per" in said
+    assert f"earned {-row['estimate']:.4g} less per round than the log, by DR (95 % int" in said
+    assert f"interval {ends})" in said
     said, row, _ = gain_said(np.ones((2, 4)), 1000)
-    assert row["low"] < 0.0 < row["high"] and "which cannot be told from none) per round" in said
+    assert row["low"] < 0.0 < row["high"]
+    ends = f"{-row['low']:.4g} less to {row['high']:.4g} more"
+    assert f"(95 % interval {ends}; this cannot be told from no difference)" in said
     plain = json.loads(report.to_json(), parse_constant=lambda word: pytest.fail(word))
     assert len(plain["gain"]) == len(report.gain()) == 15
     assert isinstance(report.gain(), pd.DataFrame)
+
+
+def test_rounding_is_no_gain():
+    """A target that is the log's earns what the log did, but for the last digits."""
+    rng = np.random.default_rng(31)
+    chances = rng.dirichlet(np.ones(4), 300) * 0.9 + 0.025
+    arms = np.array([rng.choice(4, p=row / row.sum()) for row in chances])
+    propensities = chances[np.arange(300), arms] * (1.0 + 1e-15)
+    log = Logged(arms, rng.normal(size=300), propensities, LABELS)
+    report = off_policy(log, chances / chances.sum(axis=1, keepdims=True), estimators=["snips"])
+    value = report.gain().loc[("observed", "snips", "value", "all")]
+    assert 0.0 < abs(value["estimate"]) < 1e-13
+    said = report.to_words().split("\n")[1]
+    start = "In observed reward the target would have earned no more and no less per round than the"
+    assert said.startswith(f"{start} log, by SNIPS. Per decision that goes to group F: no more")
+    assert "e-1" not in said
+    small = off_policy(  # and what is small beside nothing else is no rounding
+        Logged(arms, 1e-14 * log.rewards, propensities, LABELS), np.full((300, 4), 0.25)
+    )
+    assert "no more and no less" not in small.to_words() and "e-1" in small.to_words()

@@ -93,6 +93,70 @@ def test_a_policy_that_learned_from_the_log_is_told(folder, capsys):
     assert errors.count("\n") == 1
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_policy_that_may_have_learned_from_the_log_is_told(folder, capsys):
+    """As many rewards of every arm; not if rounds are left out, nor without any observation."""
+    code, _, errors = run(folder, capsys, "log.parquet", "--policy", "target.json")
+    assert (code, errors.count("\n")) == (0, 1)
+    assert errors.startswith("evenhand: warning: --policy may have learned from rows of this log")
+    assert "(300 in all)" in errors and "--after ROUND" in errors
+    for after in ("300", "0"):
+        ask = ["log.parquet", "--policy", "target.json", "--after", after]
+        assert run(folder, capsys, *ask)[::2] == (0, "")
+    eh.TopInterval(LABELS, n_features=2, seed=1).save(folder / "fresh.json")
+    other = eh.load(folder / "target.json")  # one arm has more than the log
+    many = int((eh.read_log(folder / "log.parquet")["item_id"] == 0).sum())
+    other.absorb([0] * many, np.ones((many, 2)), np.ones(many))
+    other.save(folder / "other.json")
+    for policy in ("fresh.json", "other.json"):
+        assert run(folder, capsys, "log.parquet", "--policy", policy)[::2] == (0, "")
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_policy_as_the_log_found_it_has_not_seen_it(folder, capsys):
+    policy = eh.TopInterval(LABELS, n_features=2, exploration=0.5, seed=1)
+    rng = np.random.default_rng(8)
+    policy.absorb([0, 1, 2, 3], rng.random((4, 2)), rng.random(4))
+    policy.save(folder / "first.json")
+    with eh.log_to(folder / "later.parquet", policy, candidates=True) as logged:
+        for _ in range(200):
+            logged.update(logged.select(rng.random((4, 2))), rng.random())
+    assert run(folder, capsys, "later.parquet", "--policy", "first.json")[::2] == (0, "")
+    again = eh.load(folder / "first.json")
+    again.absorb([0], rng.random((1, 2)), [1.0])
+    again.save(folder / "first.json")
+    assert "may have" in run(folder, capsys, "later.parquet", "--policy", "first.json")[2]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
+    frame = pd.read_csv(folder / "others.csv")
+    policy = eh.TopInterval(LABELS, n_features=2, exploration=0.5, seed=1)
+    half = frame[:150]
+    policy.absorb(half["number"], half[["age", "one"]], half["paid"])
+    policy.save(folder / "half.json")
+    ask = ["--arm", "number", *OF_OTHERS[2:], "--feature", "age", "--feature", "one", "--shared"]
+    code, _, errors = run(folder, capsys, "others.csv", *ask, "--policy", "half.json")
+    assert code == 0 and "(150 in all)" in errors
+    assert "ask rows that it has not seen" in errors and "--after" not in errors
+
+
+def test_an_untrained_policy_corrects_nothing(folder, capsys):
+    eh.TopInterval(LABELS, n_features=2, seed=1).save(folder / "fresh.json")
+    code, said, _ = run(folder, capsys, "log.parquet", "--policy", "fresh.json", "--correct")
+    about = [line for line in said.split("\n") if "correct" in line]
+    why = [
+        f"the bias of group {name} is not identified (where it was learned: group {name} was "
+        "never chosen)"
+        for name in "FM"
+    ]
+    assert code == 0
+    assert about == [
+        "The corrected value is not known, neither of the target nor of the log, because "
+        f"{' and '.join(why)}."
+    ]
+
+
 def test_a_log_of_others_with_its_own_names(folder, capsys):
     """Groups are read off the log, or from a file; arms by their names, or by numbers."""
     frame = pd.read_csv(folder / "others.csv")
@@ -125,6 +189,8 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
         ("--correct is for --policy", ["log.parquet", "--uniform", "--correct"]),
         ("--reference is for a bias", ["log.parquet", "--uniform", "--reference", "M"]),
         ("--interval is 'wide'", ["log.parquet", "--uniform", "--interval", "wide"]),
+        ("v.html'; allowed is a name that ends in .json",
+         ["log.parquet", "--uniform", "--out", "v.html"]),
         ("level is 2.0", ["log.parquet", "--uniform", "--level", "2"]),
         ("--after is -1", ["log.parquet", "--uniform", "--after", "-1"]),
         ("the log has rounds up to 800", ["log.parquet", "--uniform", "--after", "900"]),

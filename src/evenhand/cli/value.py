@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROLES = ("arm", "reward", "propensity", "group")
 OF_OTHERS = (*ROLES, "feature", "shared", "groups")
+ASK_LATER = "ask about later ones with --after ROUND, or give --after 0 if it has seen none"
 
 
 def add(commands: Any) -> None:
@@ -61,7 +62,12 @@ def add(commands: Any) -> None:
         help="a CSV file with the columns arm and group, in the policy's order (default: the "
         "policy's groups for arms 0, 1, ..., or else read off the log)",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, metavar="FILE", help="write the report as JSON")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the report as JSON, to a name that ends in .json",
+    )
     command.set_defaults(command=_value)
 
 
@@ -71,14 +77,13 @@ def _value(options: argparse.Namespace) -> int:
     from evenhand.policies import load
 
     policy = None if options.policy is None else load(options.policy)
-    log = _read(options, policy)
     teacher = policy if options.bias_from is None else load(options.bias_from)
     bias = None
     if teacher is not None and (options.correct or options.bias_from is not None):
         weighting = {} if options.weighting is None else {"weighting": options.weighting}
         bias = teacher.bias(options.reference, options.level, **weighting)
     report = off_policy(
-        log,
+        _read(options, policy),
         "uniform" if policy is None else policy,
         bias=bias,
         level=options.level,
@@ -105,6 +110,8 @@ def _check(options: argparse.Namespace) -> None:
             if getattr(options, flag) is not None:
                 raise ValueError(f"--{flag} is for a bias; give --correct or --bias-from as well")
     _checks.one_of("--interval", options.interval, ("normal", "bootstrap"))
+    if options.out is not None and options.out.suffix != ".json":
+        raise ValueError(f"--out is {str(options.out)!r}; allowed is a name that ends in .json")
     if options.after is not None:
         _checks.whole("--after", options.after, least=0)
 
@@ -113,7 +120,9 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     """The decisions of the log."""
     from evenhand.evaluation import Logged
     from evenhand.logs.reading import labelled, read_whole
+    from evenhand.logs.schema import NAMES
     from evenhand.logs.tables import log_path
+    from evenhand.policies.saving import to_dict
 
     named = {role: getattr(options, role) for role in ROLES if getattr(options, role) is not None}
     found = read_whole(log_path(options.log), named or None)
@@ -130,7 +139,11 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
         )
     if policy is not None:
         _fits(policy, about.labels, len(about.features), about.candidates)
-        _warn_if_it_learned_from(about, policy)
+        # As the log found it, a policy has seen none of its rows.
+        first = to_dict(policy)["arms"] == about.policy["arms"]
+        if not (_warn_if_it_ended_here(about, policy) or first or options.after is not None):
+            learned = frame[NAMES["reward"]].notna()  # also what humans chose, and history
+            _warn_if_it_may_have_seen(policy, frame[NAMES["arm"]][learned], ASK_LATER)
     return Logged.from_log(labelled(frame, about))
 
 
@@ -160,14 +173,34 @@ def _fits(policy: Policy, labels: list[str], n_features: int, candidates: bool) 
         )
 
 
-def _warn_if_it_learned_from(about: About, policy: Policy) -> None:
+def _warn_if_it_ended_here(about: About, policy: Policy) -> bool:
     """The policy as it was when the log was closed has learned from all of its rows."""
     from evenhand.recording.replaying import checksum
 
-    if about.state and about.state["learned"] and about.state["sha256"] == checksum(policy):
+    ended = about.state and about.state["learned"] and about.state["sha256"] == checksum(policy)
+    if ended:
         warnings.warn(
             "--policy is in the state in which this log ended: it has learned from the rows that "
             "judge it, which flatters it; ask rows that it has not seen",
+            stacklevel=2,
+        )
+    return bool(ended)
+
+
+def _warn_if_it_may_have_seen(policy: Policy, arms: Any, remedy: str) -> None:
+    """Warn if the log has enough rewards of every arm to be all that the policy learned from.
+
+    A policy does not remember rows, only how many there were of each arm.
+    """
+    import numpy as np
+
+    counts = policy.counts
+    there = np.bincount(np.asarray(arms, dtype=np.int64), minlength=policy.n_arms)
+    if counts.any() and (counts <= there).all():
+        warnings.warn(
+            "--policy may have learned from rows of this log: of every arm the log has at least as "
+            f"many rewards as the policy has observations ({counts.sum():,} in all); rows that it "
+            f"has seen flatter it: {remedy}",
             stacklevel=2,
         )
 
@@ -178,6 +211,8 @@ def _warn_if_it_learned_from(about: About, policy: Policy) -> None:
 def _of_others(
     options: argparse.Namespace, policy: Policy | None, frame: pd.DataFrame, named: dict[str, str]
 ) -> Logged:
+    import pandas as pd
+
     from evenhand.evaluation import Logged
     from evenhand.logs.columns import find_roles
 
@@ -203,6 +238,9 @@ def _of_others(
     )
     if "group" in roles:
         _same_groups(log, frame[roles["group"]])
+    if policy is not None and options.after is None:
+        remedy = ASK_LATER if "round" in frame else "ask rows that it has not seen"
+        _warn_if_it_may_have_seen(policy, log.arms[~pd.isna(log.rewards)], remedy)
     return log
 
 

@@ -27,7 +27,7 @@ from evenhand.evaluation.overlap import WEAK, overlap, skewed
 from evenhand.evaluation.reaches import Reach, bernstein, bootstrap, normal, widths
 
 ALL = "all"
-FEW_DECIDE = "a few rows decide, too skewed for a normal interval; try interval='bootstrap'"
+FEW_DECIDE = "a few rows decide, too skewed for a normal interval: try a bootstrap interval"
 NOTHING = Reach(np.nan, np.nan, np.nan, np.nan)
 COLUMNS = (
     "reward",
