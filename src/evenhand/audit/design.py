@@ -90,7 +90,7 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
             others = look.merged[name] > 0
             if gap and MISSING not in known:
                 known.append(MISSING)
-            kept[name] = tuple(known)
+            kept[name] = (*known, *look.rare[name])  # the rare ones count as the first
             # The most frequent is what the others are compared with.
             features += [Feature(f"{name}={one}", name, CATEGORY, one) for one in known[1:]]
             if others:

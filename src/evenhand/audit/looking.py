@@ -5,6 +5,7 @@ It reads few columns, and a sample of the rest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit.refusing import no_number, no_value, numbers_as_text, too_many, values_of
+from evenhand.audit.refusing import (
+    check_propensities,
+    no_number,
+    no_value,
+    numbers_as_text,
+    one_group,
+    too_many,
+    values_of,
+)
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number
@@ -22,6 +31,7 @@ SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked 
 MOST_GROUPS, MOST_ARMS, MOST_CATEGORIES = 200, 200, 1000
 MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
 WINDOWS = 8
+RARE, SMALL_GROUP = 0.01, 30  # a part of all rows, and rows of a group
 PER_WINDOW = 20  # rows that a window has to have for every coefficient, to be one by itself
 
 
@@ -54,6 +64,7 @@ class Look:
     numbers: tuple[str, ...]
     categories: dict[str, list[str]]  # by nominal feature: those kept, the most frequent first
     merged: dict[str, int]  # by nominal feature: how many categories were merged into "other"
+    rare: dict[str, list[str]]  # by nominal feature: those that count as the most frequent one
     unseen: bool  # whether a feature with a single category lacks values, which no sum shows
     centres: dict[str, float]
     reward_centre: float
@@ -62,14 +73,39 @@ class Look:
     times: Times | None
 
 
+def columns_of(source: Source, settings: Settings) -> Columns:
+    """Which column of a log is what. Those left out, or without a name, are as if not there."""
+    names = list(source.table.schema().names)
+    _named("leave_out", settings.leave_out, tuple(names))
+    out = {*settings.leave_out, *idle_names(source, settings)}
+    left = [name for name in names if name not in out]
+    columns = find_columns(left, settings.columns, settings.features)
+    if columns.group in columns.features:
+        raise ValueError(
+            f"features: {columns.group!r} is the group; a group cannot be a feature, for groups "
+            "are compared at the same features"
+        )
+    return columns
+
+
+def idle_names(source: Source, settings: Settings) -> list[str]:
+    """Columns without a name that nobody asks for: most often they number the rows."""
+    asked = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
+    return [name for name in source.unnamed if name not in asked]
+
+
+def check_rows(source: Source) -> None:
+    """An error if there is no row: without one nothing is known of the columns either."""
+    first = source.table.select(source.table.columns[0])
+    if source.fetch(first.limit(1)).empty:
+        raise ValueError(f"{source.label} has no rows; an audit needs some")
+
+
 def look(source: Source, settings: Settings) -> Look:
     """Look at a log, or say which column is wrong and what to do about it."""
     schema = source.table.schema()
-    columns = find_columns(
-        list(schema.names), settings.columns, settings.features, settings.leave_out
-    )
+    columns = columns_of(source, settings)
     _named("nominal", settings.nominal, columns.features)
-    _named("leave_out", settings.leave_out, tuple(schema.names))
     if not columns.features:
         raise ValueError(
             "no column is left as a feature; name some, such as --feature COLUMN: the log has "
@@ -79,14 +115,10 @@ def look(source: Source, settings: Settings) -> Look:
     nominal, numbers = _kinds(schema, columns.features, settings.nominal)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
-    if rows == 0:
-        raise ValueError(f"{source.label} has no rows; an audit needs some")
-    if counted["groups"] > 1.3 * MOST_GROUPS:
-        raise ValueError(
-            f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
-            f"to {MOST_GROUPS} groups: name another column, or merge some of them"
-        )
-    found, merged, unseen = _categories(source, nominal, counted, settings)
+    if columns.propensity is not None:
+        check_propensities(columns.propensity, counted["least_likely"], counted["most_likely"])
+    _check_groups(source, counted, columns)
+    found, merged, rare, unseen = _categories(source, nominal, counted, columns.group, settings)
     width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
     times = _times(counted, schema, columns, settings, width)
     centres = _centres(source, (*numbers, columns.reward))
@@ -96,6 +128,7 @@ def look(source: Source, settings: Settings) -> Look:
         numbers=numbers,
         categories=found,
         merged=merged,
+        rare=rare,
         unseen=unseen,
         centres={name: centres[name] for name in numbers},
         reward_centre=centres[columns.reward],
@@ -103,6 +136,39 @@ def look(source: Source, settings: Settings) -> Look:
         by_arm=0 < arms <= MOST_ARMS,
         times=times,
     )
+
+
+def _check_groups(source: Source, counted: dict[Any, Any], columns: Columns) -> None:
+    """Groups to compare: at least two, and not as many as an identifier has."""
+    if counted["groups"] > 1.3 * MOST_GROUPS:
+        raise ValueError(
+            f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
+            f"to {MOST_GROUPS} groups: name another column, or merge some of them"
+        )
+    # The count is a rough one, and too low by chance where values share a hash.
+    if counted["groups"] < 2 and len(few := values_of(source, source.table[columns.group])) < 2:
+        raise one_group(columns.group, few)
+
+
+def alike_groups(groups: Sequence[str]) -> list[str]:
+    """A sentence for groups that differ only by case or blanks, as one that is misspelt does.
+
+    Example:
+        >>> from evenhand.audit.looking import alike_groups
+        >>> alike_groups(["Alba", "Brel"])
+        []
+        >>> alike_groups(["Alba", "Brel", "alba "])[0].split(":")[0]
+        "Groups 'Alba' and 'alba ' differ only by case or blanks"
+    """
+    folded: dict[str, list[str]] = {}
+    for name in groups:
+        folded.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [
+        f"Groups {' and '.join(map(repr, names))} differ only by case or blanks: they are compared "
+        "as different groups; if they are one, write them alike in the log and audit again."
+        for names in folded.values()
+        if len(names) > 1
+    ]
 
 
 def _named(what: str, names: Any, known: tuple[str, ...]) -> None:
@@ -124,7 +190,7 @@ def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) 
         if role not in (*NEEDED, *settings.columns) and not values_of(source, source.table[name]):
             columns = replace(columns, **{role: None})  # type: ignore[arg-type]
             continue
-        raise no_number(source, role, name, settings.missing_marks)
+        raise no_number(source, role, name, settings.written_marks)
     return columns
 
 
@@ -149,6 +215,8 @@ def _kinds(
 def _count(
     source: Source, schema: Any, columns: Columns, nominal: tuple[str, ...]
 ) -> dict[Any, Any]:
+    import ibis
+
     table = source.table
     asked = {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
     if columns.arm is not None:
@@ -156,6 +224,10 @@ def _count(
     if columns.timestamp is not None:
         when = seconds(table[columns.timestamp], schema[columns.timestamp], columns.timestamp)
         asked |= {"first": when.min(), "last": when.max()}
+    if columns.propensity is not None:
+        chance = as_number(table[columns.propensity])
+        chance = chance.isnan().ifelse(ibis.null("float64"), chance)
+        asked |= {"least_likely": chance.min(), "most_likely": chance.max()}
     asked |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
     row: dict[Any, Any] = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
     row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
@@ -177,32 +249,53 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
 
 
 def _categories(
-    source: Source, nominal: tuple[str, ...], counted: dict[Any, Any], settings: Settings
-) -> tuple[dict[str, list[str]], dict[str, int], bool]:
-    import ibis
-
+    source: Source,
+    nominal: tuple[str, ...],
+    counted: dict[Any, Any],
+    group: str,
+    settings: Settings,
+) -> tuple[dict[str, list[str]], dict[str, int], dict[str, list[str]], bool]:
     most = settings.categories
-    found, merged, unseen = {}, {}, False
+    found, merged, rare, unseen = {}, {}, {}, False
     for name in nominal:
         many = int(counted["categories", name])
         if many > 1.3 * MOST_CATEGORIES:
-            raise too_many(source, name, many, name in settings.nominal, settings.missing_marks)
-        column = source.table[name].cast("string").name("category")
-        table = source.table.select(column).filter(lambda t: t.category.notnull())
-        counts = table.group_by("category").aggregate(n=table.count())
-        frame = source.fetch(counts.order_by([ibis.desc("n"), "category"]))
+            raise too_many(source, name, many, name in settings.nominal, settings.written_marks)
+        table = source.table.select(
+            category=source.table[name].cast("string"), group=source.table[group].cast("string")
+        )
+        table = table.filter(table.category.notnull())
+        each = source.fetch(table.group_by(["category", "group"]).aggregate(n=table.count()))
+        frame: pd.DataFrame = each.groupby("category")[["n"]].sum().reset_index()
         # The order of equal counts must not depend on an engine's idea of the alphabet.
         frame = frame.sort_values(["n", "category"], ascending=[False, True], kind="stable")
         names = [str(one) for one in frame["category"]]
         if not names:
             raise no_value(name)
-        wrong = numbers_as_text(name, names, settings.missing_marks)
+        wrong = numbers_as_text(name, names, settings.written_marks)
         if wrong is not None and name not in settings.nominal:
             raise wrong
         unseen |= len(names) == 1 and int(frame["n"].sum()) < counted["rows"]
+        few = _rare(each, names[0])
+        names = [one for one in names if one not in few]
         found[name] = names[:most]
         merged[name] = max(len(names) - most, 0)
-    return found, merged, unseen
+        rare[name] = few
+    return found, merged, rare, unseen
+
+
+def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
+    """Categories with hardly any rows that a group lacks: nothing can be said of them.
+
+    As categories of their own they would leave no average context to compare all groups at.
+    """
+    table = each.dropna(subset="group").pivot_table(
+        index="category", columns="group", values="n", aggfunc="sum", fill_value=0
+    )
+    large = table.loc[:, table.sum() >= SMALL_GROUP]
+    total = table.sum(axis=1)
+    is_rare = (large == 0).any(axis=1) & (total < RARE * total.sum())
+    return [str(one) for one in table.index[is_rare] if str(one) != baseline]
 
 
 def _times(

@@ -18,15 +18,45 @@ from evenhand.audit.values import as_number, number
 
 # What every engine reads as a number; casts differ in what else they take for one.
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+EVERY = "*"  # in place of a column's name: marks of all columns
+# What people write where they have no value; a hint in messages and nothing more.
+LIKELY = ("", "?", "-", "--", ".", "na", "n/a", "nan", "null", "none", "unknown")
+
+
+def split_marks(given: Any) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The marks of all columns, and those of single columns by name, as words, checked.
+
+    Args:
+        given: a list, or lists by column, {"*": ["?"], "age": [-1]}, with "*" for all columns.
+
+    Example:
+        >>> from evenhand.audit.marks import split_marks
+        >>> split_marks({"*": ["?"], "age": [-1.0]})
+        (('?',), {'age': ('-1',)})
+    """
+    if not isinstance(given, Mapping):
+        return marks_of(given), {}
+    for name in given:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"missing_marks has {name!r} for a column; allowed are names of columns, and "
+                f"{EVERY!r} for all of them"
+            )
+    own = {
+        name: marks_of([marks] if isinstance(marks, Real) else marks)
+        for name, marks in given.items()
+    }
+    every = own.pop(EVERY, ())
+    return every, {name: marks for name, marks in own.items() if marks}
 
 
 def marks_of(given: Any) -> tuple[str, ...]:
-    """The marks as words, checked."""
+    """Marks of a list as words, checked."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
         raise ValueError(
             f"missing_marks is {given!r}; allowed is a list of texts and numbers, such as "
-            '["?", "NA", -9]'
+            '["?", "NA", -9], or such lists by column, {"age": [-1]}'
         )
     for one in listed:
         if isinstance(one, bool) or not isinstance(one, (str, Real)):

@@ -41,6 +41,8 @@ def method(audit: Audit) -> list[str]:
     if facts.settings.missing_marks:
         marks = ", ".join(map(repr, facts.settings.missing_marks))
         said.append(f"These values count as missing, in every column: {marks}, and empty text.")
+    for name, own in facts.settings.own_marks.items():
+        said.append(f"In {name} these values count as missing: {', '.join(map(repr, own))}.")
     if audit.bias.arms is not None:
         said.append(
             "Every arm of a group counts the same, however often it was chosen: equal averages are "

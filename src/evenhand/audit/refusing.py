@@ -1,4 +1,6 @@
-"""Columns of text where numbers are wanted: what they seem to be, and what to do about it.
+"""Columns that cannot be used as they are: what they seem to be, and what to do about it.
+
+Most are columns of text where numbers are wanted.
 
 Every message is one line, and what it advises can be pasted.
 """
@@ -11,14 +13,16 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand.audit.marks import NUMBER, as_written, word
+from evenhand.audit.marks import LIKELY, NUMBER, as_written, word
 from evenhand.audit.sources import Source
 
 SHOWN = 6  # values in a message
-SIGNS = r"[\s,'$€£%]"  # what people write into numbers
+SIGNS = r"[\s'$€£%]"  # what people write into numbers, besides commas
+THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
+DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
 # Of a reward, in the advice to give numbers: the user has to look at it all the same.
 NOES = (
-    "0", "n", "no", "not", "never", "none", "f", "false", "bad", "negative", "denied", "rejected",
+    "0", "n", "no", "not", "never", "f", "false", "bad", "negative", "denied", "rejected",
     "refused", "declined", "failed", "failure", "default", "defaulted", "unpaid", "lost",
 )  # fmt: skip
 
@@ -62,17 +66,20 @@ def no_number(source: Source, role: str, name: str, marks: Sequence[str]) -> Val
             f"{start}: say what each value is worth, --reward-values VALUE=NUMBER,VALUE=NUMBER, or "
             f"{other}"
         )
-    worth = ",".join(f"{value}={guess}" for value, guess in _guesses(values).items())
-    besides = " (leave out what --missing-marks should name)" if len(values) > 2 else ""
+    words = list(dict.fromkeys(value.strip() for value, _ in values))
+    gone = [one for one in words if one.lower() in LIKELY]
+    worth = _guesses([one for one in words if one not in gone])
+    said = quote(",".join(f"{one}={guess}" for one, guess in worth.items()))
+    also = quote(",".join([*marks, *gone]))
+    missing = f" --missing-marks{_joint(also)}{also}" if gone else ""
     return ValueError(
-        f"{start}: say what each is worth, such as --reward-values {quote(worth)}{besides}, or "
-        f"{other}"
+        f"{start}: say what each is worth{', or that it is missing' if gone else ''}, such as "
+        f"--reward-values {said if worth else 'VALUE=NUMBER'}{missing}, or {other}"
     )
 
 
-def _guesses(values: Sequence[tuple[str, int]]) -> dict[str, str]:
+def _guesses(words: Sequence[str]) -> dict[str, str]:
     """A number for each word of a reward: 0 for those that say no, and what numbers are."""
-    words = [value.strip() for value, _ in values]
     if all(as_written(one) is not None for one in words):
         return {one: word(as_written(one)) for one in words}
     noes = [one for one in words if one.lower() in NOES] or words[1:]
@@ -95,13 +102,20 @@ def numbers_in_text(values: Sequence[str], marks: Sequence[str]) -> Held | None:
         marks: those that are known, to be named again beside new ones.
     """
     text = pd.Series(list(values), dtype=object)
-    bare = text.str.replace(SIGNS, "", regex=True)
+    bare, decimal = _bare(text)
     numbers = pd.to_numeric(bare, errors="coerce").notna()
     if len(text) < 3 or 2 * numbers.sum() <= len(text):
         return None
     plain = text.str.strip().str.contains(NUMBER.replace("(", "(?:"), regex=True)
     words = text[~numbers].str.strip().tolist()
     beside = f" and words, such as {words[0]!r}" if words else ""
+    if decimal.any():
+        shown = int(decimal.to_numpy().argmax())
+        return Held(
+            f"numbers with a decimal comma, such as {text.iloc[shown]!r}, as text{beside}",
+            f"write them with a point ({bare.iloc[shown]}), in pandas with "
+            "read_csv(..., decimal=',') or str.replace",
+        )
     signs = text[numbers & ~plain]
     if len(signs):
         return Held(
@@ -117,6 +131,21 @@ def numbers_in_text(values: Sequence[str], marks: Sequence[str]) -> Held | None:
         f"numbers as text{beside}",
         f"name what stands for a missing value, --missing-marks{_joint(named)}{named}",
     )
+
+
+def _bare(text: pd.Series) -> tuple[pd.Series, pd.Series]:
+    """Numbers as a computer writes them, and which values show that a comma is a decimal one.
+
+    A comma separates thousands only if that fits every value: "28,380" may be either, and one
+    "28,38" beside it settles that it is not.
+    """
+    bare = text.str.replace(SIGNS, "", regex=True)
+    thousands = bare.str.contains(THOUSANDS, regex=True)
+    decimal = bare.str.contains(DECIMAL, regex=True) & ~thousands
+    if not decimal.any():
+        return bare.str.replace(",", "").where(thousands, bare), decimal
+    point = bare.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    return point.where(bare.str.contains(DECIMAL, regex=True), bare), decimal
 
 
 def _joint(value: str) -> str:
@@ -161,4 +190,24 @@ def no_value(name: str) -> ValueError:
     """The error for a feature of text without a single value."""
     return ValueError(
         f"feature {name!r} has no value in any row; leave it out with --leave-out {quote(name)}"
+    )
+
+
+def one_group(name: str, groups: Sequence[tuple[str, int]]) -> ValueError:
+    """The error for a group that leaves nobody to compare with."""
+    only = f"only {groups[0][0]!r}" if groups else "no value"
+    return ValueError(
+        f"group is {name!r}, with {only} in it; an audit compares at least two groups: name "
+        "another column, such as --group COLUMN"
+    )
+
+
+def check_propensities(name: str, low: Any, high: Any) -> None:
+    """An error unless propensities from `low` to `high` are some; both are missing if all are."""
+    if pd.isna(low) or (low >= 0.0 and high <= 1.0 + 1e-5):  # rounded to single precision
+        return
+    raise ValueError(
+        f"propensity {name!r} has values outside of 0 to 1, such as {low if low < 0.0 else high:g};"
+        " allowed are numbers above 0 and up to 1: correct them, name another column, such as "
+        f"--propensity COLUMN, or leave it out with --leave-out {quote(name)}"
     )

@@ -37,6 +37,7 @@ class Facts:
     used: int
     filled: int
     merged: dict[str, int]
+    rare: dict[str, list[str]]  # categories that count as the most frequent one
     baselines: dict[str, str]
     arms: int
     by_arm: bool
@@ -145,9 +146,11 @@ class Audit:
             "settings": facts.chosen(),
             "reward_values": facts.settings.reward_values,
             "missing_marks": list(facts.settings.missing_marks),
+            "missing_marks_by_column": _plain(facts.settings.own_marks),
             "baselines": facts.baselines,
             "constant": facts.constant,
             "merged": facts.merged,
+            "rare": facts.rare,
             "errors": facts.errors,
             "clusters": facts.clusters,
             "effective_rows": facts.effective,

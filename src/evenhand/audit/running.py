@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenhand.audit.cleaning import cleaned
-from evenhand.audit.looking import Look, look
+from evenhand.audit.looking import Look, check_rows, look
 from evenhand.audit.result import Audit
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import open_log
@@ -27,7 +27,7 @@ def audit(
     level: float = 0.95,
     weighting: str = "auto",
     missing: str = "error",
-    missing_marks: Sequence[str | float] = (),
+    missing_marks: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
     reward_values: Mapping[Any, float] | None = None,
     errors: str = "auto",
     weigh_by_propensity: bool = False,
@@ -59,7 +59,8 @@ def audit(
             where, or a category of their own; rows without a reward, group, arm, weight or
             cluster are left out).
         missing_marks: what stands for a missing value besides nothing and empty text, such as
-            ("?", "NA", -9). Text that is numbers but for these becomes numbers.
+            ("?", "NA", -9), in every column; or such lists by column, {"age": [-1], "*": ["?"]}
+            with "*" for every column. Text that is numbers but for these becomes numbers.
         reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
             true reward in the same words as well.
         errors: "classical" (equal noise within a group), "robust", or "auto": robust with weights
@@ -106,13 +107,18 @@ def audit(
     )
     tell = tell or (lambda _: None)
     tell("opening the log")
-    source = replace(open_log(log, engine, settings.missing_marks), progress=progress)
+    source = replace(
+        open_log(log, engine, settings.missing_marks, settings.own_marks), progress=progress
+    )
     try:
         tell("looking at its columns")
+        check_rows(source)
         source = cleaned(source, settings)
         seen = look(source, settings)
         _check_roles(seen, settings)
-        return Run(source, settings, seen, tell).audit(begin)
+        found = Run(source, settings, seen, tell).audit(begin)
+        _check_groups(found)
+        return found
     finally:
         source.close()
 
@@ -133,3 +139,18 @@ def _check_roles(seen: Look, settings: Settings) -> None:
                 f"weighting is 'arms', and there are about {seen.arms:,} arms; allowed are up to "
                 "200: merge some, or choose 'pulls'"
             )
+    if settings.windows and seen.columns.timestamp is None:
+        raise ValueError(
+            f"windows is {settings.windows}, and no column is the timestamp; name it, such as "
+            "--timestamp COLUMN, or leave --windows out"
+        )
+
+
+def _check_groups(found: Audit) -> None:
+    """Rows that lack a value may have left a single group, or one may be written in two ways."""
+    if len(found.bias.groups) < 2:
+        raise ValueError(
+            f"group is {found.facts.columns.group!r}, and only {found.bias.groups[0]!r} has rows "
+            "that lack nothing; an audit compares at least two groups: choose --missing fill, or "
+            "leave out columns that lack values"
+        )

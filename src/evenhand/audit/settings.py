@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import _checks
-from evenhand.audit.marks import marks_of, numbers_for
+from evenhand.audit.marks import numbers_for, split_marks
 from evenhand.bias.fitting import WEIGHTINGS
 
 ERRORS = ("auto", "classical", "robust")
@@ -26,7 +26,8 @@ class Settings:
     level: float = 0.95
     weighting: str = "auto"
     missing: str = "error"
-    missing_marks: Sequence[str] = ()
+    missing_marks: Sequence[str] = ()  # of all columns
+    own_marks: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of single columns
     reward_values: Mapping[str, float] | None = None
     errors: str = "auto"
     weigh_by_propensity: bool = False
@@ -48,7 +49,9 @@ class Settings:
             if isinstance(given, str):
                 raise ValueError(f"{name} is {given!r}; allowed is a list of columns")
         # As words, whatever they were given as.
-        object.__setattr__(self, "missing_marks", marks_of(self.missing_marks))
+        every, own = split_marks(self.missing_marks)
+        object.__setattr__(self, "missing_marks", every)
+        object.__setattr__(self, "own_marks", {**self.own_marks, **own})
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
         both = [one for one in self.missing_marks if one in (self.reward_values or ())]
         if both:
@@ -58,3 +61,29 @@ class Settings:
             )
         if self.features is not None and not self.features:
             raise ValueError("features is empty; allowed is at least one column, or None for all")
+        self._check_left_out()
+
+    def _check_left_out(self) -> None:
+        """What is left out cannot be asked for as well."""
+        for name in self.leave_out:
+            if name in (self.features or ()):
+                raise ValueError(
+                    f"features and leave_out both have {name!r}; a column is a feature or left "
+                    "out: take it out of one of them"
+                )
+            for role, column in self.columns.items():
+                if name == column:
+                    raise ValueError(
+                        f"leave_out has {name!r}, which is also named as the {role}; take it out "
+                        "of one of them"
+                    )
+
+    def marks_for(self, name: str) -> tuple[str, ...]:
+        """What stands for a missing value in a column."""
+        return (*self.missing_marks, *self.own_marks.get(name, ()))
+
+    @property
+    def written_marks(self) -> list[str]:
+        """All marks, as `--missing-marks` takes them."""
+        own = [f"{name}={mark}" for name, marks in self.own_marks.items() for mark in marks]
+        return [*self.missing_marks, *own]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.audit.complaints import told
-from evenhand.audit.marks import word
+from evenhand.audit.marks import as_written, word
 from evenhand.audit.waiting import Progress, answer_of
 
 ENGINES = ("duckdb", "spark")
 MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+SNIFFED = 100_000  # rows of a CSV file that say what its columns are
 # PostgreSQL allows 1664 columns in a query.
 VIEW = "evenhand_log"  # of files in Spark
 WIDEST = {"postgres": 1500}
@@ -38,6 +39,10 @@ class Source:
     label: str
     ours: bool = True  # whether the connection was made here
     progress: Progress | None = None  # told how much of a query is done, in percent
+    files: tuple[str, ...] = ()  # of CSV
+    unnamed: tuple[str, ...] = ()  # columns that have no name but one that was made up
+    repeated: Mapping[str, str] = field(default_factory=dict)  # made up for a name used before
+    taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, gone already
 
     @property
     def kind(self) -> str:
@@ -54,6 +59,13 @@ class Source:
         if self.ours and self.kind != "pyspark":
             self.engine.disconnect()
 
+    def as_text(self) -> Any | None:
+        """CSV files as they are written, with their marks; None of others, and with Spark."""
+        if not self.files or self.kind != "duckdb":
+            return None
+        with _quiet():
+            return self.engine.read_csv(list(self.files), sample_size=SNIFFED, all_varchar=True)
+
     def fetch(self, query: Any) -> pd.DataFrame:
         """Run a query whose answer is small."""
 
@@ -67,7 +79,7 @@ class Source:
                     return answer_of(run, self.engine.con, self.progress)
                 return run()
         except Exception as error:
-            raise told(self.label, error) from error
+            raise _told(self.label, error) from error
 
 
 @contextmanager
@@ -79,7 +91,12 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def open_log(log: Any, engine: str | None = None, marks: Sequence[str] = ()) -> Source:
+def open_log(
+    log: Any,
+    engine: str | None = None,
+    marks: Sequence[str] = (),
+    own: Mapping[str, Sequence[str]] | None = None,
+) -> Source:
     """Open a log.
 
     Args:
@@ -87,6 +104,7 @@ def open_log(log: Any, engine: str | None = None, marks: Sequence[str] = ()) -> 
             table.
         engine: "duckdb" or "spark" for files; tables are summed up where they are.
         marks: what stands for missing values, so that a CSV file's columns get the right kind.
+        own: the same of single columns, by name.
     """
     if engine is not None:
         _checks.one_of("engine", engine, ENGINES)
@@ -95,22 +113,40 @@ def open_log(log: Any, engine: str | None = None, marks: Sequence[str] = ()) -> 
         name = log.get_name() if hasattr(log, "get_name") else "a table"
         return Source(log, log.get_backend(), str(name), ours=False)
     if isinstance(log, pd.DataFrame):
-        return _from_frame(log, engine or "duckdb", marks)
-    name = str(log)
+        return _from_frame(log, engine or "duckdb", marks, own or {})
+    name, files = str(log), tuple[str, ...]()
     opener: Callable[[], tuple[Any, Any]]
     if "::" in name:
         where, table = name.rsplit("::", 1)
         opener = lambda: _open_table(name, where, table, engine)  # noqa: E731
     else:
         paths, form = _files(name)
-        opener = lambda: _open_files(paths, form, engine or "duckdb", marks)  # noqa: E731
+        files = tuple(paths) if form == "csv" else ()
+        opener = lambda: _open_files(paths, form, engine or "duckdb", marks, own or {})  # noqa: E731
     try:
         with _quiet():
-            return Source(*opener(), name)
+            return Source(*opener(), name, files=files)
     except (ValueError, ImportError):
         raise
     except Exception as error:
-        raise told(name, error) from error
+        raise _told(name, error) from error
+
+
+def _told(label: str, error: Exception) -> ValueError:
+    """What an engine complains of, in one line and in words of users where it is about a file."""
+    said = str(error)
+    one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
+    name = one[1].strip() if one and not Path(label).is_file() else label  # one of many files
+    if "not utf-8 encoded" in said:
+        line = re.search(r"Line: (\d+)", said)
+        return ValueError(
+            f"{name}{f' (line {line[1]})' if line else ''} is no UTF-8 text; convert it, such as "
+            "with iconv -f LATIN1 -t UTF-8, or read it in pandas with read_csv(..., "
+            "encoding='latin-1') and audit the frame"
+        )
+    if re.search("too small to be a Parquet file|No magic bytes found", said):
+        return ValueError(f"{name} is no Parquet file, or not a whole one; write it again")
+    return told(label, error)
 
 
 def _needs_ibis() -> None:
@@ -122,15 +158,25 @@ def _needs_ibis() -> None:
         ) from error
 
 
-def _from_frame(frame: pd.DataFrame, engine: str, marks: Sequence[str]) -> Source:
-    con = _duckdb() if engine == "duckdb" else _spark()
+def _from_frame(
+    frame: pd.DataFrame, engine: str, marks: Sequence[str], own: Mapping[str, Sequence[str]]
+) -> Source:
     named = frame.rename(columns=str).reset_index(drop=True)
+    twice = named.columns[named.columns.duplicated()]
+    if len(twice):
+        raise ValueError(
+            f"column {twice[0]!r} is there more than once; allowed are columns with names of "
+            "their own: rename or drop one"
+        )
+    con, taken = _duckdb() if engine == "duckdb" else _spark(), set[tuple[str, str]]()
     for name in named.columns:  # engines do not know pandas' categories
         if isinstance(named[name].dtype, pd.CategoricalDtype):
             named[name] = named[name].astype(object)
-        if marks and named[name].dtype == object:  # Arrow takes no column of numbers and words
-            marked = named[name].map(word, na_action="ignore").isin(["", *marks])
-            named[name] = named[name].mask(marked, None).infer_objects()
+        here = (*marks, *own.get(name, ()))
+        if here and named[name].dtype == object:  # Arrow takes no column of numbers and words
+            words = named[name].map(word, na_action="ignore")
+            taken |= {(name, mark) for mark in here if words.eq(mark).any()}
+            named[name] = named[name].mask(words.isin(["", *here]), None).infer_objects()
     import ibis
     import pyarrow as pa
 
@@ -144,7 +190,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Sequence[str]) -> Sourc
             f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
             "them one kind, or name those that stand for a missing value in missing_marks"
         ) from error
-    return Source(ibis.memtable(arrow), con, "a frame")
+    return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
 
 
 def _files(name: str) -> tuple[list[str], str]:
@@ -169,6 +215,8 @@ def _files(name: str) -> tuple[list[str], str]:
     forms = {_form(Path(one)) for one in found}
     if len(forms) != 1 or "" in forms:
         raise ValueError(f"LOG is {name!r}; allowed are files that end in {', '.join(ENDINGS)}")
+    if all(Path(one).stat().st_size == 0 for one in found):
+        raise ValueError(f"LOG is {name!r}, which is empty; an audit needs columns and rows")
     return found, forms.pop()
 
 
@@ -177,10 +225,16 @@ def _form(path: Path) -> str:
     return ENDINGS.get(ending.lower(), "")
 
 
-def _open_files(paths: list[str], form: str, engine: str, marks: Sequence[str]) -> tuple[Any, Any]:
+def _open_files(
+    paths: list[str],
+    form: str,
+    engine: str,
+    marks: Sequence[str],
+    own: Mapping[str, Sequence[str]],
+) -> tuple[Any, Any]:
     if engine == "spark":
         con = _spark()
-        reader, read = con._session.read, {}
+        reader, read = con._session.read, dict[str, Any]()
         if form == "csv":
             tabs = all(".tsv" in Path(one).suffixes for one in paths)
             read = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
@@ -190,8 +244,19 @@ def _open_files(paths: list[str], form: str, engine: str, marks: Sequence[str]) 
     con = _duckdb()
     if form == "parquet":
         return con.read_parquet(paths), con
-    marked = {"nullstr": ["", *marks]} if marks else {}
-    return con.read_csv(paths, sample_size=100_000, **marked), con
+    read = {"sample_size": SNIFFED} | ({"nullstr": ["", *marks]} if marks else {})
+    table = con.read_csv(paths, **read)
+    # A mark of its own in a column that looks like numbers comes late, and would be an error.
+    late = [
+        name
+        for name, words in own.items()
+        if name in table.columns
+        and table.schema()[name].is_numeric()
+        and any(as_written(one) is None for one in words)
+    ]
+    if late:
+        table = con.read_csv(paths, types=dict.fromkeys(late, "VARCHAR"), **read)
+    return table, con
 
 
 def _open_table(name: str, where: str, table: str, engine: str | None) -> tuple[Any, Any]:

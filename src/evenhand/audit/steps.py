@@ -122,6 +122,7 @@ class Run:
                 used=int(cells.n.sum()),
                 filled=gaps.filled,
                 merged={name: many for name, many in self.look.merged.items() if many},
+                rare={name: few for name, few in self.look.rare.items() if few},
                 baselines={name: kept[0] for name, kept in design.kept.items()},
                 arms=self.look.arms,
                 by_arm=self.look.by_arm,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
+from evenhand.audit.looking import alike_groups
+from evenhand.bias.comparing import few as few_of
 from evenhand.bias.words import comparisons
 
 if TYPE_CHECKING:
@@ -196,6 +198,12 @@ def cautions(audit: Audit) -> list[str]:
     if any(pd.notna(many) for many in facts.merged.values()):
         names = ", ".join(f"{many:,} of {name}" for name, many in facts.merged.items())
         said.append(f"Rare categories are merged into one: {names}.")
+    for name, rare in facts.rare.items():
+        said.append(
+            f"Some categories of {name} have less than 1 % of the rows and none in some group: "
+            f"{few_of(rare)} count as {facts.baselines[name]}."
+        )
+    said += alike_groups(audit.bias.groups)
     return said
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import tomllib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +26,15 @@ ROLES = (
 )  # fmt: skip
 LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
 VALUES = ("reward-values", "missing-marks")
+SETTINGS = (
+    "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
+)  # fmt: skip
+# Parameters whose flag is another word, where they are no column's name in quotes.
+FLAGS = {
+    "features": "--feature", "leave_out": "--leave-out", "missing_marks": "--missing-marks",
+    "reward_values": "--reward-values", "weigh_by_propensity": "--weigh-by-propensity",
+}  # fmt: skip
+PARAMETER = re.compile(rf"(?<![\w'-])({'|'.join(FLAGS)})(?= is | has | names | and | both |:|\[)")
 # VALUE=NUMBER and a comma; a value may have commas in it.
 WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
 
@@ -56,26 +69,23 @@ def add(commands: Any) -> None:
         help="numbers for a reward in words, such as approved=1,denied=0",
     )  # fmt: skip
     columns.add_argument(
-        "--missing-marks", metavar="MARK,...",
-        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -)",
+        "--missing-marks", action="append", metavar="MARK,...",
+        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -); "
+        "COLUMN=MARK for one column; may be repeated",
     )  # fmt: skip
     columns.add_argument(
         "--columns", type=Path, metavar="FILE", help="a TOML file with these as its keys"
     )
     how = command.add_argument_group("how")
     how.add_argument("--reference", metavar="GROUP", help="to compare with (default: the mean)")
-    how.add_argument("--level", type=float, default=0.95, metavar="P", help="default 0.95")
-    how.add_argument("--weighting", default="auto", metavar="auto|pulls|arms", help="default auto")
-    how.add_argument(
-        "--missing", default="error", metavar="error|drop|fill", help="values (default error)"
-    )
-    how.add_argument(
-        "--errors", default="auto", metavar="auto|classical|robust", help="default auto"
-    )
+    how.add_argument("--level", type=float, metavar="P", help="default 0.95")
+    how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
+    how.add_argument("--missing", metavar="error|drop|fill", help="values (default error)")
+    how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
     how.add_argument("--weigh-by-propensity", action="store_true", help="rows count by its inverse")
     how.add_argument("--windows", type=int, metavar="N", help="of time; 0 for none (default: to 8)")
     how.add_argument(
-        "--categories", type=int, default=20, metavar="N",
+        "--categories", type=int, metavar="N",
         help="of a feature that are told apart, the rest is merged (default 20)",
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
@@ -95,17 +105,53 @@ def _audit(options: argparse.Namespace) -> int:
         raise ValueError(
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
-    named = _columns(options)
+    _check_folder(options.out)
     try:
-        found, paths = _report(options, named)
+        with _in_flags():
+            found, paths = _report(options, _named(options))
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
-    for text in found.summary:
-        sys.stdout.write(f"{text}\n")
-    sys.stdout.write(f"\n{found.facts.seconds:.1f} s; open {paths[0]}")
-    sys.stdout.write(f", or read {paths[1]}\n" if len(paths) > 1 else "\n")
+    also = f", or read {paths[1]}" if len(paths) > 1 else ""
+    _say([*found.summary, "", f"{found.facts.seconds:.1f} s; open {paths[0]}{also}"])
     return 0
+
+
+def _check_folder(out: Path) -> None:
+    """A new folder is made, and not a path of them: that is a typo."""
+    folder = out.parent
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
+    if not folder.exists() and not folder.parent.is_dir():
+        raise ValueError(
+            f"--out is {str(out)!r}, and there is no folder {str(folder.parent)!r}; make it, or "
+            "correct the path"
+        )
+
+
+@contextmanager
+def _in_flags() -> Iterator[None]:
+    """With the flags of the command line in place of parameters, in errors and warnings."""
+
+    def flags(error: Exception | Warning | str) -> str:
+        return PARAMETER.sub(lambda found: FLAGS[found[1]], str(error))
+
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+        warnings.showwarning = lambda message, *rest: show(flags(message), *rest)
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(flags(error)) from error
+
+
+def _say(lines: list[str]) -> None:
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `| head` has read enough. Python writes what is left once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
@@ -114,17 +160,9 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
     with steps() as (tell, progress):
         found = audit(
             options.log,
-            **named,
-            reference=options.reference,
-            level=options.level,
-            weighting=options.weighting,
-            missing=options.missing,
-            errors=options.errors,
+            **{"title": f"Audit of {Path(options.log).name}", **named},
             weigh_by_propensity=options.weigh_by_propensity,
-            windows=options.windows,
-            categories=options.categories,
             engine=options.engine,
-            title=options.title or f"Audit of {Path(options.log).name}",
             tell=tell,
             progress=progress,
         )
@@ -132,14 +170,15 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
         return found, found.save(options.out)
 
 
-def _columns(options: argparse.Namespace) -> dict[str, Any]:
-    """Roles, lists of columns, and what values mean: flags come before the file."""
+def _named(options: argparse.Namespace) -> dict[str, Any]:
+    """Roles, lists of columns, what values mean, and settings: flags come before the file."""
     given = _read(options.columns) if options.columns is not None else {}
     roles = {role.replace("-", "_"): given.pop(role, None) for role in ROLES}
     lists = {name: given.pop(key, None) for key, name in LISTS.items()}
     values = _values(options, {key: given.pop(key, None) for key in VALUES})
+    chosen = _settings(options, {key: given.pop(key, None) for key in SETTINGS})
     if given:
-        allowed = ", ".join([*ROLES, *LISTS, *VALUES])
+        allowed = ", ".join([*ROLES, *LISTS, *VALUES, *SETTINGS])
         raise ValueError(
             f"{options.columns}: {next(iter(given))!r} is no key; allowed are {allowed}"
         )
@@ -154,7 +193,17 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
-    return {"columns": named, "features": lists["features"], **rest, **values}
+    return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
+
+
+def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings that are chosen; the others are left to `evenhand.audit`."""
+    for key, kinds in (("reference", (str, int)), ("title", (str,))):
+        if given[key] is not None and type(given[key]) not in kinds:
+            raise ValueError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
+    flags = {key: getattr(options, key) for key in SETTINGS}
+    chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
+    return {key: value for key, value in chosen.items() if value is not None}
 
 
 def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
@@ -163,8 +212,18 @@ def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any
     if options.reward_values is not None:
         worth = _worth(options.reward_values)
     if options.missing_marks is not None:
-        marks = options.missing_marks.split(",")
+        marks = _marks(",".join(options.missing_marks))
     return {"reward_values": worth, "missing_marks": () if marks is None else marks}
+
+
+def _marks(text: str) -> dict[str, list[str]]:
+    """Marks by column, from MARK,COLUMN=MARK; those without a column are of every one, "*"."""
+    found: dict[str, list[str]] = {}
+    for part in text.split(","):
+        name, sign, mark = part.partition("=")
+        column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
+        found.setdefault(column, []).append(mark)
+    return found
 
 
 def _worth(text: str) -> dict[str, float]:
@@ -187,6 +246,8 @@ def _read(path: Path) -> dict[str, Any]:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: {error}") from None
-    inside = given.get("columns", given)
+    inside = given
+    if isinstance(given.get("columns"), dict):
+        inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
     keys = {"features": "feature"}
     return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}
