@@ -235,3 +235,100 @@ def test_unequal_arms_are_covered_without_being_asked_for(d, count, rounds):
         table, truth = table[table["group"] != groups[-1]], bias[:-1].ravel()
         hits.append(np.mean((table["low"] <= truth) & (truth <= table["high"])))
     assert abs(np.mean(hits) - LEVEL) < 4.0 * np.std(hits) / np.sqrt(rounds)
+
+
+def test_arms_whose_rows_are_one_cluster_have_no_errors_of_their_own():
+    """A branch is its arm's only cluster: its scores sum to zero, so arms count by their rows."""
+    log = made_log(31, n=1200)
+    log["branch"] = log["group"] + (np.arange(len(log)) % 12).astype(str)
+    log["judge"] = log["branch"]
+    found = eh.audit(log, reference="M", arm="branch", cluster="judge")
+    assert found.bias.weighting == "pulls"
+    assert any("as an arm has only 1 cluster, too few for errors" in one for one in found.summary)
+    assert (found.bias.to_frame().query("group == 'F'")["standard_error"] > 0.01).all()
+    with pytest.raises(
+        ValueError, match="weighting is 'arms' with clusters, and an arm has only 1"
+    ):
+        eh.audit(log, reference="M", arm="branch", cluster="judge", weighting="arms")
+
+
+def test_arms_may_be_called_anything():
+    """Arms called "b in F" of their own group, and pairs of names that look alike when joined."""
+    log = made_log(32, n=900)
+    log["arm"] = [f"b{i % 3} in {g}" for i, g in enumerate(log["group"])]
+    plain = log.assign(arm=[f"{g}{i % 3}" for i, g in enumerate(log["group"])])
+    columns = ["estimate", "standard_error", "low", "high"]
+    pd.testing.assert_frame_equal(
+        eh.audit(log, reference="M").bias.to_frame()[columns],
+        eh.audit(plain, reference="M").bias.to_frame()[columns],
+    )
+    twin = log.assign(group=np.where(log["group"] == "F", "b in c", "c"))
+    twin["arm"] = np.where(np.arange(900) % 2 == 0, "x", "x in b")
+    found = eh.audit(twin, reference="c")
+    assert found.bias.arms == (2, 2) and found.bias.weighting == "arms"
+    assert found.bias.observations == tuple(twin.groupby("group").size().sort_index())
+
+
+def test_a_group_that_comes_late_does_not_move_the_others():
+    """Against the mean of the groups, and C is there from the middle on."""
+    rng = np.random.default_rng(33)
+    log = pd.DataFrame({"timestamp": np.arange(3000), "x": rng.normal(size=3000)})
+    log["group"] = np.where(
+        log["timestamp"] < 1500, rng.choice(["A", "B"], 3000), rng.choice(["A", "B", "C"], 3000)
+    )
+    shift = log["group"].map({"A": -1.0, "B": 0.0, "C": 1.0})
+    log["reward"] = log["x"] + shift + 0.5 * rng.normal(size=3000)
+    found = eh.audit(log, windows=4)
+    assert not found.changes.set_index("group").loc[["A", "B"], "changes"].any()
+    assert any("compared with the mean of A, B" in one for one in found.summary)
+
+
+def test_hardly_any_events():
+    """Nobody of 80 in F has a reward of 1, and 1 % of M: no finding, and a word of caution."""
+    rng = np.random.default_rng(34)
+    log = pd.DataFrame({"x": rng.normal(size=3080), "group": ["F"] * 80 + ["M"] * 3000})
+    log["reward"], log["w"] = (np.arange(3080) % 100 == 99).astype(int), rng.uniform(1, 2, 3080)
+    for choice in ({}, {"errors": "classical"}, {"weight": "w"}):
+        found = eh.audit(log, reference="M", **choice)
+        row = found.bias.by_group.loc["F"]
+        assert row["low"] < 0.0 < row["high"]
+        assert any("Group F has only 0 rewards of 1" in one for one in found.summary)
+
+
+def test_nan_is_no_group_arm_or_true_reward(tmp_path):
+    """DuckDB keeps NaN apart from NULL; a log may hold either."""
+    import duckdb
+
+    log = made_log(35, n=400)
+    log["code"] = np.where(log["group"] == "F", 1.0, 2.0)
+    log.loc[:9, "code"] = np.nan
+    log["true_reward"] = log["reward"].where(np.arange(400) % 2 == 0)
+    path = tmp_path / "log.db"
+    with duckdb.connect(str(path)) as con:
+        con.register("frame", log.drop(columns="group"))
+        con.execute(
+            "CREATE TABLE log AS SELECT * REPLACE (coalesce(true_reward, 'nan'::DOUBLE) AS "
+            "true_reward, coalesce(code, 'nan'::DOUBLE) AS code) FROM frame"
+        )
+    found = eh.audit(f"duckdb://{path}::log", group="code", missing="drop")
+    assert found.bias.groups == ("1.0", "2.0") and found.facts.rows - found.facts.used == 10
+    known = log[10:].groupby("code")["true_reward"].mean()
+    metrics = found.metrics.by_group.loc["mean_true_reward", "estimate"]
+    assert metrics.loc["1.0"] == pytest.approx(known[1.0])
+
+
+def test_a_column_of_ones_leaves_rewards_binary():
+    log = made_log(36).assign(one=1.0)
+    log["reward"] = (log["reward"] > 1.0).astype(int)
+    found = eh.audit(log, reference="M")
+    assert found.facts.binary and found.facts.constant == {"one": 1.0}
+    assert "selection_rate_by_reward" in set(found.metrics.to_frame()["metric"])
+
+
+def test_times_with_a_zone_and_nanoseconds(tmp_path):
+    log = made_log(37)
+    when = pd.date_range("2026-01-01", periods=len(log), freq="h", tz="UTC").as_unit("ns")
+    log["timestamp"] = when
+    log.to_parquet(tmp_path / "log.parquet")
+    for source in (log, tmp_path / "log.parquet"):
+        assert eh.audit(source, windows=3).drift["from"].iloc[0] == "2026-01-01"

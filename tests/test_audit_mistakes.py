@@ -389,6 +389,8 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     assert warned(path, leave_out=[made_up])[0] == []
     double = pd.concat([log, log[["x0"]]], axis=1)
     assert "column 'x0' is there more than once" in refused(double)
+    cased = made_log(94).assign(Reward=0.0)
+    assert "column 'Reward' is there more than once, or with another case" in refused(cased)
 
 
 # The command line

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from evenhand.bias.statistics import Array, Statistics, Whole
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole
 
 FAR = 1000.0  # standard deviations between mean and centre: then six digits of products are lost
 
@@ -87,26 +87,46 @@ class Cells:
         if (pairs.groupby("g").size() < 2).any():
             return None
         both = self.frame["a"].astype(str) + " in " + self.frame["g"].astype(str)
+        if both.nunique() < len(pairs):  # "x" in "b in c", and "x in b" in "c"
+            return [f"{a!r} in {g!r}" for a, g in self.frame[["a", "g"]].astype(str).to_numpy()]
         return both.tolist()
 
-    def constant(self) -> list[int]:
-        """The features, by number, that are just at their centre in every row."""
-        return np.flatnonzero(np.einsum("ckk->k", self.gram)[1:] == 0.0).tolist()
+    def places(self) -> dict[str, tuple[str, str]]:
+        """The group and the arm, as they are in the log, by the name of the arm here."""
+        names = self.arms()
+        if names is None:
+            return {}
+        there = self.frame[["g", "a"]].astype(str).to_numpy()
+        return {
+            name: (str(group), str(arm)) for name, (group, arm) in zip(names, there, strict=True)
+        }
+
+    def constant(self, centres: Array) -> list[int]:
+        """The features, by number, that have the same value in every row, up to rounding."""
+        total = self.total.sum()
+        mean = self.gram[:, 0].sum(axis=0) / total
+        square = np.einsum("ckk->k", self.gram) / total
+        size = np.maximum(np.abs(centres), np.abs(mean))
+        alike = np.sqrt(np.maximum(square - mean**2, 0.0)) <= 1e-12 * size
+        return np.flatnonzero((alike | (square == 0.0))[1:]).tolist()
 
     def without(self, features: Sequence[int]) -> Cells:
         """The sums of the other features."""
         keep = np.setdiff1d(np.arange(self.gram.shape[1]), np.asarray(features, dtype=int) + 1)
         return replace(self, gram=self.gram[:, keep][:, :, keep], moment=self.moment[:, keep])
 
-    def is_far(self) -> bool:
-        """Whether a centre is so far from a mean that digits are lost, and another would help."""
+    def far(self) -> tuple[Bools, bool]:
+        """Whether the centres of features, and that of the reward, are far from their means.
+
+        Then digits are lost, and another centre would help.
+        """
         total = self.total.sum()
         mean = self.gram[:, 0].sum(axis=0) / total
         square = np.einsum("ckk->k", self.gram) / total
         spread = np.sqrt(np.maximum(square - mean**2, 0.0))
         off = np.abs(mean[1:]) > FAR * spread[1:]
         y, yy = self.moment[:, 0].sum() / total, self.square.sum() / total
-        return bool((off & (mean[1:] != 0.0)).any() or y**2 > FAR**2 * max(yy - y**2, 0.0) > 0.0)
+        return off & (mean[1:] != 0.0), bool(y**2 > FAR**2 * max(yy - y**2, 0.0) > 0.0)
 
     def means(self) -> Array:
         """The means of the features and, last, of the reward, about their centres."""

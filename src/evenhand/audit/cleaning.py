@@ -27,6 +27,10 @@ from evenhand.audit.values import is_missing, number
 from evenhand.logs.columns import Columns
 
 NUMERIC = ("reward", "true_reward", "propensity", "weight")
+OTHER_ROLES = (
+    "group", "arm", "true_reward", "propensity", "timestamp", "override", "explored", "position",
+    "cluster",
+)  # fmt: skip
 # Names that pandas makes up, for a header without one and for an index; blanks are no name.
 MADE_UP = r"\s*|Unnamed: \d+|__index_level_\d+__"
 FIRST = 100_000  # rows in which a mark is looked for before all are
@@ -36,6 +40,7 @@ def cleaned(source: Source, settings: Settings) -> Source:
     """The log with nothing in place of marks, and numbers in place of a reward in words."""
     source = _named(source)
     _tell_names(source, settings)
+    source = _without_nan(source, settings)
     if not settings.written_marks and settings.reward_values is None:
         return source
     columns = columns_of(source, settings)
@@ -45,6 +50,25 @@ def cleaned(source: Source, settings: Settings) -> Source:
     if settings.reward_values is not None:
         source = _in_numbers(source, columns, settings.reward_values)
     return source
+
+
+def _without_nan(source: Source, settings: Settings) -> Source:
+    """The log with NULL for NaN where a NaN would be taken for a value, such as a group "nan".
+
+    In features and rewards it spoils a sum, and is found by that.
+    """
+    import ibis
+
+    columns, schema = columns_of(source, settings), source.table.schema()
+    roles = [getattr(columns, role) for role in OTHER_ROLES]
+    names = [name for name in (*roles, *settings.nominal) if name in schema.names]
+    table = source.table
+    null = {
+        name: table[name].isnan().ifelse(ibis.null(schema[name]), table[name])
+        for name in dict.fromkeys(names)
+        if schema[name].is_floating()
+    }
+    return replace(source, table=table.mutate(**null)) if null else source
 
 
 def _named(source: Source) -> Source:

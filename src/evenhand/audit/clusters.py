@@ -42,6 +42,13 @@ def cluster_counts(source: Source, rows: Any) -> Counts:
     )
 
 
+def fewest_in_an_arm(source: Source, rows: Any) -> int:
+    """How many clusters the arm of a group has that has the fewest."""
+    each = rows.group_by(["g", "a", "c"]).aggregate(n=rows.count())
+    arms = each.group_by(["g", "a"]).aggregate(clusters=each.count())
+    return int(source.fetch(arms.aggregate(fewest=arms.clusters.min()))["fewest"].iloc[0])
+
+
 def cluster_products(
     source: Source, rows: Any, scores: Sequence[Any], fits: int, crossing: bool
 ) -> Array:

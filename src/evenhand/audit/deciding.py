@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.audit.robust import CLASSICAL, ROBUST
+from evenhand.audit.robust import CLASSICAL, FEW_ROWS, ROBUST
 from evenhand.audit.settings import Settings
 from evenhand.bias.fitting import ARMS, AUTO, PULLS, settled
 from evenhand.bias.statistics import Statistics
 
 # Above this many rows nobody pays for a second pass who did not ask for it.
 ROBUST_UP_TO = 2_000_000
-# Robust errors are too small with few rows: with 20 for every coefficient by 3 percent or so.
-ROBUST_FROM = 20
 # Regressions times features: the square of it is how many products of clusters there can be.
 MOST_SCORES = 2000
+FEW_IN_AN_ARM = 10  # clusters: with two, intervals cover in 85 percent
 
 
-def weighting_of(stats: Statistics, settings: Settings, clusters: bool) -> tuple[str, str]:
+def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) -> tuple[str, str]:
     """The weighting, and why it is by pulls where it was to be by arms.
 
     Args:
         stats: the sums of the log.
         settings: what the user chose.
-        clusters: whether rows belong together.
+        clusters: how many the arm with the fewest has; None where rows do not belong together.
     """
     wanted = settings.weighting
     many = 0 if stats.arms is None else len(stats.arms) * stats.n_features
@@ -32,7 +31,17 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: bool) -> tuple
             "weighting is 'arms', and a group has a single arm that serves other groups as "
             "well; choose 'pulls'"
         )
-    if clusters and many > MOST_SCORES and wanted != PULLS:
+    if clusters is not None and stats.arms is not None and wanted != PULLS:
+        # Scores of an arm with a single cluster sum to zero, and so would its error.
+        few = f"an arm has only {clusters} cluster{'s' if clusters != 1 else ''}"
+        if wanted == ARMS and clusters < 2:
+            raise ValueError(
+                f"weighting is 'arms' with clusters, and {few}; errors need several in every arm: "
+                "choose 'pulls', or leave --cluster out"
+            )
+        if wanted == AUTO and clusters < FEW_IN_AN_ARM:
+            return PULLS, f"{few}, too few for errors"
+    if clusters is not None and many > MOST_SCORES and wanted != PULLS:
         why = f"{len(stats.arms or ())} arms times {stats.n_features} coefficients"
         if wanted == ARMS:
             raise ValueError(
@@ -44,18 +53,15 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: bool) -> tuple
     return weighting, instead if wanted == AUTO else ""
 
 
-def errors_of(
-    stats: Statistics, settings: Settings, weighting: str, weighted: bool, binary: bool
-) -> str:
+def errors_of(stats: Statistics, settings: Settings, weighting: str, weighted: bool) -> str:
     """Whether errors are robust, of rows that do not belong together."""
     if settings.errors != AUTO:
         return settings.errors
-    # Rewards of 0 and 1 have unequal noise beyond doubt.
-    unequal = binary or rows_suffice(stats, weighting)
-    return ROBUST if weighted or (unequal and stats.n.sum() <= ROBUST_UP_TO) else CLASSICAL
+    wanted = rows_suffice(stats, weighting) and stats.n.sum() <= ROBUST_UP_TO
+    return ROBUST if weighted or wanted else CLASSICAL
 
 
 def rows_suffice(stats: Statistics, weighting: str) -> bool:
     """Whether every regression that has rows has enough of them for robust errors."""
     n = stats.n if weighting == ARMS else np.bincount(stats.of, stats.n, len(stats.groups))
-    return bool((n[n > 0.0] >= ROBUST_FROM * stats.n_features).all())
+    return bool((n[n > 0.0] >= FEW_ROWS * stats.n_features).all())

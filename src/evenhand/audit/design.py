@@ -97,7 +97,8 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
                 label = f"{name}={OTHER}" if OTHER not in known else f"{name}=({OTHER})"
                 features.append(Feature(label, name, CATEGORY))
         else:
-            features.append(Feature(name, name, NUMBER, centre=look.centres[name]))
+            label = name if name != INTERCEPT else f"{name} (column)"
+            features.append(Feature(label, name, NUMBER, centre=look.centres[name]))
             if gap:
                 features.append(Feature(f"{name} is {MISSING}", name, GAP))
     return Design(tuple(features), kept, fill, look.reward_centre)

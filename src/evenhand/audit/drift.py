@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, fdtrc, stdtrit
+from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
 
 from evenhand.audit.looking import Times
 from evenhand.audit.windows import Windows
@@ -52,7 +52,7 @@ def _rewards(
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = here["y"] / n
         variance = np.maximum(here["yy"] / n - mean**2, 0.0) * n / (n - 1.0)
-        reach = 1.959963984540054 * np.sqrt(variance / n)
+        reach = ndtri(0.5 + report.level / 2.0) * np.sqrt(variance / n)
         share = n / n.sum()
     return pd.DataFrame(
         {

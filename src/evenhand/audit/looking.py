@@ -48,7 +48,7 @@ class Times:
         """When a window begins."""
         value = self.start + window * self.width
         if not self.dates:
-            return f"{value:.6g}"
+            return f"{value:.12g}"
         when = datetime.fromtimestamp(value, UTC)
         if self.width < 1.0:
             return when.isoformat(sep=" ", timespec="microseconds").removesuffix("+00:00")
@@ -238,6 +238,8 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
     """A time as a number: seconds since 1970, or the number that it is."""
     if kind.is_timestamp():
         return column.epoch_seconds().cast("float64")
+    if "TIMESTAMPTZ_NS" in str(kind):  # of DuckDB, which Ibis does not know
+        return column.cast("string").cast("timestamp('UTC')").epoch_seconds().cast("float64")
     if kind.is_date():
         return column.cast("timestamp").epoch_seconds().cast("float64")
     if kind.is_numeric():

@@ -36,12 +36,11 @@ def drift_pictures(audit: Audit) -> list[tuple[str, str]]:
     """Mean reward by group and, where it is known, bias by group: over the time windows."""
     if audit.drift is None:
         return []
-    drawn = [
-        ("mean reward by time window, 95 % intervals", ("mean_reward", "mean_low", "mean_high"))
-    ]
+    at = f"{100 * audit.bias.level:.6g} % intervals"
+    means = ("mean_reward", "mean_low", "mean_high")
+    drawn = [(f"mean reward by time window, {at}", means)]
     if audit.changes is not None and len(audit.changes):
-        words = f"bias at the average context, {100 * audit.bias.level:.6g} % intervals"
-        drawn.append((words, ("estimate", "low", "high")))
+        drawn.append((f"bias at the average context, {at}", ("estimate", "low", "high")))
     pictures = []
     for words, (value, low, high) in drawn:
         is_bias = value == "estimate"

@@ -49,6 +49,7 @@ class Facts:
     doubt: str  # about those that are known
     constant: dict[str, float]  # features that never vary, by name: their value
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
+    common: tuple[str, ...]  # the groups that are known in every window
     effective: dict[str, float] | None
     giveaways: Giveaways
     seconds: float

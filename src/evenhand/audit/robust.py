@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit.clusters import cluster_counts, cluster_products
-from evenhand.audit.scores import Fits, fits_of, numbered, with_residuals
+from evenhand.audit.scores import Fits, numbered, with_residuals
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
 from evenhand.audit.values import number
-from evenhand.bias.fitting import ARMS
+from evenhand.bias.fitting import ARMS, by_arms, by_pulls
 from evenhand.bias.statistics import Array, Statistics
 
 CLASSICAL, ROBUST, CLUSTERED = "classical", "robust", "cluster"
+FEW_ROWS = 20  # for every coefficient: with as many, robust errors are too small by 3 % or so
+FEW_EVENTS = 10  # rewards of 1, or of 0, in a regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,19 @@ class Errors:
     between: dict[tuple[str, str], Array] | None = None  # of two groups, if there are such
 
 
-def robust(source: Source, rows: Any, stats: Statistics, weighting: str) -> Errors:
-    """The covariances from squared residuals of single rows."""
-    fits = fits_of(stats, weighting)
+def robust(
+    source: Source, rows: Any, stats: Statistics, fits: Fits, binary: bool, careful: bool
+) -> Errors:
+    """The covariances from squared residuals of single rows.
+
+    Args:
+        source: where the rows are.
+        rows: as `prepared` made them.
+        stats: their sums.
+        fits: the regressions.
+        binary: whether rewards are 0 and 1.
+        careful: whether to make up for few rows and few events, or to give HC1 as it is.
+    """
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
@@ -50,8 +62,10 @@ def robust(source: Source, rows: Any, stats: Statistics, weighting: str) -> Erro
         for i in range(d):
             for j in range(i, d):
                 meat[int(row["k"]), i, j] = meat[int(row["k"]), j, i] = row[f"s{i}_{j}"]
-    n = stats.n.sum()
-    parts = fits.inverse @ meat @ fits.inverse * n / max(n - fits.rank.sum(), 1.0)
+    factors = _corrections(stats, fits, careful)
+    parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
+    if binary and careful:
+        parts += _few_events(stats, fits)[:, None, None] * fits.inverse
     whole = np.zeros((len(stats.groups), d, d))
     np.add.at(whole, fits.of, fits.part[:, None, None] ** 2 * parts)
     freedom = np.bincount(stats.of, stats.n, len(stats.groups))
@@ -64,9 +78,56 @@ def robust(source: Source, rows: Any, stats: Statistics, weighting: str) -> Erro
     )
 
 
-def clustered(source: Source, rows: Any, stats: Statistics, weighting: str) -> Errors:
+def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Errors:
+    """Those of the fit itself; with hardly any rewards of 1, or of 0, more than these."""
+    few = _few_events(stats, fits) if binary else np.zeros(len(fits.labels))
+    if not few.any():
+        return Errors(CLASSICAL)
+    fit = (by_arms if weighting == ARMS else by_pulls)(stats, None)
+    more = np.zeros_like(fit.covariances)
+    parts = (fits.part**2 * few)[:, None, None] * fits.inverse
+    np.add.at(more, fits.of, parts)
+    known = [g for g in range(len(stats.groups)) if fit.freedom[g] > 0.0]
+    return Errors(
+        CLASSICAL,
+        {stats.groups[g]: _symmetric(fit.covariances[g] + more[g]) for g in known},
+        {stats.groups[g]: float(fit.freedom[g]) for g in known},
+    )
+
+
+def _rows_of(stats: Statistics, fits: Fits) -> Array:
+    """The rows of each regression."""
+    if len(fits.labels) == len(stats.n):
+        return stats.n
+    return np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)
+
+
+def _corrections(stats: Statistics, fits: Fits, careful: bool) -> Array:
+    """n / (n - d) of the whole, or of a regression that has so few rows that its own is larger."""
+    own = _rows_of(stats, fits)
+    n, few = own.sum(), careful & (own < FEW_ROWS * fits.vectors.shape[1])
+    whole = n / max(n - fits.rank.sum(), 1.0)
+    found: Array = np.where(few, np.maximum(own / np.maximum(own - fits.rank, 1.0), whole), whole)
+    return found
+
+
+def _few_events(stats: Statistics, fits: Fits) -> Array:
+    """The variance of a reward of 0 or 1 where a regression has hardly any of one of them.
+
+    What is left over is then zero or near it, and says nothing: so one more of each is added.
+    """
+    own = _rows_of(stats, fits)
+    ones = stats.moment[:, 0]
+    if len(ones) != len(own):
+        ones = np.bincount(stats.of, ones, len(stats.groups)).astype(np.float64)
+    chance = (ones + 1.0) / (own + 2.0)
+    few = np.minimum(ones, own - ones) < FEW_EVENTS
+    found: Array = np.where(few, chance * (1.0 - chance), 0.0)
+    return found
+
+
+def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Errors:
     """The covariances from the sums of scores of clusters."""
-    fits = fits_of(stats, weighting)
     counts = cluster_counts(source, rows)
     alone = [name for name, many in counts.by_group.items() if many < 2]
     if alone:
@@ -77,7 +138,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, weighting: str) -> E
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]
     scores = [scored["e"], *(scored["e"] * scored[f"z{i}"] for i in range(d - 1))]
-    crossing = counts.crossing > 0 or weighting == ARMS
+    crossing = counts.crossing > 0 or "a" in fits.keys
     meat = cluster_products(source, scored, scores, len(fits.labels), crossing)
     n, many = stats.n.sum(), float(counts.total)
     factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)

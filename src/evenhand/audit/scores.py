@@ -7,7 +7,7 @@ what the row does to the coefficients, to first order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,17 +33,19 @@ class Fits:
     part: Array  # (fits,): what each counts in the vector of its group
 
 
-def fits_of(stats: Statistics, weighting: str) -> Fits:
-    """One regression per group, or one per arm, as the weighting wants it."""
+def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, str]]) -> Fits:
+    """One regression per group, or one per arm, as the weighting wants it.
+
+    Args:
+        stats: the sums.
+        weighting: by arms or by pulls.
+        places: the group and arm in the log, by the name of the arm in the sums.
+    """
     groups = len(stats.groups)
     if weighting == ARMS:
         of, gram, moment = stats.of, stats.gram, stats.moment
-        names = [stats.groups[g] for g in of]
         keys: tuple[str, ...] = ("g", "a")
-        labels: list[tuple[object, ...]] = [
-            (group, arm.removesuffix(f" in {group}"))
-            for arm, group in zip(stats.arms or (), names, strict=True)
-        ]
+        labels: list[tuple[object, ...]] = [places[arm] for arm in stats.arms or ()]
     else:
         of = np.arange(groups, dtype=np.int64)
         gram, moment = _by_group(stats.gram, stats), _by_group(stats.moment, stats)

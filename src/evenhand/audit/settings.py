@@ -12,6 +12,7 @@ from evenhand.bias.fitting import WEIGHTINGS
 
 ERRORS = ("auto", "classical", "robust")
 MISSING = ("error", "drop", "fill")
+MOST_WINDOWS = 1000
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Settings:
         _checks.whole("categories", self.categories, least=2)
         if self.windows is not None:
             _checks.whole("windows", self.windows, least=0)
+            if self.windows > MOST_WINDOWS:
+                raise ValueError(
+                    f"windows is {self.windows}; allowed are up to {MOST_WINDOWS}: choose fewer"
+                )
         for name in ("features", "nominal", "leave_out"):
             given: Any = getattr(self, name)
             if isinstance(given, str):

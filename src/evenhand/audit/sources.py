@@ -162,16 +162,18 @@ def _from_frame(
     frame: pd.DataFrame, engine: str, marks: Sequence[str], own: Mapping[str, Sequence[str]]
 ) -> Source:
     named = frame.rename(columns=str).reset_index(drop=True)
-    twice = named.columns[named.columns.duplicated()]
+    twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
         raise ValueError(
-            f"column {twice[0]!r} is there more than once; allowed are columns with names of "
-            "their own: rename or drop one"
+            f"column {twice[0]!r} is there more than once, or with another case; allowed are "
+            "columns with names of their own: rename or drop one"
         )
     con, taken = _duckdb() if engine == "duckdb" else _spark(), set[tuple[str, str]]()
     for name in named.columns:  # engines do not know pandas' categories
         if isinstance(named[name].dtype, pd.CategoricalDtype):
             named[name] = named[name].astype(object)
+        if isinstance(named[name].dtype, pd.DatetimeTZDtype):  # DuckDB does not do with ns
+            named[name] = named[name].dt.as_unit("us")
         here = (*marks, *own.get(name, ()))
         if here and named[name].dtype == object:  # Arrow takes no column of numbers and words
             words = named[name].map(word, na_action="ignore")

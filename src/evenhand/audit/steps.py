@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand.audit import gaps as missing_values
 from evenhand.audit.cells import Cells, make_cells
+from evenhand.audit.clusters import fewest_in_an_arm
 from evenhand.audit.deciding import errors_of, weighting_of
 from evenhand.audit.design import Design, make_design
 from evenhand.audit.drift import changes, drift
@@ -21,16 +23,17 @@ from evenhand.audit.looking import Look
 from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
 from evenhand.audit.origin import about_zero
 from evenhand.audit.result import Audit, Facts
-from evenhand.audit.robust import CLASSICAL, Errors, clustered, robust
+from evenhand.audit.robust import CLASSICAL, Errors, classical, clustered, robust
+from evenhand.audit.scores import fits_of
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
 from evenhand.audit.truth import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit.windows import make_windows
-from evenhand.bias.fitting import AUTO
+from evenhand.bias.fitting import AUTO, PULLS
 from evenhand.bias.making import bias_report
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Statistics
+from evenhand.bias.statistics import Bools, Statistics
 from evenhand.evaluation import fairness
 from evenhand.logs.columns import Columns
 
@@ -69,10 +72,14 @@ class Run:
         """Sum up, and compare the groups."""
         cells, design, gaps, by_window = self._sums()
         stats = cells.statistics(cells.groups())
-        together = self.look.columns.cluster is not None
-        weighting, instead = weighting_of(stats, self.settings, together)
+        rows = prepared(self.source, self.look, self.settings, design, gaps)
+        clusters = None
+        if self.look.columns.cluster is not None:
+            by_arm = stats.arms is not None and self.settings.weighting != PULLS
+            clusters = fewest_in_an_arm(self.source, rows) if by_arm else 0
+        weighting, instead = weighting_of(stats, self.settings, clusters)
         binary = is_binary(cells.frame, design.reward_centre)
-        errors = self._errors(stats, design, gaps, weighting, binary)
+        errors = self._errors(cells, stats, rows, weighting, binary)
         report = bias_report(
             stats,
             reference=self.settings.reference,
@@ -84,6 +91,8 @@ class Run:
             between=errors.between,
         )
         report = replace(report, _instead=instead)
+        if clusters is not None or self._weighted:
+            report = replace(report, _apart=None)  # it would cry wolf
         return Fitted(cells, design, gaps, by_window, stats, binary, errors, report)
 
     def audit(self, begin: float) -> Audit:
@@ -97,7 +106,7 @@ class Run:
             frame = cells.frame if by_window else self._window_means(design, gaps)
             if by_window:
                 rows = prepared(self.source, self.look, self.settings, design, gaps)
-                must = self._weighted or binary or self.settings.errors != AUTO
+                must = self._weighted or self.settings.errors != AUTO
                 windows = make_windows(self.source, rows, cells, times.count, centred, errors, must)
             over_time = drift(frame, windows, times, centred, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
@@ -136,6 +145,7 @@ class Run:
                 if self.look.columns.true_reward is None
                 else doubt(cells.frame, self.look.columns.reward, self.look.columns.true_reward),
                 windows=None if windows is None else (windows.weighting, windows.errors),
+                common=() if windows is None else windows.common,
                 effective=_effective(cells, centred.groups),
                 giveaways=giveaways(fitted.stats, design),
                 seconds=time.perf_counter() - begin,
@@ -158,7 +168,10 @@ class Run:
             return None
         self.tell("comparing with true rewards")
         source, seen, settings = beside_truth(self.source, self.look, self.settings)
-        found = Run(source, settings, seen, self.tell).fit().report(settings)
+        try:
+            found = Run(source, settings, seen, self.tell).fit().report(settings)
+        except ValueError:  # too little is left where the truth is known
+            return None
         return replace(found, assumption=ASSUMPTION)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
@@ -175,11 +188,12 @@ class Run:
                 raise self._not_finite(frame, design)
         self._check_weights(frame)
         cells = make_cells(frame, len(design.features))
-        if cells.is_far():
-            design = recentred(design, cells)
+        far = cells.far()
+        if far[0].any() or far[1]:
+            design = recentred(design, cells, *far)
             frame, by_window = self._aggregate(design, gaps)
             cells = make_cells(frame, len(design.features))
-        alike = cells.constant()
+        alike = cells.constant(design.centres)
         if alike and len(alike) < len(design.features):  # the intercept says the same
             cells, design = cells.without(alike), design.without(alike)
         return cells, design, gaps, by_window
@@ -196,16 +210,17 @@ class Run:
         return by_window_only(self.source, self.look, self.settings, design, gaps)
 
     def _errors(
-        self, stats: Statistics, design: Design, gaps: Gaps, weighting: str, binary: bool
+        self, cells: Cells, stats: Statistics, rows: Any, weighting: str, binary: bool
     ) -> Errors:
-        rows = prepared(self.source, self.look, self.settings, design, gaps)
+        fits = fits_of(stats, weighting, cells.places())
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
-            return clustered(self.source, rows, stats, weighting)
-        if errors_of(stats, self.settings, weighting, self._weighted, binary) == CLASSICAL:
-            return Errors(CLASSICAL)
+            return clustered(self.source, rows, stats, fits)
+        if errors_of(stats, self.settings, weighting, self._weighted) == CLASSICAL:
+            return classical(stats, fits, weighting, binary)
         self.tell("robust errors")
-        return robust(self.source, rows, stats, weighting)
+        careful = self.settings.errors == AUTO
+        return robust(self.source, rows, stats, fits, binary, careful)
 
     def _check_weights(self, frame: pd.DataFrame) -> None:
         columns = self.look.columns
@@ -246,15 +261,19 @@ def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
     return tuple(name for name in source.table.columns if name not in used)
 
 
-def recentred(design: Design, cells: Cells) -> Design:
-    """The design about the means that are known now."""
+def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
+    """The design about the means that are known now, of those features and of the reward."""
     means = cells.means()
-    features = tuple(
-        replace(one, centre=float(f"{one.centre + mean:.12g}")) if one.kind == "number" else one
-        for one, mean in zip(design.features, means[1:-1], strict=True)
+    moved = tuple(
+        replace(one, centre=float(f"{one.centre + mean:.12g}"))
+        if far and one.kind == "number"
+        else one
+        for one, mean, far in zip(design.features, means[1:-1], features, strict=True)
     )
-    reward = float(f"{design.reward_centre + means[-1]:.12g}")
-    return replace(design, features=features, reward_centre=reward)
+    centre = design.reward_centre
+    if reward:
+        centre = float(f"{centre + means[-1]:.12g}")
+    return replace(design, features=moved, reward_centre=centre)
 
 
 def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Windows:
     errors: str
     spread: Array | None
     freedom: float  # of errors of clusters
+    common: tuple[str, ...]  # the groups that are known in every window
 
     def freedoms(self, group: int) -> Array:
         """The degrees of freedom of the bias of a group in each window."""
@@ -88,7 +89,12 @@ def make_windows(
         )
         for one in parts
     ]
-    fits = in_windows([fits_of(one, weighting) for one in parts])
+    common = np.all([one._fit.usable for one in reports], axis=0)
+    if report.reference is None and common.sum() >= 2:
+        # A group that is not in all windows must not move the mean of the others.
+        weights = np.eye(len(common)) - common / common.sum()
+        reports = [replace(one, _weights=weights) for one in reports]
+    fits = in_windows([fits_of(one, weighting, cells.places()) for one in parts])
     kind, spread = errors.kind, None
     few = not all(rows_suffice(one, weighting) for one in parts)
     if len(fits.labels) > MOST_FITS or (kind == ROBUST and few and not settled_errors):
@@ -98,7 +104,10 @@ def make_windows(
         spread = _spread(source, rows, fits, report.overall, n, errors)
         spread = _by_group(spread, fits, parts)
     freedom = min((errors.freedom or {}).values(), default=np.inf)
-    return Windows(reports, weighting, kind, spread, freedom if kind == CLUSTERED else np.inf)
+    names = tuple(name for name, ok in zip(report.groups, common, strict=True) if ok)
+    return Windows(
+        reports, weighting, kind, spread, freedom if kind == CLUSTERED else np.inf, names
+    )
 
 
 def _spread(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 from evenhand.audit.looking import alike_groups
+from evenhand.audit.robust import FEW_EVENTS
 from evenhand.bias.comparing import few as few_of
 from evenhand.bias.words import comparisons
 
@@ -113,6 +115,12 @@ def _drift(audit: Audit) -> list[str]:
             "Not every arm has enough rows in every window, so within a window arms count by how "
             "often they were chosen: a change of the bias there may be one of the choice of arms."
         )
+    common = audit.facts.common
+    if audit.bias.reference is None and 2 <= len(common) < len(audit.bias.groups):
+        said.append(
+            f"Within windows groups are compared with the mean of {', '.join(common)}, which are "
+            "known in all of them."
+        )
     return [*said, *without]
 
 
@@ -166,6 +174,7 @@ def cautions(audit: Audit) -> list[str]:
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
             "equal within a group: choose robust errors for exact ones (--errors robust)."
         )
+    said += _few_events(audit)
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
         for name, many in few.items():
@@ -205,6 +214,21 @@ def cautions(audit: Audit) -> list[str]:
         )
     said += alike_groups(audit.bias.groups)
     return said
+
+
+def _few_events(audit: Audit) -> list[str]:
+    """Groups that hardly have any rewards of 1, or of 0."""
+    table = audit.groups
+    if "positives" not in table:
+        return []
+    less = np.minimum(table["positives"], table["n_reward"] - table["positives"])
+    rows = zip(table["group"], table["positives"], less, strict=True)
+    return [
+        f"Group {name} has only {many:,.0f} rewards of {int(ones == many)}: its intervals are "
+        "rough."
+        for name, ones, many in rows
+        if many < FEW_EVENTS
+    ]
 
 
 def _given_away(audit: Audit) -> list[str]:

@@ -126,14 +126,14 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
     )
 
 
-def settled(stats: Statistics, weighting: str) -> tuple[str, str]:
+def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tuple[str, str]:
     """The weighting to use, and why it is not the average over arms where "auto" wanted that.
 
     The assumption of equal averages is about arms, so their average is the answer if it is known.
     """
     if weighting != AUTO or stats.arms is None:
         return (PULLS if weighting == AUTO else weighting), ""
-    pulls, arms = by_pulls(stats, 1.0), by_arms(stats, 1.0)
+    pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
     for own, whole in zip(arms.blocked, pulls.blocked, strict=True):
         if own and not whole:
             return PULLS, own

@@ -90,7 +90,7 @@ def bias_report(
     names, features = statistics.groups, _features(feature_names, statistics.n_features)
     if reference is not None:
         reference = _checks.one_of("reference", str(reference), names)
-    weighting, instead = settled(statistics, weighting)
+    weighting, instead = settled(statistics, weighting, noise)
     fitted = by_pulls if weighting == PULLS else by_arms
     fit = fitted(statistics, noise)
     if covariances or freedom:

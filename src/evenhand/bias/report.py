@@ -167,7 +167,9 @@ class BiasReport:
         once; `disagrees` is true where they leave out zero. Then the groups' fits lean to the arms
         that were chosen most, and "arms" is the answer under the assumption of equal averages.
         """
-        found, unknown = self._between, NOT + "the arms are not known"
+        found = self._between
+        why = "rows have weights or belong together, and the check takes them as they come"
+        unknown = NOT + ("the arms are not known" if self.arms is None else why)
         return pd.DataFrame(
             {
                 **self._labels(),

@@ -40,7 +40,8 @@ def windows_chart(
     alt = altair()
     colours = dict(zip(groups, cycle(OF_GROUPS), strict=False))
     shown = [name for name in groups if name != leave_out]
-    order = list(dict.fromkeys(table["from"]))  # of all windows, also of those without a number
+    # Of all windows, also of those without a number, and even if two are called the same.
+    order = table.drop_duplicates("window").sort_values("window")["from"].tolist()
     table = table[table["group"].isin(shown)]
     table = table[["window", "from", "group", value, low, high]].dropna(subset=value)
     shift = {name: (i - (len(shown) - 1) / 2) * APART for i, name in enumerate(shown)}
