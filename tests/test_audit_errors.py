@@ -118,11 +118,11 @@ def test_the_tests_for_change_are_welchs_and_hotellings():
 
 @pytest.mark.slow
 def test_few_rows_in_windows_raise_no_alarms():
-    """Eight rows of the smaller group in a window: 120 logs without any bias.
+    """Eight rows of the smaller group in a window: 60 logs without any bias.
 
     The bound is 4 standard errors above 5 %: a false alarm of the test itself in 30,000.
     """
-    alarms, rounds = 0, 120
+    alarms, rounds = 0, 60
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         log = pd.DataFrame({"x": rng.normal(size=240), "timestamp": np.arange(240)})
@@ -168,12 +168,12 @@ def test_windows_by_pulls_where_arms_do_not_suffice_say_so():
 
 @pytest.mark.slow
 def test_clusters_across_groups_cover():
-    """120 logs of persons with rows in both groups and a noise of their own that is as large.
+    """60 logs of persons with rows in both groups and a noise of their own that is as large.
 
     The bound is 4 standard errors from the rate: a false alarm in 15,000. Without clusters the
     intervals of the level are too long: what two rows of a person have in common cancels.
     """
-    inside, changed, rounds = 0, 0, 120
+    inside, changed, rounds = 0, 0, 60
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         person = np.repeat(np.arange(80), 6)
@@ -193,11 +193,11 @@ def test_clusters_across_groups_cover():
 
 @pytest.mark.slow
 def test_unequal_noise_is_covered_without_being_asked_for():
-    """150 logs with a noise that grows with the feature; classical errors would cover in 85 %.
+    """80 logs with a noise that grows with the feature; classical errors would cover in 85 %.
 
     The bound is 4 standard errors from the rate: a false alarm in 15,000.
     """
-    inside, rounds = 0, 150
+    inside, rounds = 0, 80
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         log = pd.DataFrame({"x": rng.normal(size=500)})

@@ -66,6 +66,7 @@ def play() -> Demo:
     policy.absorb(*world.observations())  # every application once
     names = [FEATURES[name] for name in world.feature_names]
     bias = policy.bias(
+        weighting="pulls",  # what a fair policy corrects by
         reference="not black",
         feature_names=names,
         scales=world.scales["deviation"],
