@@ -168,12 +168,12 @@ def test_windows_by_pulls_where_arms_do_not_suffice_say_so():
 
 @pytest.mark.slow
 def test_clusters_across_groups_cover():
-    """60 logs of persons with rows in both groups and a noise of their own that is as large.
+    """40 logs of persons with rows in both groups and a noise of their own that is as large.
 
     The bound is 4 standard errors from the rate: a false alarm in 15,000. Without clusters the
     intervals of the level are too long: what two rows of a person have in common cancels.
     """
-    inside, changed, rounds = 0, 0, 60
+    inside, changed, rounds = 0, 0, 40
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         person = np.repeat(np.arange(80), 6)

@@ -59,8 +59,8 @@ def parquet(log, tmp_path_factory):
     return folder
 
 
-def audits(source, **more):
-    return [eh.audit(source, reference="M", **choice, **more) for choice in CHOICES]
+def audits(source, choices=CHOICES, **more):
+    return [eh.audit(source, reference="M", **choice, **more) for choice in choices]
 
 
 def assert_alike(some, others, tolerance):
@@ -125,9 +125,9 @@ def test_an_ibis_table(log, from_frame):
 def test_spark_gives_the_same_numbers(parquet, from_frame):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Spark itself
-        found = audits(parquet, engine="spark")
+        found = audits(parquet, CHOICES[::2], engine="spark")  # it takes half a minute as it is
     assert found[0].facts.engine == "pyspark"
-    assert_alike(found, from_frame, 1e-9)
+    assert_alike(found, from_frame[::2], 1e-9)
 
 
 @pytest.fixture(scope="module")
