@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from evenhand.bias.statistics import Array, Bools, Statistics, Whole
+from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 FAR = 1000.0  # standard deviations between mean and centre: then six digits of products are lost
 
@@ -59,15 +59,15 @@ class Cells:
         if arms is not None:
             of[rows] = [list(groups).index(str(name)) for name in self.frame["g"]]
         at = rows[keep]
-        weight = _added(self.total[keep], at, len(names))
-        first = _added(self.gram[keep, 0], at, len(names))
+        weight = totals(self.total[keep], at, len(names))
+        first = totals(self.gram[keep, 0], at, len(names))
         return Statistics(
             groups=tuple(groups),
             of=of,
-            n=_added(self.n[keep], at, len(names)),
-            gram=_added(self.gram[keep], at, len(names)),
-            moment=_added(self.moment[keep], at, len(names)),
-            square=_added(self.square[keep], at, len(names)),
+            n=totals(self.n[keep], at, len(names)),
+            gram=totals(self.gram[keep], at, len(names)),
+            moment=totals(self.moment[keep], at, len(names)),
+            square=totals(self.square[keep], at, len(names)),
             means=first / np.maximum(weight, 1e-300)[:, None],
             weights=None if self.weights is None else weight,
             arms=None if arms is None else tuple(names),
@@ -154,9 +154,3 @@ def make_cells(frame: pd.DataFrame, p: int) -> Cells:
             gram[:, i + 1, j + 1] = gram[:, j + 1, i + 1] = column(f"z{i}_{j}")
     square = np.maximum(column("wyy" if weighted else "yy"), 0.0)
     return Cells(frame, gram, moment, square, column("w") if weighted else None)
-
-
-def _added(values: Array, at: Whole, count: int) -> Array:
-    total = np.zeros((count, *values.shape[1:]))
-    np.add.at(total, at, values)
-    return total

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand.audit.design import Design
-from evenhand.bias.statistics import Array, Statistics, Whole
+from evenhand.bias.statistics import Array, Statistics, totals
 
 # R squared of one column by itself, less what chance gives it.
 COPY = 0.999
@@ -29,8 +29,8 @@ class Giveaways:
 def giveaways(stats: Statistics, design: Design) -> Giveaways:
     """Look at every column alone; categories of a column count together."""
     of = (stats.of, len(stats.groups))
-    gram, moment = _added(stats.gram, *of), _added(stats.moment, *of)
-    square, n = _added(stats.square, *of), _added(stats.n, *of)
+    gram, moment = totals(stats.gram, *of), totals(stats.moment, *of)
+    square, n = totals(stats.square, *of), totals(stats.n, *of)
     reward, group = {}, {}
     for name in dict.fromkeys(one.column for one in design.features):
         at = [1 + i for i, one in enumerate(design.features) if one.column == name]
@@ -101,9 +101,3 @@ def _adjusted(left: Array, total: Array, freedom: float, rank: Array) -> Array:
 
 def _inner(gram: Array) -> tuple[int, int]:
     return gram.shape[1] - 1, gram.shape[2] - 1
-
-
-def _added(values: Array, of: Whole, groups: int) -> Array:
-    total = np.zeros((groups, *values.shape[1:]))
-    np.add.at(total, of, values)
-    return total

@@ -18,7 +18,7 @@ from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
 from evenhand.audit.values import number
 from evenhand.bias.fitting import ARMS, by_arms, by_pulls
-from evenhand.bias.statistics import Array, Statistics
+from evenhand.bias.statistics import Array, Statistics, totals
 
 CLASSICAL, ROBUST, CLUSTERED = "classical", "robust", "cluster"
 FEW_ROWS = 20  # for every coefficient: with as many, robust errors are too small by 3 % or so
@@ -66,8 +66,7 @@ def robust(
     parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
     if binary and careful:
         parts += _few_events(stats, fits)[:, None, None] * fits.inverse
-    whole = np.zeros((len(stats.groups), d, d))
-    np.add.at(whole, fits.of, fits.part[:, None, None] ** 2 * parts)
+    whole = totals(fits.part[:, None, None] ** 2 * parts, fits.of, len(stats.groups))
     freedom = np.bincount(stats.of, stats.n, len(stats.groups))
     freedom = freedom - np.bincount(fits.of, fits.rank, len(stats.groups))
     usable = np.flatnonzero(freedom > 0.0)
@@ -84,9 +83,8 @@ def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Er
     if not few.any():
         return Errors(CLASSICAL)
     fit = (by_arms if weighting == ARMS else by_pulls)(stats, None)
-    more = np.zeros_like(fit.covariances)
     parts = (fits.part**2 * few)[:, None, None] * fits.inverse
-    np.add.at(more, fits.of, parts)
+    more = totals(parts, fits.of, len(stats.groups))
     known = [g for g in range(len(stats.groups)) if fit.freedom[g] > 0.0]
     return Errors(
         CLASSICAL,

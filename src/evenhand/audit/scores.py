@@ -17,7 +17,7 @@ from evenhand.audit.sources import Source
 from evenhand.audit.values import number
 from evenhand.bias.designs import solve_designs
 from evenhand.bias.fitting import ARMS
-from evenhand.bias.statistics import Array, Statistics, Whole
+from evenhand.bias.statistics import Array, Statistics, Whole, totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
         labels: list[tuple[object, ...]] = [places[arm] for arm in stats.arms or ()]
     else:
         of = np.arange(groups, dtype=np.int64)
-        gram, moment = _by_group(stats.gram, stats), _by_group(stats.moment, stats)
+        gram, moment = totals(stats.gram, stats.of, groups), totals(stats.moment, stats.of, groups)
         keys, labels = ("g",), [(name,) for name in stats.groups]
     designs = solve_designs(gram, stats.precision)
     return Fits(
@@ -144,9 +144,3 @@ def _looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
         )
     numbers = {"k": np.arange(len(next(iter(values.values()))), dtype=np.int64), **values}
     return rows.join(ibis.memtable(pa.table(numbers)), "k")
-
-
-def _by_group(values: Array, stats: Statistics) -> Array:
-    total = np.zeros((len(stats.groups), *values.shape[1:]))
-    np.add.at(total, stats.of, values)
-    return total

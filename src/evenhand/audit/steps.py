@@ -47,6 +47,7 @@ class Fitted:
     cells: Cells
     design: Design
     gaps: Gaps
+    rows: Any  # as `prepared` made them
     by_window: bool
     stats: Statistics
     binary: bool
@@ -93,7 +94,7 @@ class Run:
         report = replace(report, _instead=instead)
         if clusters is not None or self._weighted:
             report = replace(report, _apart=None)  # it would cry wolf
-        return Fitted(cells, design, gaps, by_window, stats, binary, errors, report)
+        return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report)
 
     def audit(self, begin: float) -> Audit:
         """All of it; `begin` is when the audit began, by `time.perf_counter`."""
@@ -105,14 +106,16 @@ class Run:
             self.tell("comparing time windows")
             frame = cells.frame if by_window else self._window_means(design, gaps)
             if by_window:
-                rows = prepared(self.source, self.look, self.settings, design, gaps)
                 must = self._weighted or self.settings.errors != AUTO
-                windows = make_windows(self.source, rows, cells, times.count, centred, errors, must)
+                windows = make_windows(
+                    self.source, fitted.rows, cells, times.count, centred, errors, must
+                )
             over_time = drift(frame, windows, times, centred, design.reward_centre)
+        against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         return Audit(
             bias=fitted.report(self.settings),
-            against_truth=self._against_truth(cells, design.reward_centre),
+            against_truth=None if against else self._against_truth(cells),
             metrics=fairness(sums, level=self.settings.level),
             groups=sums,
             extras=extra_sums(cells),
@@ -140,7 +143,7 @@ class Run:
                 clusters=errors.clusters,
                 crossing=errors.crossing,
                 constant=design.constant,
-                objection=self._objection(cells, design.reward_centre),
+                objection=against,
                 doubt=""
                 if self.look.columns.true_reward is None
                 else doubt(cells.frame, self.look.columns.reward, self.look.columns.true_reward),
@@ -158,9 +161,9 @@ class Run:
             return ""
         return objection(cells.frame, centre, columns.reward, columns.true_reward)
 
-    def _against_truth(self, cells: Cells, centre: float) -> BiasReport | None:
+    def _against_truth(self, cells: Cells) -> BiasReport | None:
         """The bias measured against true rewards, if there are any to compare groups by."""
-        if "r_n" not in cells.frame or self._objection(cells, centre):
+        if "r_n" not in cells.frame:
             return None
         known = cells.frame.groupby("g")["r_n"].sum()
         names = {str(name) for name in known.index[known > 0]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand.bias.statistics import Array, Statistics, Whole
+from evenhand.bias.statistics import Array, Statistics, Whole, totals
 
 # Averages of two groups that are further apart, in pooled standard deviations of a feature, leave
 # the groups little in common: of two normal distributions 62 % at 1, and 32 % at 2.
@@ -38,14 +38,12 @@ def describe(stats: Statistics) -> Contexts:
     groups, d = len(stats.groups), stats.n_features
     weight = stats.n if stats.weights is None else stats.weights
     total = np.bincount(stats.of, weight, groups).astype(np.float64)
-    squares = np.zeros((groups, d))
-    np.add.at(squares, stats.of, np.einsum("ikk->ik", stats.gram))
+    squares = totals(np.einsum("ikk->ik", stats.gram), stats.of, groups)
     everyone = max(total.sum(), 1e-300)
     if stats.means is None:
         size = np.sqrt(squares.sum(axis=0) / everyone)
         return Contexts(None, None, None, size, (NUMBER,) * d)
-    sums = np.zeros((groups, d))
-    np.add.at(sums, stats.of, weight[:, None] * stats.means)
+    sums = totals(weight[:, None] * stats.means, stats.of, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         means, squares_on_average = sums / total[:, None], squares / total[:, None]
     overall, square = sums.sum(axis=0) / everyone, squares.sum(axis=0) / everyone
@@ -63,8 +61,7 @@ def describe(stats: Statistics) -> Contexts:
 def _together(stats: Statistics, means: Array, total: Array) -> Array:
     """How far groups are apart on the combination of features that tells them apart best."""
     groups, d = means.shape
-    gram = np.zeros((groups, d, d))
-    np.add.at(gram, stats.of, stats.gram)
+    gram = totals(stats.gram, stats.of, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = gram / total[:, None, None] - means[:, :, None] * means[:, None, :]
     found = np.zeros((groups, groups))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._arrays import numbers
 from evenhand.bias.designs import Designs, solve_designs
-from evenhand.bias.statistics import Array, Bools, Statistics, Whole
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
 
 PULLS, ARMS, AUTO = "pulls", "arms", "auto"
 WEIGHTINGS = (AUTO, PULLS, ARMS)
@@ -66,8 +66,8 @@ def by_pulls(stats: Statistics, noise: float | None) -> Fit:
     unlike coefficients are part of that, so it is not too small.
     """
     groups = len(stats.groups)
-    n, gram = _total(stats.n, stats.of, groups), _total(stats.gram, stats.of, groups)
-    moment, square = _total(stats.moment, stats.of, groups), _total(stats.square, stats.of, groups)
+    n, gram = totals(stats.n, stats.of, groups), totals(stats.gram, stats.of, groups)
+    moment, square = totals(stats.moment, stats.of, groups), totals(stats.square, stats.of, groups)
     designs = solve_designs(gram, stats.precision)
     vectors = np.einsum("gij,gj->gi", designs.inverse, moment)
     left = _residual(square, moment, vectors, stats.precision)
@@ -97,8 +97,8 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
     designs = solve_designs(stats.gram, stats.precision)
     own = np.einsum("aij,aj->ai", designs.inverse, stats.moment)
     left = _residual(stats.square, stats.moment, own, stats.precision)
-    freedom = _total(stats.n - designs.rank, stats.of, groups)
-    variance, freedom = _noise(_total(left, stats.of, groups), freedom, noise)
+    freedom = totals(stats.n - designs.rank, stats.of, groups)
+    variance, freedom = _noise(totals(left, stats.of, groups), freedom, noise)
     sizes = np.maximum(np.bincount(stats.of, minlength=groups), 1.0)
     blocked = []
     for g, name in enumerate(stats.groups):
@@ -109,9 +109,9 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
             who = f"arm {names[few[0]]} of group {name}"
             reason = _too_few(who, stats.n[few[0]], stats.n_features)
         blocked.append(reason)
-    inverse = _total(designs.inverse, stats.of, groups) / sizes[:, None, None] ** 2
+    inverse = totals(designs.inverse, stats.of, groups) / sizes[:, None, None] ** 2
     return Fit(
-        _total(own, stats.of, groups) / sizes[:, None],
+        totals(own, stats.of, groups) / sizes[:, None],
         variance[:, None, None] * inverse,
         freedom,
         variance,
@@ -122,7 +122,7 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
             f"arm {arm} of group {stats.groups[g]}" for arm, g in zip(names, stats.of, strict=True)
         ),
         _homes(stats),
-        _floor(stats, _total(stats.square, stats.of, groups), freedom)[:, None, None] * inverse,
+        _floor(stats, totals(stats.square, stats.of, groups), freedom)[:, None, None] * inverse,
     )
 
 
@@ -225,12 +225,6 @@ def _between(
 
 def _homes(stats: Statistics) -> tuple[str, ...]:
     return tuple(f"group {name}" for name in stats.groups)
-
-
-def _total(values: Array, of: Whole, groups: int) -> Array:
-    total = np.zeros((groups, *values.shape[1:]))
-    np.add.at(total, of, values)
-    return total
 
 
 def _residual(square: Array, moment: Array, vectors: Array, precision: float) -> Array:

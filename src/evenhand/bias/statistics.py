@@ -218,3 +218,17 @@ def _codes(
         raise ValueError(f"{name} has no label in row {missing[0]}; give one for every row")
     codes, names = pd.factorize(np.array([str(label) for label in given], dtype=object))
     return codes.astype(np.int64), tuple(str(one) for one in names)
+
+
+def totals(values: Array, of: Whole, count: int) -> Array:
+    """The sums of the rows that belong together: `of` is the number of the sum of each row.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.bias.statistics import totals
+        >>> totals(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]), 2).tolist()
+        [[0.0, 0.0], [4.0, 6.0]]
+    """
+    found = np.zeros((count, *values.shape[1:]))
+    np.add.at(found, of, values)
+    return found
