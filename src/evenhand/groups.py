@@ -72,6 +72,21 @@ class Groups:
         """The number of arms."""
         return len(self.labels)
 
+    @property
+    def reference(self) -> str | None:
+        """What a bias is compared with unless said: of two groups the one that is not sensitive.
+
+        About the mean of two groups each would show half of the gap.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.Groups(["F", "M"], sensitive="F").reference
+            'M'
+        """
+        if self.sensitive is None or len(self.names) != 2:
+            return None
+        return self.names[1 - self.names.index(self.sensitive)]
+
     def index(self, name: object) -> int:
         """The number of the group called `name`."""
         if str(name) not in self.names:

@@ -34,3 +34,15 @@ def value(one: Any) -> Any:
     if isinstance(one, (int, np.integer)):
         return int(one)
     return float(one) if np.isfinite(one) else None
+
+
+def quoted(name: str) -> str:
+    """A name in a sentence: as it is, or in quotes where it would not read as one word.
+
+    Example:
+        >>> from evenhand.plain import quoted
+        >>> quoted("F"), quoted("New York"), quoted("")
+        ('F', "'New York'", "''")
+    """
+    plain = name.isprintable() and name and not set(name) & set(" \t,;:()'\"")
+    return name if plain else repr(name)

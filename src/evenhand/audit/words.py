@@ -10,9 +10,11 @@ import pandas as pd
 
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 from evenhand.audit.looking import alike_groups
-from evenhand.audit.robust import FEW_EVENTS
+from evenhand.audit.result import WHOLE_LOG
+from evenhand.audit.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.bias.comparing import few as few_of
-from evenhand.bias.words import comparisons
+from evenhand.bias.words import comparisons, totals
+from evenhand.plain import quoted
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 FEW_CLUSTERS = 30
 MANY_LOST = 0.1  # of the rows
 MOST = 5  # features to speak of against the truth
+MOST_FEATURES = 10  # within time windows
 
 
 def summary(audit: Audit) -> list[str]:
@@ -28,12 +31,38 @@ def summary(audit: Audit) -> list[str]:
         _scope(audit),
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
-        *audit.bias.to_words().splitlines(),
+        *_found(audit),
         *_against_truth(audit),
         *_drift(audit),
         *([] if _many_lost(audit) else _missing(audit)),
         *cautions(audit),
     ]
+
+
+def _found(audit: Audit) -> list[str]:
+    """What the comparison found; where there are time windows, both, and which one to believe."""
+    bias, within = audit.bias, audit.within
+    if within is None:
+        return bias.to_words().splitlines()
+    inside = [_after("Within time windows", one) for one in totals(within)]
+    if audit.believe == WHOLE_LOG:
+        said = bias.to_words().splitlines()
+        first = len(totals(bias))
+        return [*said[:first], *inside, *said[first:]]
+    whole = [_after("Over the whole log", one) for one in totals(bias)]
+    return [
+        *(_after("Within time windows", one) for one in comparisons(within, MOST_FEATURES)),
+        *whole,
+        "The comparison over the whole log does not find the same. Believe the one within time "
+        "windows: it compares people of the same time. Over the whole log, what changes over time "
+        "counts as bias where the part of a group changes as well.",
+        *bias.warnings,
+        bias.assumption,
+    ]
+
+
+def _after(start: str, sentence: str) -> str:
+    return f"{start}, {sentence[0].lower()}{sentence[1:]}"
 
 
 def _many_lost(audit: Audit) -> bool:
@@ -43,15 +72,18 @@ def _many_lost(audit: Audit) -> bool:
 
 def _scope(audit: Audit) -> str:
     facts, bias = audit.facts, audit.bias
-    sizes = ", ".join(
-        f"{name} {many:,}" for name, many in zip(bias.groups, bias.observations, strict=True)
-    )
-    against = "the mean of the groups" if bias.reference is None else f"group {bias.reference}"
+    counts = zip(bias.groups, bias.observations, strict=True)
+    sizes = ", ".join(f"{quoted(name)} {many:,}" for name, many in counts)
+    against = "the mean of the groups"
+    if bias.reference is not None:
+        against = f"group {quoted(bias.reference)}"
+        if facts.settings.reference is None:
+            against += ", the largest (--reference names another),"
     count = len(facts.columns.features)
     return (
         f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
-        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward is "
-        f"{facts.columns.reward}, the group {facts.columns.group}."
+        f"feature{'s' if count != 1 else ''} are compared with {against.rstrip(',')}; the reward "
+        f"is {quoted(facts.columns.reward)}, the group {quoted(facts.columns.group)}."
     )
 
 
@@ -174,7 +206,7 @@ def cautions(audit: Audit) -> list[str]:
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
             "equal within a group: choose robust errors for exact ones (--errors robust)."
         )
-    said += _few_events(audit)
+    said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
         for name, many in few.items():
@@ -216,6 +248,18 @@ def cautions(audit: Audit) -> list[str]:
     return said
 
 
+def _classical(audit: Audit) -> list[str]:
+    """Groups whose errors are not those of the others, and why."""
+    names = audit.facts.classical
+    if not names:
+        return []
+    few = few_of([quoted(name) for name in names])
+    return [
+        f"Group {few} has fewer than {FEW_ROWS} rows for every coefficient: its errors take the "
+        "noise as equal within the group. Those of the other groups do not."
+    ]
+
+
 def _few_events(audit: Audit) -> list[str]:
     """Groups that hardly have any rewards of 1, or of 0."""
     table = audit.groups
@@ -224,8 +268,8 @@ def _few_events(audit: Audit) -> list[str]:
     less = np.minimum(table["positives"], table["n_reward"] - table["positives"])
     rows = zip(table["group"], table["positives"], less, strict=True)
     return [
-        f"Group {name} has only {many:,.0f} rewards of {int(ones == many)}: its intervals are "
-        "rough."
+        f"Group {quoted(name)} has only {many:,.0f} reward{'s' if many != 1 else ''} of "
+        f"{int(ones == many)}: its intervals are rough."
         for name, ones, many in rows
         if many < FEW_EVENTS
     ]

@@ -81,7 +81,9 @@ def _value(options: argparse.Namespace) -> int:
     bias = None
     if teacher is not None and (options.correct or options.bias_from is not None):
         weighting = {} if options.weighting is None else {"weighting": options.weighting}
-        bias = teacher.bias(options.reference, options.level, **weighting)
+        # About the mean of the groups, unless said: then a correction moves the values of groups
+        # against each other, and not all of them up or down.
+        bias = teacher.bias(options.reference or "mean", options.level, **weighting)
     report = off_policy(
         _read(options, policy),
         "uniform" if policy is None else policy,

@@ -312,7 +312,9 @@ class Policy:
         of a group are those of its arms. docs/explanation/reading-bias.md says how to read it.
 
         Args:
-            reference: the group to compare with; without one, the mean of the groups.
+            reference: the group to compare with, or "mean" for the mean of the groups. Without
+                one it is the mean, and of two groups the one that is not sensitive (or has more
+                observations, where none is called sensitive).
             level: of the intervals.
             weighting: "pulls", the fit to all data of a group as in the paper, "arms", the plain
                 average of its arms' own coefficients, or "auto", by arms where the observations of
@@ -337,7 +339,7 @@ class Policy:
 
         return bias_report(
             statistics_of(self.groups, self._memory.arms),
-            reference=reference,
+            reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
             noise=noise,

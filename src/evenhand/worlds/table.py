@@ -215,7 +215,8 @@ class TableWorld(World):
         are equal; docs/explanation/reading-bias.md says how to read it.
 
         Args:
-            reference: the group to compare with; without one, the mean of the groups.
+            reference: the group to compare with, or "mean" for the mean of the groups. Without
+                one it is the mean, and of two groups the one that is not sensitive.
             level: of the intervals.
             weighting: "pulls", the fit to all rows of a group, "arms", the plain average of its
                 arms' own coefficients, or "auto", by arms where the rows of every arm suffice.
@@ -227,7 +228,7 @@ class TableWorld(World):
         sums = Statistics.from_rows(contexts, rewards, list(labels[arms]), list(names[arms]))
         return bias_report(
             sums,
-            reference=reference,
+            reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
             feature_names=self.feature_names,
