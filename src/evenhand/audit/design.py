@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.audit.looking import Look
 from evenhand.audit.values import as_number, is_missing, number
-from evenhand.bias.columns import Column
+from evenhand.bias.columns import FLAGS, Column
 from evenhand.bias.statistics import Array
 
 INTERCEPT = "intercept"
@@ -61,7 +61,7 @@ class Design:
             if one.kind == NUMBER:
                 found[one.name] = Column(one.name, (k + 1,), low=low[k], high=high[k])
             elif one.kind == GAP:
-                found[one.name] = Column(one.name, (k + 1,), ("0", "1"))
+                found[one.name] = Column(one.name, (k + 1,), FLAGS)
             else:
                 first = Column(one.column, (), self.kept[one.column][:1])
                 before = found.get(one.column, first)

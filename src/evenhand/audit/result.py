@@ -54,6 +54,7 @@ class Facts:
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     common: tuple[str, ...]  # the groups that are known in every window
     effective: dict[str, float] | None
+    whole_weights: bool  # whether weights look like counts of people
     giveaways: Giveaways
     seconds: float
 

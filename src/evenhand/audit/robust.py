@@ -140,11 +140,13 @@ def _few_events(fits: Fits) -> Array:
     """The variance of a reward of 0 or 1 where a regression has hardly any of one of them.
 
     What is left over is then zero or near it, and says nothing: so one more of each is added.
+    Weights count by their part of the whole, and their mean makes up for what they add to X'WX.
     """
-    ones, own = fits.total, fits.n
-    chance = (ones + 1.0) / (own + 2.0)
-    few = np.minimum(ones, own - ones) < FEW_EVENTS
-    found: Array = np.where(few, chance * (1.0 - chance), 0.0)
+    mean = np.maximum(fits.weight, 1e-300) / np.maximum(fits.n, 1.0)
+    ones = fits.total / mean
+    chance = (ones + 1.0) / (fits.n + 2.0)
+    few = np.minimum(ones, fits.n - ones) < FEW_EVENTS
+    found: Array = np.where(few, mean * chance * (1.0 - chance), 0.0)
     return found
 
 

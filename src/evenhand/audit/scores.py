@@ -36,7 +36,8 @@ class Fits:
     part: Array  # (fits,): what each counts in the vector of its group
     n: Array  # (fits,): its rows
     total: Array  # (fits,): the sum of their rewards about the centre, times their weights
-    size: Array  # (fits,): the most that this sum can be, by Cauchy and Schwarz
+    square: Array  # (fits,): the same of their squares
+    weight: Array  # (fits,): the sum of the weights; the number of rows where there are none
 
 
 def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, str]]) -> Fits:
@@ -70,7 +71,8 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
         1.0 / np.maximum(np.bincount(of, minlength=groups), 1.0)[of],
         n,
         moment[:, 0],
-        np.sqrt(np.maximum(gram[:, 0, 0] * square, 0.0)),
+        square,
+        gram[:, 0, 0],
     )
 
 
@@ -86,7 +88,8 @@ def in_windows(parts: Sequence[Fits]) -> Fits:
         np.concatenate([one.part for one in parts]),
         np.concatenate([one.n for one in parts]),
         np.concatenate([one.total for one in parts]),
-        np.concatenate([one.size for one in parts]),
+        np.concatenate([one.square for one in parts]),
+        np.concatenate([one.weight for one in parts]),
     )
 
 
@@ -146,7 +149,9 @@ def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
     seen, reward = np.zeros(len(fits.n)), np.zeros(len(fits.n))
     seen[at] = frame["seen"].to_numpy(dtype=np.float64)
     reward[at] = frame["seen_y"].to_numpy(dtype=np.float64)
-    other = (seen != fits.n) | (np.abs(reward - fits.total) > SAME * fits.size)
+    # By Cauchy and Schwarz a sum of rewards can be no more than this.
+    size = np.sqrt(np.maximum(fits.weight * fits.square, 0.0))
+    other = (seen != fits.n) | (np.abs(reward - fits.total) > SAME * size)
     for k in np.flatnonzero(other):
         raise changed(source, f"group {fits.labels[k][0]}", fits.n[k], seen[k])
 

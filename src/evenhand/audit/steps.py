@@ -24,7 +24,7 @@ from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
 from evenhand.audit.origin import about_zero
 from evenhand.audit.result import Audit, Facts
 from evenhand.audit.robust import Errors, classical, clustered, robust
-from evenhand.audit.scores import fits_of
+from evenhand.audit.scores import changed, fits_of
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
@@ -106,7 +106,7 @@ class Run:
         times, windows, over_time, within = self.look.times, None, None, None
         if times is not None:
             self.tell("comparing time windows")
-            frame = cells.frame if by_window else self._window_means(design, gaps)
+            frame = cells.frame if by_window else self._window_means(cells, design, gaps)
             if by_window:
                 must = self._weighted or self.settings.errors != AUTO
                 windows = make_windows(
@@ -131,7 +131,11 @@ class Run:
             bias=fitted.in_units(centred, self.settings),
             within=within,
             against_truth=None if against else self._against_truth(cells, centred.reference),
-            metrics=fairness(sums, level=self.settings.level),
+            metrics=fairness(
+                sums,
+                level=self.settings.level,
+                unfavourable=self.settings.unfavourable and "positives" in sums,
+            ),
             groups=sums,
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
@@ -166,6 +170,7 @@ class Run:
                 windows=None if windows is None else (windows.weighting, windows.errors),
                 common=() if windows is None else windows.common,
                 effective=_effective(cells, centred.groups),
+                whole_weights=self.look.columns.weight is not None and _whole(cells),
                 giveaways=giveaways(fitted.stats, design),
                 seconds=time.perf_counter() - begin,
             ),
@@ -209,11 +214,13 @@ class Run:
                 raise self._not_finite(frame, design)
         self._check_weights(frame)
         cells = make_cells(frame, len(design.features))
+        self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
         far = cells.far()
         if far[0].any() or far[1]:
             design = recentred(design, cells, *far)
             frame, by_window = self._aggregate(design, gaps)
-            cells = make_cells(frame, len(design.features))
+            before, cells = cells.n.sum(), make_cells(frame, len(design.features))
+            self._check_rows(cells, before)
         alike = cells.constant(design.centres)
         if alike and len(alike) < len(design.features):  # the intercept says the same
             cells, design = cells.without(alike), design.without(alike)
@@ -224,11 +231,19 @@ class Run:
         return self.look.columns.weight is not None or self.settings.weigh_by_propensity
 
     def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
-        self.tell(f"summing up {self.look.rows:,} rows")
+        self.tell(f"summing up {f'{self.look.rows:,} ' if self.look.rows else ''}rows")
         return aggregated(self.source, self.look, self.settings, design, gaps)
 
-    def _window_means(self, design: Design, gaps: Gaps) -> pd.DataFrame:
-        return by_window_only(self.source, self.look, self.settings, design, gaps)
+    def _check_rows(self, cells: Cells, before: float) -> None:
+        """An error if the sums are of more or fewer rows than were seen before."""
+        if before and cells.n.sum() != before:
+            raise changed(self.source, "the whole log", before, float(cells.n.sum()))
+
+    def _window_means(self, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
+        found = by_window_only(self.source, self.look, self.settings, design, gaps)
+        if found["n"].sum() != cells.n.sum():
+            raise changed(self.source, "the whole log", cells.n.sum(), float(found["n"].sum()))
+        return found
 
     def _errors(
         self, cells: Cells, stats: Statistics, rows: Any, weighting: str, binary: bool
@@ -253,7 +268,8 @@ class Run:
             )
         if columns.weight is not None and not (frame["least"] > 0.0).all():
             raise ValueError(
-                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0"
+                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
+                "A column that counts people belongs in --count, where 0 is allowed"
             )
 
     def _not_finite(self, frame: pd.DataFrame, design: Design) -> ValueError:
@@ -301,6 +317,13 @@ def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> De
     if reward:
         centre = float(f"{centre + means[-1]:.12g}")
     return replace(design, features=moved, reward_centre=centre)
+
+
+def _whole(cells: Cells) -> bool:
+    """Whether all weights are whole, as counts are: then all of their sums are."""
+    sums = cells.frame[["w", "ww"]].to_numpy(dtype=np.float64)
+    more = sums[:, 0].sum() > cells.n.sum()
+    return bool(more and (sums == np.floor(sums)).all())
 
 
 def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:

@@ -160,5 +160,3 @@ def _first(contexts: Contexts, d: int) -> Contexts:
         kinds=contexts.kinds[:d],
         arms=None if contexts.arms is None else contexts.arms[:, :d],
     )
-
-

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 from evenhand.audit.looking import alike_groups
+from evenhand.audit.outcomes import bad_outcome
 from evenhand.audit.result import WHOLE_LOG
 from evenhand.audit.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.bias.comparing import few as few_of
@@ -29,6 +30,7 @@ def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, what changed, what is missing, what to be careful of."""
     return [
         _scope(audit),
+        *_direction(audit),
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_found(audit),
@@ -78,13 +80,31 @@ def _scope(audit: Audit) -> str:
     if bias.reference is not None:
         against = f"group {quoted(bias.reference)}"
         if facts.settings.reference is None:
-            against += ", the largest (--reference names another),"
+            many = bias.observations.count(max(bias.observations))
+            largest = "the largest" if many == 1 else "one of the largest"
+            against += f", {largest} (--reference names another)"
     count = len(facts.columns.features)
     return (
         f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
-        f"feature{'s' if count != 1 else ''} are compared with {against.rstrip(',')}; the reward "
+        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward "
         f"is {quoted(facts.columns.reward)}, the group {quoted(facts.columns.group)}."
     )
+
+
+def _direction(audit: Audit) -> list[str]:
+    """Whether more reward is good or bad for people; it must not be taken for granted."""
+    facts = audit.facts
+    reward = quoted(facts.columns.reward)
+    if facts.settings.unfavourable:
+        screened = "; selection rates are of rewards of 0" if facts.binary else ""
+        return [f"A higher {reward} is worse for people{screened}."]
+    word = bad_outcome(facts.columns.reward, facts.settings.reward_values)
+    if word is None:
+        return []
+    return [
+        f"{quoted(word)} sounds as if a higher {reward} were bad for people, and here it counts as "
+        "good: if it is bad, say so with --unfavourable."
+    ]
 
 
 def _against_truth(audit: Audit) -> list[str]:
@@ -116,7 +136,8 @@ def _drift(audit: Audit) -> list[str]:
         return []
     windows = table["window"].max()
     timeless = audit.facts.used - int(table["n"].sum())
-    without = [f"{timeless:,} rows have no {audit.facts.columns.timestamp}: they are in no window."]
+    rows = "1 row has" if timeless == 1 else f"{timeless:,} rows have"
+    without = [f"{rows} no {audit.facts.columns.timestamp}, and no time window."]
     without = without if timeless else []
     if tests.empty:
         why = (
@@ -169,13 +190,15 @@ def _missing(audit: Audit) -> list[str]:
         dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
         why = ", for what they lack cannot be filled in" if _stuck(table) else ""
         said.append(
-            f"{left_out:,} of {facts.rows:,} rows are left out{why} (missing: "
+            f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
+            "(missing: "
             f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
         )
     if facts.filled:
         filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
         said.append(
-            f"{facts.filled:,} rows have values filled in (missing: "
+            f"{facts.filled:,} row{' has' if facts.filled == 1 else 's have'} values filled in "
+            "(missing: "
             f"{listed({str(k): int(v) for k, v in filled.items()})})."
         )
     return said
@@ -222,6 +245,12 @@ def cautions(audit: Audit) -> list[str]:
     for name, value in facts.constant.items():
         said.append(
             f"{name} is {value:g} in every row: it is left out, for the intercept says the same."
+        )
+    if facts.whole_weights:
+        said.append(
+            f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say for how "
+            "many people a row stands, name the column in --count instead: as weights, a row is "
+            "one person however much it weighs."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
-from evenhand.bias.contexts import BINARY, INTERCEPT, NUMBER, Contexts
+from evenhand.bias.contexts import INTERCEPT, Contexts
 from evenhand.bias.statistics import Array
+
+FLAGS = ("0", "1")  # the categories of a number that is nothing else
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,9 @@ class Place:
 
 
 def columns_of(features: tuple[str, ...], contexts: Contexts) -> tuple[Column, ...]:
-    """A column for each feature, where nobody says more: 0 and 1 are categories of their own."""
-    flags = {BINARY: ("0", "1"), NUMBER: (), INTERCEPT: ()}
+    """A column for each feature but the intercept, where nobody says more."""
     return tuple(
-        Column(name, (k,), flags[kind])
+        Column(name, (k,))
         for k, (name, kind) in enumerate(zip(features, contexts.kinds, strict=True))
         if kind != INTERCEPT
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from evenhand._arrays import numbers
 from evenhand.bias.cautions import cautions
-from evenhand.bias.columns import Column, places_of
+from evenhand.bias.columns import FLAGS, Column, places_of
 from evenhand.bias.comparing import NOT, Comparison, compare
-from evenhand.bias.contexts import Contexts, weak_overlap
+from evenhand.bias.contexts import BINARY, Contexts, weak_overlap
 from evenhand.bias.fitting import Fit
 from evenhand.bias.gaps import Gap, largest_difference, smallest_ratio
 from evenhand.bias.plain import plain
@@ -157,7 +157,7 @@ class BiasReport:
         others = [g for g, row in enumerate(self._weights) if np.nan_to_num(row, nan=1.0).any()]
         places = []
         if self.overall is not None:
-            places = places_of(self.columns, self.overall, self._contexts.spread, values)
+            places = places_of(self._columns, self.overall, self._contexts.spread, values)
         if not places:
             names = ["column", "at", "group", *_NUMBERS, "why"]
             return pd.DataFrame(columns=names).astype(dict.fromkeys(_NUMBERS, float))
@@ -286,13 +286,21 @@ class BiasReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def chart(self, title: str = "Bias by feature and group") -> alt.TopLevelMixin:
-        """Estimates with both intervals, by feature and group. Needs the extra `charts`."""
+        """How the gap changes with each feature, with both intervals. Needs the extra `charts`."""
         from evenhand.charts import bias_chart
 
         names = dict(zip(self.features, self.units, strict=True))
-        against = "the mean of the groups" if self.reference is None else f"group {self.reference}"
-        axis = f"feedback compared with {against}, in units of reward"
-        return bias_chart(self.to_frame(), names, axis, title, self.level)
+        return bias_chart(self.to_frame(), names, self.change, title, self.level)
+
+    @property
+    def against(self) -> str:
+        """What groups are compared with, in words."""
+        return "the mean of the groups" if self.reference is None else f"group {self.reference}"
+
+    @property
+    def change(self) -> str:
+        """What a coefficient of the bias is, in words for an axis."""
+        return f"change of the gap to {self.against}, in units of reward"
 
     # Inside -------------------------------------------------------------------------------------
 
@@ -305,6 +313,16 @@ class BiasReport:
     @cached_property
     def _by_feature(self) -> Comparison:
         return self._compare(self._fit)
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        """The columns, with 0 and 1 as categories where a number is nothing else."""
+        return tuple(
+            replace(one, categories=FLAGS)
+            if not one.categories and self._contexts.kinds[one.features[0]] == BINARY
+            else one
+            for one in self.columns
+        )
 
     @cached_property
     def _gaps(self) -> pd.DataFrame:
@@ -356,9 +374,11 @@ class BiasReport:
         for g, weak in enumerate(self._weak):
             for k, (other, distance) in weak.items():
                 more = "more" if distance > 0.0 else "less"
+                size = f"{abs(distance):.1f} standard deviations {more} than"
+                if not np.isfinite(distance):
+                    size = "another value throughout than"
                 notes[g * d + k] = notes[g * d + k] or (
-                    f"weak overlap: on average {abs(distance):.1f} standard deviations {more} "
-                    f"than in group {self.groups[other]}"
+                    f"weak overlap: on average {size} in group {self.groups[other]}"
                 )
             if self.groups[g] == self.reference and not self._fit.blocked[g]:
                 notes[g * d : (g + 1) * d] = ["the reference"] * d

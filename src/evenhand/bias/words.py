@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.bias.columns import Column
+from evenhand.bias.columns import FLAGS, Column
 from evenhand.bias.comparing import NOT
 from evenhand.bias.contexts import INTERCEPT
 from evenhand.bias.statistics import Array
@@ -168,7 +168,7 @@ def totals(report: BiasReport) -> list[str]:
 
 
 def _column_of(report: BiasReport, k: int) -> Column:
-    return next((one for one in report.columns if k in one.features), Column("", (k,)))
+    return next((one for one in report._columns if k in one.features), Column("", (k,)))
 
 
 def _change(report: BiasReport, g: int, k: int) -> str:
@@ -185,9 +185,7 @@ def _change(report: BiasReport, g: int, k: int) -> str:
     near, far = sorted((abs(low), abs(high)))
     size = f"{_number(abs(estimate), half)}"
     ends = f"{_percent(report)} interval {_number(near, half)} to {_number(far, half)}"
-    gap = (
-        f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
-    )
+    gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
     if column.categories:
         side = "below" if estimate < 0.0 else "above"
         here, there = _in_category(column, k)
@@ -201,7 +199,7 @@ def _change(report: BiasReport, g: int, k: int) -> str:
 
 def _in_category(column: Column, k: int) -> tuple[str, str]:
     """ "In Dept F", and "in Dept A, the baseline", for a feature that stands for a category."""
-    if column.categories == ("0", "1"):
+    if column.categories == FLAGS:
         name = quoted(column.name)
         return f"Where {name} is 1", f"where {name} is 0"
     here = f"In {_category(column, column.category_of(k))}"
@@ -216,45 +214,43 @@ def _category(column: Column, category: str) -> str:
 
 def _within(report: BiasReport, g: int, column: Column) -> list[str]:
     """The gap within each category of a column, or at values of a number."""
-    name = report.groups[g]
-    table = report._gaps
+    name, table = report.groups[g], report._gaps
     part = table[(table["column"] == column.name) & (table["group"] == name)]
     # A number of which nobody knows where it ends is not asked at values that nobody may have.
     if part.empty or not (column.categories or np.isfinite([column.low, column.high]).all()):
         return []
-    others = " and all other features at their average" if len(report.columns) > 1 else ""
-    against = _reference(report)
     rows = part.to_dict("records")
     if len(rows) > MOST_PLACES:
         rows = sorted(rows, key=lambda row: -abs(row["estimate"]))[:MOST_PLACES]
-    told = [f"{_place(column, str(row['at']))} {_gap_there(row)}" for row in rows]
+    told = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
     hidden = len(part) - len(told)
-    rest = f"; the table of gaps has {hidden} more" if hidden else ""
+    others = ", with all other features at their average" if len(report.columns) > 1 else ""
     return [
-        f"Within {quoted(column.name)}{others}, the feedback for group {quoted(name)} compared "
-        f"with {against}: {'; '.join(told)}{rest} ({_percent(report)} intervals, for all gaps of "
-        "the table at once)."
+        f"The feedback for group {quoted(name)} compared with {_reference(report)}, by "
+        f"{quoted(column.name)}{others}: {', '.join(told)}"
+        f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
+        f"{_percent(report)} intervals hold for all gaps of that table at once."
     ]
 
 
 def _place(column: Column, at: str) -> str:
-    if column.categories == ("0", "1"):
+    if column.categories == FLAGS:
         return f"where it is {at}"
     return f"in {quoted(at)}" if column.categories else f"at {at}"
 
 
-def _gap_there(row: dict[Any, Any]) -> str:
+def _gap_there(row: dict[Any, Any], place: str) -> str:
     estimate, low, high = (
         row[name] for name in ("estimate", "simultaneous_low", "simultaneous_high")
     )
     if pd.isna(estimate):
-        return "not identified"
+        return f"not identified {place}"
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
-        return f"not to be told apart ({_span(low, high, half)})"
+        return f"not to be told apart {place} ({_span(low, high, half)})"
     word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
     size = _number(abs(estimate), half)
-    return f"{size} {word} ({_number(near, half)} to {_number(far, half)})"
+    return f"{size} {word} {place} ({_number(near, half)} to {_number(far, half)})"
 
 
 def _compared(report: BiasReport, g: int, estimate: float, low: float, high: float) -> str:
