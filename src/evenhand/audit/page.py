@@ -66,9 +66,9 @@ def _bias(bias: BiasReport, within: BiasReport | None = None) -> list[str]:
     gaps = bias.gaps().rename(columns={"estimate": "gap"})
     gaps = gaps.drop(columns=["freedom", "simultaneous_p_value"])
     return [
-        f"<p>The gap between each group and {escape(bias.against)} at the average context of everyone, "
-        f"in units of reward. The {level} intervals are those of the summary: they hold for all "
-        "groups at once.</p>",
+        f"<p>The gap between each group and {escape(bias.against)} at the average context of "
+        f"everyone, in units of reward. The {level} intervals are those of the summary: they hold "
+        "for all groups at once.</p>",
         _at_average(reports),
         _figure(
             gap_picture(bias),

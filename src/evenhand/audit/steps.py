@@ -320,10 +320,9 @@ def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> De
 
 
 def _whole(cells: Cells) -> bool:
-    """Whether all weights are whole, as counts are: then all of their sums are."""
-    sums = cells.frame[["w", "ww"]].to_numpy(dtype=np.float64)
-    more = sums[:, 0].sum() > cells.n.sum()
-    return bool(more and (sums == np.floor(sums)).all())
+    """Whether all weights are whole, as counts of people are, and not all of them 1."""
+    total = cells.frame[["w", "n", "broken"]].sum()
+    return bool(total["broken"] == 0 and total["w"] > total["n"])
 
 
 def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
