@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from evenhand.charts.style import OF_GROUPS, WIDTH, altair, frame
+from evenhand.plain import in_digits
 
 if TYPE_CHECKING:
     import altair as alt
@@ -87,7 +88,7 @@ def _in_units(bias: pd.DataFrame, units: Mapping[str, float]) -> pd.DataFrame:
     table = bias[["group", "feature", "why", *ends]].copy()
     step = table["feature"].map(lambda name: float(units.get(name, 1.0)))
     table[ends] = table[ends].mul(step, axis=0)
-    steps = [f"{one:,.0f}" if one >= 1.0 and one == round(one) else f"{one:g}" for one in step]
+    steps = [in_digits(one) for one in step]
     table["label"] = [
         name if one == "1" else f"{name}, per {one}"
         for name, one in zip(table["feature"], steps, strict=True)
