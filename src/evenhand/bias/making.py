@@ -39,6 +39,7 @@ def bias_report(
     covariances: Mapping[str, ArrayLike] | None = None,
     freedom: Mapping[str, float] | None = None,
     between: Mapping[tuple[str, str], ArrayLike] | None = None,
+    codes: Mapping[str, Sequence[str]] | None = None,
 ) -> BiasReport:
     """What the feedback adds to or takes from each group, feature by feature, with intervals.
 
@@ -63,6 +64,8 @@ def bias_report(
         freedom: the degrees of freedom of each of these; infinite unless given.
         between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
             are in both; with `covariances` only.
+        codes: features whose numbers stand for categories, with these in the order of the numbers,
+            from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
 
     Example:
         >>> import numpy as np
@@ -109,7 +112,7 @@ def bias_report(
         reference=None if reference is None else str(reference),
         level=level,
         weighting=weighting,
-        units=units_of(contexts, features, units),
+        units=units_of(contexts, features, {**dict.fromkeys(codes or (), 1.0), **(units or {})}),
         observations=tuple(int(n) for n in counts),
         arms=None if statistics.arms is None else tuple(int(n) for n in sizes),
         average=own,
@@ -120,6 +123,7 @@ def bias_report(
         _precision=statistics.precision,
         _apart=apart,
         _instead=instead,
+        codes={name: tuple(levels) for name, levels in (codes or {}).items()},
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ class BiasReport:
         average: the context of each group at which contributions and totals are reported, or None.
         overall: the same of all groups together, or None.
         assumption: what the numbers rest on, in a sentence; the last of `to_words`.
+        codes: features whose numbers stand for categories, with these in the order of the numbers.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -84,6 +85,7 @@ class BiasReport:
     _apart: Callable[[], Fit] | None  # how far the two weightings are apart
     assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     # Tables -------------------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ class BiasReport:
         names = dict(zip(self.features, self.units, strict=True))
         against = "the mean of the groups" if self.reference is None else f"group {self.reference}"
         axis = f"feedback compared with {against}, in units of reward"
-        return bias_chart(self.to_frame(), names, axis, title, self.level)
+        return bias_chart(self.to_frame(), names, axis, title, self.level, self.codes)
 
     # Inside -------------------------------------------------------------------------------------
 

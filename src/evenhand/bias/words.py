@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.bias.comparing import NOT
+from evenhand.bias.comparing import NOT, few
 from evenhand.bias.contexts import BINARY, INTERCEPT
 from evenhand.bias.statistics import Array
 
@@ -33,7 +33,9 @@ def sentences(report: BiasReport, most: int) -> list[str]:
 def comparisons(report: BiasReport, most: int) -> list[str]:
     """What is found, and where nothing can be told from zero; nothing if nothing is identified."""
     found, d = report._by_feature, len(report.features)
-    spoken = _once(report, found.estimate.reshape(-1, d))
+    rows = _once(report, found.estimate.reshape(-1, d))
+    coded = {k for _, k in rows if len(report.codes.get(report.features[k], "01")) != 2}
+    spoken = [(g, k) for g, k in rows if k not in coded]
     clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
     clear.sort(key=lambda row: -_importance(report, *row))
     said = _totals(report) + [_of_feature(report, g, k) for g, k in clear[: max(most, 0)]]
@@ -42,13 +44,22 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         said.append(f"{hidden} more intervals leave out zero: see to_frame().")
     unclear = [row for row in spoken if row not in clear]
     if unclear:
-        rows = [f"group {report.groups[g]} on {report.features[k]}" for g, k in unclear]
-        named = f"{len(rows)} of {len(spoken)} comparisons of a group on a feature"
-        said.append(
-            f"The interval holds zero for {', '.join(rows) if len(rows) <= 3 else named}: this is "
-            "no proof that there is no bias."
-        )
-    return said
+        texts = [f"group {report.groups[g]} on {report.features[k]}" for g, k in unclear]
+        named = f"{len(texts)} of {len(spoken)} comparisons of a group on a feature"
+        told = ", ".join(texts) if len(texts) <= 3 else named
+        said.append(f"The interval holds zero for {told}: this is no proof that there is no bias.")
+    return said + _of_codes(report, sorted(coded))
+
+
+def _of_codes(report: BiasReport, features: list[int]) -> list[str]:
+    """A sentence about categories with numbers for names: one more of them means nothing."""
+    if not features:
+        return []
+    return [
+        f"Nothing is said about the bias on {few([report.features[k] for k in features])}: the "
+        "numbers there are codes of categories, and one more of a code means nothing. A feature "
+        'for each category (nominal="one-hot") would tell.'
+    ]
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
@@ -111,7 +122,9 @@ def _of_feature(report: BiasReport, g: int, k: int) -> str:
     row = g * len(report.features) + k
     name, kind = report.features[k], report._contexts.kinds[k]
     start = f"For every additional {_amount(unit)} of {name}"
-    if kind == INTERCEPT:
+    if name in report.codes:
+        start = "Where {0} is {2} and not {1}".format(name, *report.codes[name])
+    elif kind == INTERCEPT:
         start = "Where all other features are 0," if len(report.features) > 1 else "On average,"
     elif kind == BINARY and unit == 1.0:
         start = f"Where {name} is 1"

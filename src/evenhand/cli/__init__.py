@@ -16,6 +16,12 @@ from evenhand import __version__
 from evenhand.cli import audit, data, demo, init, paper, run, value
 
 BAD_INPUT, INTERRUPTED = 2, 130
+TOO_MUCH = {
+    MemoryError: "not enough memory for what was asked; ask for less: fewer arms, features, rows "
+    "or replications",
+    RecursionError: "a file is nested too deeply to be read; give one with fewer levels",
+    OverflowError: "a number is too large to compute with; give smaller ones",
+}
 COMMANDS = (demo, audit, value, paper, run, init, data)
 
 
@@ -36,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return command(options)
     except (ValueError, OSError, ImportError) as error:
         sys.stderr.write(f"evenhand: {_one_line(error)}\n")
+        return BAD_INPUT
+    except tuple(TOO_MUCH) as error:
+        words = next(words for kind, words in TOO_MUCH.items() if isinstance(error, kind))
+        sys.stderr.write(f"evenhand: {words} ({_one_line(error)})\n")
         return BAD_INPUT
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; run the same command again to go on from here\n")
