@@ -670,7 +670,7 @@ def test_missing_rewards_are_never_made_up():
     table = TABLE.assign(paid=[None, *TABLE["paid"][1:]])
     refused(r'missing values in 1 of 40 rows.*missing=\{"paid": "drop"\}', table)
     refused("column 'paid' lacks 1 values, and a reward cannot be filled in", table, missing="fill")
-    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+    with pytest.warns(UserWarning, match="1 of 40 rows is left out"):
         assert world(table, missing="drop").n_rows == 39
 
 
@@ -693,7 +693,7 @@ def test_the_index_does_not_matter(labels):
     with pytest.warns(UserWarning, match="left out"):
         second = world(table.set_axis(labels), missing="drop")
     assert first.fingerprint() == second.fingerprint()
-    refused(f"the first in row {labels[0]}", table.set_axis(labels))
+    refused(f"the first in the row with index {labels[0]};", table.set_axis(labels))
 
 
 def test_read_table_keeps_a_frame_as_it_is():

@@ -22,7 +22,8 @@ LARGEST = 2**63 - 1  # as in TOML
 
 
 def add_options(command: argparse.ArgumentParser, out: str) -> None:
-    """The options of every run."""
+    """The options of every run, which can be stopped and resumed."""
+    command.set_defaults(resumed=True)
     command.add_argument(
         "--seeds", type=int, metavar="N", help="replications per point, in place of the file's"
     )

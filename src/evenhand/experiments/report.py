@@ -231,11 +231,16 @@ def _method(experiments: Sequence[Experiment], facts: Facts) -> str:
     sentences = [
         f"evenhand {escape(facts.version)}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication.",
-        "The points of a figure share their random numbers, so curves are smoother than their "
-        f"bands. Time, compiling aside: {escape(took)}.",
+        f"Time, compiling aside: {escape(took)}.",
         "Perceived regret is the best mean observed reward less the reward received, true regret "
         "the best true reward less that of the chosen arm, without noise.",
     ]
+    if any(len(one.sweep.values) > 1 for one in experiments):
+        sentences.insert(
+            1,
+            "The points of a figure share their random numbers, so curves are smoother than their "
+            "bands.",
+        )
     if any(one.is_table for one in experiments):
         sentences.append(
             "In a table, a round draws one row per arm with replacement, and the row's reward is "

@@ -29,6 +29,7 @@ PolicyMaker = Callable[..., Policy]
 Progress = Callable[[int, int], None]
 
 CHUNK = 20_000  # rounds in a piece of work: short enough to share out, long enough not to matter
+SECONDS = 10  # to wait for a scheduler
 
 
 class Piece(NamedTuple):
@@ -198,7 +199,7 @@ def connect(address: str) -> Any:
             "client needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
     try:
-        return Client(address, timeout=10)
+        return Client(address, timeout=SECONDS)
     except (OSError, ValueError) as error:  # nobody answers, or it is no address
         raise ValueError(
             f"client is {address!r}, where no Dask scheduler answers; give the address that "
