@@ -43,6 +43,7 @@ def bias_report(
     freedom: Mapping[str, float] | None = None,
     between: Mapping[tuple[str, str], ArrayLike] | None = None,
     columns: Sequence[Column] | None = None,
+    codes: Mapping[str, Sequence[str]] | None = None,
 ) -> BiasReport:
     """What the feedback adds to or takes from each group, feature by feature, with intervals.
 
@@ -69,6 +70,8 @@ def bias_report(
         between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
             are in both; with `covariances` only.
         columns: which features are categories of one column; every feature by itself unless given.
+        codes: features whose numbers stand for categories, with these in the order of the numbers,
+            from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
 
     Example:
         >>> import numpy as np
@@ -114,7 +117,7 @@ def bias_report(
         reference=against,
         level=level,
         weighting=weighting,
-        units=units_of(contexts, features, units),
+        units=units_of(contexts, features, {**dict.fromkeys(codes or (), 1.0), **(units or {})}),
         observations=tuple(int(n) for n in counts),
         arms=None if statistics.arms is None else tuple(int(n) for n in sizes),
         average=own,
@@ -126,6 +129,7 @@ def bias_report(
         _apart=apart,
         _instead=instead,
         columns=columns_of(features, contexts) if columns is None else tuple(columns),
+        codes={name: tuple(levels) for name, levels in (codes or {}).items()},
     )
 
 

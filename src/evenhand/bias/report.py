@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,7 @@ class BiasReport:
         overall: the same of all groups together, or None.
         columns: the columns that people know, and the features that they became.
         assumption: what the numbers rest on, in a sentence; the last of `to_words`.
+        codes: features whose numbers stand for categories, with these in the order of the numbers.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -87,6 +88,7 @@ class BiasReport:
     columns: tuple[Column, ...] = ()
     assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     # Tables -------------------------------------------------------------------------------------
 
@@ -290,7 +292,7 @@ class BiasReport:
         from evenhand.charts import bias_chart
 
         names = dict(zip(self.features, self.units, strict=True))
-        return bias_chart(self.to_frame(), names, self.change, title, self.level)
+        return bias_chart(self.to_frame(), names, self.change, title, self.level, self.codes)
 
     @property
     def against(self) -> str:
@@ -316,12 +318,16 @@ class BiasReport:
 
     @cached_property
     def _columns(self) -> tuple[Column, ...]:
-        """The columns, with 0 and 1 as categories where a number is nothing else."""
+        """The columns, with 0 and 1 as categories where a number is nothing else, without codes.
+
+        Somebody at a code of 2.4 is nowhere.
+        """
         return tuple(
             replace(one, categories=FLAGS)
             if not one.categories and self._contexts.kinds[one.features[0]] == BINARY
             else one
             for one in self.columns
+            if one.name not in self.codes
         )
 
     @cached_property

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.bias.columns import FLAGS, Column
-from evenhand.bias.comparing import NOT
+from evenhand.bias.comparing import NOT, few
 from evenhand.bias.contexts import INTERCEPT
 from evenhand.bias.statistics import Array
 from evenhand.plain import quoted
@@ -64,7 +64,24 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
             f"{', '.join(rows) if len(rows) <= 3 else named}, where the interval holds zero: this "
             "is no proof that there is no bias."
         )
-    return said
+    return said + _of_codes(report)
+
+
+def _of_codes(report: BiasReport) -> list[str]:
+    """A sentence about categories with numbers for names: one more of them means nothing."""
+    names = [name for k, name in enumerate(report.features) if _is_code(report, k)]
+    if not names:
+        return []
+    return [
+        f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
+        "there are codes of categories, and one more of a code means nothing. A feature for each "
+        'category (nominal="one-hot") would tell.'
+    ]
+
+
+def _is_code(report: BiasReport, k: int) -> bool:
+    """Whether a feature numbers more than two categories; of two, one more is the other."""
+    return len(report.codes.get(report.features[k], FLAGS)) != 2
 
 
 def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
@@ -74,7 +91,11 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
     is 0, and nobody may be there.
     """
     d = len(report.features)
-    found = _once(report, report._by_feature.estimate.reshape(-1, d))
+    found = [
+        (g, k)
+        for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
+        if not _is_code(report, k)
+    ]
     if report.overall is None or d == 1:
         return found
     return [(g, k) for g, k in found if report._contexts.kinds[k] != INTERCEPT]
@@ -186,9 +207,9 @@ def _change(report: BiasReport, g: int, k: int) -> str:
     size = f"{_number(abs(estimate), half)}"
     ends = f"{_percent(report)} interval {_number(near, half)} to {_number(far, half)}"
     gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
-    if column.categories:
+    if column.categories or report.features[k] in report.codes:
         side = "below" if estimate < 0.0 else "above"
-        here, there = _in_category(column, k)
+        here, there = _in_category(report, column, k)
         return f"{here} {gap} is {size} {side} the gap {there}; {ends}."
     turn = "falls" if estimate < 0.0 else "rises"
     return (
@@ -197,8 +218,11 @@ def _change(report: BiasReport, g: int, k: int) -> str:
     )
 
 
-def _in_category(column: Column, k: int) -> tuple[str, str]:
+def _in_category(report: BiasReport, column: Column, k: int) -> tuple[str, str]:
     """ "In Dept F", and "in Dept A, the baseline", for a feature that stands for a category."""
+    if report.features[k] in report.codes:
+        name, (zero, one) = quoted(report.features[k]), report.codes[report.features[k]]
+        return f"Where {name} is {quoted(one)}", f"where {name} is {quoted(zero)}"
     if column.categories == FLAGS:
         name = quoted(column.name)
         return f"Where {name} is 1", f"where {name} is 0"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.progress import needs, steps
+from evenhand.cli.writing import check_file
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
@@ -118,6 +119,8 @@ def _audit(options: argparse.Namespace) -> int:
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
     _check_folder(options.out)
+    check_file(options.out)
+    check_file(options.out.with_suffix(".json"))
     try:
         with _in_flags():
             found, paths = _report(options, _named(options))

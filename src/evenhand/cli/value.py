@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.cli.writing import check_file
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -114,6 +116,8 @@ def _check(options: argparse.Namespace) -> None:
     _checks.one_of("--interval", options.interval, ("normal", "bootstrap"))
     if options.out is not None and options.out.suffix != ".json":
         raise ValueError(f"--out is {str(options.out)!r}; allowed is a name that ends in .json")
+    if options.out is not None:
+        check_file(options.out)
     if options.after is not None:
         _checks.whole("--after", options.after, least=0)
 

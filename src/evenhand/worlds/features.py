@@ -21,10 +21,14 @@ GAPS = frozenset(("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", 
 
 
 class Feature(NamedTuple):
-    """One number of a context: its name and the value of every row."""
+    """One number of a context: its name and the value of every row.
+
+    `levels` are the categories that the values number from 0 on; none for numbers.
+    """
 
     name: str
     values: NDArray[Any]
+    levels: tuple[str, ...] = ()
 
 
 def features_of(
@@ -78,7 +82,7 @@ def encode(
                 f"{len(column):,} rows, and numbering them tells nothing; leave it out, or make "
                 "some categories of it"
             )
-        return [Feature(name, codes)]
+        return [Feature(name, codes, tuple(word(level) for level in levels))]
     if len(levels) > MOST_LEVELS:
         raise ValueError(
             f"features: column {name!r} has {len(levels):,} categories, and each would be a "
@@ -124,6 +128,15 @@ def _dates_in_text(column: pd.Series[Any]) -> bool:
     return len(levels) > 2 and bool(levels.str.fullmatch(_DATE).mean() > 0.9)
 
 
+def is_categories(column: pd.Series[Any]) -> bool:
+    """Whether a column of text holds categories, and neither dates nor numbers."""
+    try:
+        _check_kind(column)
+    except ValueError:
+        return False
+    return is_nominal(column)
+
+
 def _check_kind(column: pd.Series[Any]) -> None:
     """Refuse dates, and numbers that some words turned into text: they would become categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
@@ -155,7 +168,7 @@ def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool
     """Without the features that never change where they would break the fit; all are told of."""
     dropped: list[str] = []
     constant: list[str] = []
-    for name, values in features:
+    for name, values, _ in features:
         if np.all(values == values[0]) or (scaled and not values.std(dtype=np.float64) > 0.0):
             (dropped if intercept or scaled or not values[0] else constant).append(name)
     if dropped:
@@ -180,7 +193,7 @@ def matrix(
     scales = [(INTERCEPT, 0.0, 1.0)] * extra
     if intercept:
         contexts[:, 0] = 1.0
-    for k, (name, values) in enumerate(features, extra):
+    for k, (name, values, _) in enumerate(features, extra):
         mean, deviation = 0.0, 1.0
         contexts[:, k] = values[order]
         if standardise:
