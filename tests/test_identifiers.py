@@ -103,10 +103,11 @@ def test_words_do_not_count_codes_of_categories(people, scale):
     # Two categories can be compared, by their names.
     first, second = world.codes["job"]
     two = eh.TableWorld(people.drop(columns="region"), **ROLES, scale=scale).bias().to_words()
-    assert f"Where job is {second} and not {first} the feedback for group" in two
+    assert f"Where job is {second} the gap (feedback for group" in two
+    assert f"the gap where job is {first}" in two
     assert "of job" not in two and "job is 1" not in two
     hot = eh.TableWorld(people.drop(columns="job"), **ROLES, nominal="one-hot").bias().to_words()
-    assert "Nothing is said" not in hot and "Where region = west is 1" in hot
+    assert "Nothing is said" not in hot and "In region west the gap" in hot
 
 
 def test_charts_say_what_is_a_code(people):

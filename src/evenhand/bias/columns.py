@@ -31,6 +31,7 @@ class Column:
             that one has no feature of its own: the baseline, at which all of them are 0.
         low: the least value of a number, where it is known.
         high: the largest.
+        centres: what was subtracted from each feature before it came into a context, if anything.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Column:
     categories: tuple[str, ...] = ()
     low: float = -np.inf
     high: float = np.inf
+    centres: tuple[float, ...] = ()
+
+    def at(self, values: Sequence[float]) -> Array:
+        """What a context holds where the features have these values."""
+        found: Array = np.asarray(values, dtype=np.float64) - (self.centres or 0.0)
+        return found
 
     @property
     def baseline(self) -> str | None:
@@ -96,22 +103,21 @@ def places_of(
         if column.categories:
             spare = len(column.categories) - len(column.features)
             for i, category in enumerate(column.categories):
-                context = overall.copy()
-                context[list(column.features)] = 0.0
-                if i >= spare:
-                    context[column.features[i - spare]] = 1.0
-                found.append(Place(column.name, category, context))
+                flags = [float(i - spare == j) for j in range(len(column.features))]
+                found.append(_place(column, category, flags, overall))
             continue
         k = column.features[0]
-        at = [
-            _checks.number(f"values of {column.name}", one, -1e100, 1e100)
-            for one in given.get(column.name, _two_values(column, overall[k], spread[k]))
-        ]
-        for value in at:
-            context = overall.copy()
-            context[k] = value
-            found.append(Place(column.name, f"{value:.6g}", context))
+        mean = overall[k] - float(column.at([0.0])[0])
+        for one in given.get(column.name, _two_values(column, mean, spread[k])):
+            value = _checks.number(f"values of {column.name}", one, -1e100, 1e100)
+            found.append(_place(column, f"{value:.6g}", [value], overall))
     return found
+
+
+def _place(column: Column, at: str, values: list[float], overall: Array) -> Place:
+    context = overall.copy()
+    context[list(column.features)] = column.at(values)
+    return Place(column.name, at, context)
 
 
 def _two_values(column: Column, mean: float, spread: float) -> list[float]:

@@ -17,7 +17,7 @@ from evenhand.groups import Groups
 from evenhand.worlds.arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
 from evenhand.worlds.buckets import AS_IS, Buckets, group_labels, plain
-from evenhand.worlds.features import features_of, matrix, told_of_constants
+from evenhand.worlds.features import columns_of, features_of, matrix, told_of_constants
 from evenhand.worlds.frames import read_table
 from evenhand.worlds.identifiers import identifiers
 from evenhand.worlds.missing import ERROR, Choice, Missing
@@ -195,6 +195,7 @@ class TableWorld(World):
         contexts, scales = matrix(found, order, constant, scaled)
         self.scales = scales
         """A row per feature: the mean and the deviation that it was standardised by."""
+        self._columns = columns_of(found, scales)
         self.feature_names: tuple[str, ...] = tuple(self.scales["feature"])
         """The features in the order of the contexts."""
         self.n_features = len(self.feature_names)
@@ -248,6 +249,7 @@ class TableWorld(World):
             feature_names=self.feature_names,
             scales=self.scales["deviation"],
             codes=self.codes,
+            columns=self._columns,
         )
 
     def begin(self, generator: np.random.Generator) -> TableInstance:
