@@ -36,7 +36,7 @@ def prepare(name: str, options: argparse.Namespace) -> None:
     if options.seeds is not None:
         _checks.whole("--seeds", options.seeds)
     if options.seed is not None:
-        _checks.whole("--seed", options.seed, least=0)
+        _checks.whole("--seed", options.seed, least=0, most=_checks.LARGEST_SEED)
     if options.workers is not None:
         _checks.whole("--workers", options.workers)
     if options.data is not None:

@@ -99,7 +99,7 @@ def read_experiment(path: Path) -> Experiment:
         folder=path.parent,
         policies=policies,
         replications=file.check("replications", _checks.whole, file.data.get("replications", 80)),
-        seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0),
+        seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0, _checks.LARGEST_SEED),
         sweep=sweep,
         multiples=_multiples(file, home),
         panels=_panels(file, sweep, parameters),
