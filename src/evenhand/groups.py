@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._arrays import is_missing, unmasked
+
 
 class Groups:
     """A partition of the arms into named groups.
@@ -29,10 +31,11 @@ class Groups:
             raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
         if not isinstance(labels, Iterable):
             raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+        unmasked("labels", labels)
         given = list(labels)
         if not given:
             raise ValueError("labels is empty; give the group of every arm, at least one")
-        missing = [arm for arm, label in enumerate(given) if label is None or label != label]
+        missing = [arm for arm, label in enumerate(given) if is_missing(label)]
         if missing:
             raise ValueError(f"labels has no group for arm {missing[0]}; give one for every arm")
         self.labels: tuple[str, ...] = tuple(str(label) for label in given)

@@ -38,15 +38,11 @@ def prepare(name: str, options: argparse.Namespace) -> None:
     """Check the options of a run before anything is loaded."""
     from evenhand import _checks
 
-    for flag, least, most in (("seeds", 1, 10**9), ("seed", 0, LARGEST), ("workers", 1, 10**4)):
+    limits = {"seeds": (1, 10**9), "seed": (0, _checks.LARGEST_SEED), "workers": (1, 10**4)}
+    for flag, (least, most) in limits.items():
         value = getattr(options, flag)
-        if value is not None and value > most:
-            shown = value if value <= LARGEST else "beyond 2^63"
-            raise ValueError(
-                f"--{flag} is {shown}; allowed is a whole number from {least} to {most}"
-            )
         if value is not None:
-            _checks.whole(f"--{flag}", value, least)
+            _checks.whole(f"--{flag}", value, least, most)
     if options.data is not None:
         if not options.data.is_dir():
             raise ValueError(f"--data is {str(options.data)!r}, which is no folder")

@@ -84,7 +84,7 @@ def simulate(
     makers, places = named_policies(policies), _named_worlds(worlds)
     horizon = _checks.whole("horizon", horizon)
     replications = _checks.whole("replications", replications)
-    seed = _checks.whole("seed", seed, least=0)
+    seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
     count = available_cores() if workers is None else _checks.whole("workers", workers)
     pieces = [
         Piece(policy, world, make, place, settings, horizon, seed, part, trace)
