@@ -26,6 +26,11 @@ def bits(policy):
     return json.dumps(to_dict(policy))
 
 
+def event_of(line):
+    """What a line of a journal says, without its checksum."""
+    return json.loads(line[: line.rindex(b"]") + 1])
+
+
 def contexts_of(seed):
     return np.random.default_rng(seed).standard_normal((len(LABELS), FEATURES))
 
