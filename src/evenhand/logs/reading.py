@@ -112,7 +112,7 @@ def _read_once(
             raise ValueError(
                 f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
             ) from error
-    should, found = expected(about), Held(rows.round - about.first_round, rows.learned, None)
+    should, found = expected(about), Held(rows.decisions(), rows.learned, None)
     if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
         raise ValueError(f"{path}: {not_whole(path, found, should)}")
     try:

@@ -148,6 +148,10 @@ class Rows:
         self.rows.append(row)
         return row
 
+    def decisions(self) -> int:
+        """How many there are."""
+        return sum(row[PROPENSITY] is not None for row in self.rows)
+
     def to_frame(self) -> pd.DataFrame:
         """The table of the schema."""
         columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 12

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.logs.candidates import CLOSE, to_base64
-from evenhand.logs.schema import LARGEST, SCHEMA
+from evenhand.logs.schema import FIRST_YEAR, LARGEST, LAST_YEAR, SCHEMA
 from evenhand.policies import checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
@@ -18,18 +18,19 @@ Array = NDArray[np.float64]
 _CHANCE = SCHEMA["propensity"]
 
 
-FIRST_TIME, LAST_TIME = (
-    int(np.datetime64(year, "us").astype(np.int64)) for year in ("0001-01-01", "9999-12-31")
+_FIRST, _AFTER = (
+    int(np.datetime64(year - 1970, "Y").astype("datetime64[us]").astype(np.int64))
+    for year in (FIRST_YEAR, LAST_YEAR + 1)
 )
 
 
 def now() -> int:
-    """Microseconds since 1970, if they can be written as a date."""
+    """Microseconds since the start of 1970, if a log can have them."""
     time = time_ns() // 1000
-    if not FIRST_TIME <= time < LAST_TIME:
+    if not _FIRST <= time < _AFTER:
         raise ValueError(
-            f"the clock of this machine is {time / 1e6:.0f} seconds from the start of 1970; "
-            "allowed in a log are the years 1 to 9999: set the clock"
+            f"the clock of this machine says {time // 1_000_000} seconds since the start of 1970; "
+            f"allowed in a log are the years {FIRST_YEAR} to {LAST_YEAR}: set the clock"
         )
     return time
 
