@@ -133,6 +133,7 @@ def test_bad_input_is_told_in_one_line(change, options, words):
 def test_identifiers_are_no_features_and_no_groups():
     log = made_log(33, n=3000)
     log["name"] = [f"n{i}" for i in range(len(log))]
+    log.loc[log.index[-1], "name"] = "n0"  # one that is there in every row once is left out
     with pytest.raises(ValueError, match="categories, as an identifier has"):
         eh.audit(log)
     with pytest.raises(ValueError, match="allowed are up to 200 groups"):

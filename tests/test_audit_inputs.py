@@ -327,11 +327,11 @@ def test_words_and_marks_in_postgresql(postgres):
 
 @pytest.fixture(scope="module")
 def spark():
-    from evenhand.audit.sources import _spark
+    from evenhand.audit.engines import open_spark
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Spark itself
-        session = _spark()._session
+        session = open_spark()._session
         home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
         known = home.exists()
         yield session

@@ -18,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.audit.looking import columns_of, idle_names
-from evenhand.audit.marks import LIKELY, NUMBER, as_written, equals, without
+from evenhand.audit.marks import LIKELY, NUMBER, as_written, equals, shown, without
 from evenhand.audit.refusing import counted, values_of
+from evenhand.audit.roles import columns_of, idle_names
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import is_missing, number
@@ -40,6 +40,7 @@ def cleaned(source: Source, settings: Settings) -> Source:
     """The log with nothing in place of marks, and numbers in place of a reward in words."""
     source = _named(source)
     _tell_names(source, settings)
+    source = _as_written(source, settings)
     source = _without_nan(source, settings)
     if not settings.written_marks and settings.reward_values is None:
         return source
@@ -50,6 +51,13 @@ def cleaned(source: Source, settings: Settings) -> Source:
     if settings.reward_values is not None:
         source = _in_numbers(source, columns, settings.reward_values)
     return source
+
+
+def _as_written(source: Source, settings: Settings) -> Source:
+    """The log with the words of a CSV file where they are labels."""
+    columns = columns_of(source, settings)
+    labels = [columns.group, columns.arm, columns.cluster, *settings.nominal]
+    return source.with_labels([name for name in labels if name is not None])
 
 
 def _without_nan(source: Source, settings: Settings) -> Source:
@@ -150,7 +158,7 @@ def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
     for name in settings.own_marks:
         if name not in known:
             raise ValueError(
-                f"missing_marks names {name!r}, which is no column; the log has {', '.join(known)}"
+                f"missing_marks names {name!r}, which is no column; the log has {shown(known)}"
             )
     both = [
         one for one in settings.marks_for(columns.reward) if one in (settings.reward_values or ())
@@ -275,7 +283,7 @@ def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) ->
         if values:
             raise ValueError(
                 f"{role} {name!r} has {counted(values)}, which --reward-values does not name; it "
-                f"names {', '.join(worth)}: name all values, and those that stand for a missing "
+                f"names {shown(worth)}: name all values, and those that stand for a missing "
                 "one in --missing-marks"
             )
         changed[name] = mapped

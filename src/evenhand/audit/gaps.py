@@ -11,6 +11,7 @@ import pandas as pd
 
 from evenhand.audit.attention import attention_of, attention_sums
 from evenhand.audit.looking import Look
+from evenhand.audit.marks import shown
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number, is_missing, number
@@ -139,7 +140,7 @@ def complete(table: Any, look: Look, settings: Settings, gaps: Gaps) -> Any:
 def listed(columns: dict[str, int], most: int = 6) -> str:
     """Columns and how many values they lack."""
     names = sorted(columns, key=lambda name: -columns[name])
-    text = ", ".join(f"{name} {columns[name]:,}" for name in names[:most])
+    text = ", ".join(f"{shown([name])} {columns[name]:,}" for name in names[:most])
     return text + (f" and {len(names) - most} more columns" if len(names) > most else "")
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.marks import shown
 from evenhand.audit.refusing import (
     check_propensities,
     no_number,
@@ -22,10 +24,11 @@ from evenhand.audit.refusing import (
     too_many,
     values_of,
 )
+from evenhand.audit.roles import check_named, columns_of
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number
-from evenhand.logs.columns import NEEDED, Columns, find_columns
+from evenhand.logs.columns import NEEDED, Columns
 
 SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
 MOST_GROUPS, MOST_ARMS, MOST_CATEGORIES = 200, 200, 1000
@@ -73,27 +76,6 @@ class Look:
     times: Times | None
 
 
-def columns_of(source: Source, settings: Settings) -> Columns:
-    """Which column of a log is what. Those left out, or without a name, are as if not there."""
-    names = list(source.table.schema().names)
-    _named("leave_out", settings.leave_out, tuple(names))
-    out = {*settings.leave_out, *idle_names(source, settings)}
-    left = [name for name in names if name not in out]
-    columns = find_columns(left, settings.columns, settings.features)
-    if columns.group in columns.features:
-        raise ValueError(
-            f"features: {columns.group!r} is the group; a group cannot be a feature, for groups "
-            "are compared at the same features"
-        )
-    return columns
-
-
-def idle_names(source: Source, settings: Settings) -> list[str]:
-    """Columns without a name that nobody asks for: most often they number the rows."""
-    asked = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
-    return [name for name in source.unnamed if name not in asked]
-
-
 def check_rows(source: Source) -> None:
     """An error if there is no row: without one nothing is known of the columns either."""
     first = source.table.select(source.table.columns[0])
@@ -105,11 +87,11 @@ def look(source: Source, settings: Settings) -> Look:
     """Look at a log, or say which column is wrong and what to do about it."""
     schema = source.table.schema()
     columns = columns_of(source, settings)
-    _named("nominal", settings.nominal, columns.features)
+    check_named("nominal", settings.nominal, columns.features)
     if not columns.features:
         raise ValueError(
             "no column is left as a feature; name some, such as --feature COLUMN: the log has "
-            f"{', '.join(schema.names)}"
+            f"{shown(schema.names)}"
         )
     columns = _numeric(source, schema, columns, settings)
     nominal, numbers = _kinds(schema, columns.features, settings.nominal)
@@ -171,12 +153,6 @@ def alike_groups(groups: Sequence[str]) -> list[str]:
     ]
 
 
-def _named(what: str, names: Any, known: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in known:
-            raise ValueError(f"{what} has {name!r}; allowed are {', '.join(known)}")
-
-
 def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind.is_boolean())
 
@@ -207,7 +183,8 @@ def _kinds(
         else:
             raise ValueError(
                 f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
-                f"out with --leave-out {name}, or name its role, such as --timestamp {name}"
+                f"out with --leave-out {quote(name)}, or name its role, such as --timestamp "
+                f"{quote(name)}"
             )
     return tuple(nominal), tuple(numbers)
 
@@ -246,7 +223,7 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
         return column.cast("float64")
     raise ValueError(
         f"timestamp is {name!r}, a column of {kind}; allowed are times, dates and numbers: convert "
-        f"it, or leave it out with --leave-out {name}"
+        f"it, or leave it out with --leave-out {quote(name)}"
     )
 
 

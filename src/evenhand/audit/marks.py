@@ -7,7 +7,7 @@ as numbers, so that "-9" is the -9 of a column of whole numbers and the -9.0 of 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.audit.values import as_number, number
+from evenhand.plain import quoted
 
 # What every engine reads as a number; casts differ in what else they take for one.
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -86,6 +87,17 @@ def word(value: Any) -> str:
     """A value as text, without spaces around it; whole numbers without a decimal point."""
     whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
     return (str(int(value)) if whole else str(value)).strip()
+
+
+def shown(names: Iterable[str]) -> str:
+    """Names or values in a row, in quotes where a blank or comma would run them together.
+
+    Example:
+        >>> from evenhand.audit.marks import shown
+        >>> shown(["age", "home town", ""])
+        "age, 'home town', ''"
+    """
+    return ", ".join(quoted(one) for one in names)
 
 
 def as_written(text: str) -> float | int | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand.audit.cleaning import cleaned
+from evenhand.audit.complaints import told
 from evenhand.audit.counts import one_row_each
-from evenhand.audit.looking import Look, check_rows, columns_of, look
+from evenhand.audit.guessing import with_guesses
+from evenhand.audit.looking import Look, check_rows, look
 from evenhand.audit.result import Audit
+from evenhand.audit.roles import columns_of, with_reference
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import open_log
 from evenhand.audit.steps import Run, Tell
@@ -110,21 +114,36 @@ def audit(
         units=units,
         title=title,
     )
-    tell = tell or (lambda _: None)
+    # Rows that do not fit into memory go into a folder that nobody else can read.
+    with TemporaryDirectory(prefix="evenhand-", ignore_cleanup_errors=True) as spill:
+        return _audit(log, engine, settings, spill, tell or (lambda _: None), progress, begin)
+
+
+def _audit(
+    log: Any,
+    engine: str | None,
+    settings: Settings,
+    spill: str,
+    tell: Tell,
+    progress: Progress | None,
+    begin: float,
+) -> Audit:
     tell("opening the log")
-    source = replace(
-        open_log(log, engine, settings.missing_marks, settings.own_marks), progress=progress
-    )
+    opened = open_log(log, engine, settings.missing_marks, settings.own_marks, spill)
+    source = replace(opened, progress=progress)
     try:
         tell("looking at its columns")
         check_rows(source)
-        source = cleaned(source, settings)
+        source = with_guesses(cleaned(source, settings), settings)
+        settings = with_reference(source, settings)
         source = one_row_each(source, columns_of(source, settings).count)
         seen = look(source, settings)
         _check_roles(seen, settings)
         found = Run(source, settings, seen, tell).audit(begin)
         _check_groups(found)
         return found
+    except (RecursionError, MemoryError, ArithmeticError) as error:
+        raise told(source.label, error) from error
     finally:
         source.close()
 

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from glob import glob
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
 from evenhand import _checks
 from evenhand.audit.complaints import told
+from evenhand.audit.engines import (
+    VIEW,
+    for_spark,
+    open_duckdb,
+    open_postgres,
+    open_spark,
+    spark_csv,
+    tables_of,
+)
+from evenhand.audit.files import NO_PARQUET, Files, as_pattern, find_files
 from evenhand.audit.marks import as_written, word
+from evenhand.audit.passwords import hidden, passwords_in, without_password
 from evenhand.audit.waiting import Progress, answer_of
 
 ENGINES = ("duckdb", "spark")
-MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
-ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
 SNIFFED = 100_000  # rows of a CSV file that say what its columns are
-# PostgreSQL allows 1664 columns in a query.
-VIEW = "evenhand_log"  # of files in Spark
-WIDEST = {"postgres": 1500}
+# What DuckDB says of a Parquet file that was cut off, or of which bytes were changed.
+DAMAGED = (
+    "too small to be a Parquet file|No magic bytes found|corrupt|TProtocolException|Out of buffer|"
+    "don't know what type|Information loss on integer cast"
+)
+TRUTH = {"true", "false"}  # what is 0 or 1 in a CSV file; other words are words
+# Columns in the answer to a query. PostgreSQL allows 1664; DuckDB dies of too many sums at once.
+WIDEST = {"postgres": 1500, "duckdb": 2000, "pyspark": 2000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +51,12 @@ class Source:
     ours: bool = True  # whether the connection was made here
     progress: Progress | None = None  # told how much of a query is done, in percent
     files: tuple[str, ...] = ()  # of CSV
+    reading: Mapping[str, Any] = field(default_factory=dict)  # how they are read
     unnamed: tuple[str, ...] = ()  # columns that have no name but one that was made up
     repeated: Mapping[str, str] = field(default_factory=dict)  # made up for a name used before
     taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, gone already
+    idle: tuple[str, ...] = ()  # columns that nobody named, and that are no role and no feature
+    passwords: tuple[str, ...] = field(default=(), repr=False)  # never to be shown
 
     @property
     def kind(self) -> str:
@@ -64,7 +78,42 @@ class Source:
         if not self.files or self.kind != "duckdb":
             return None
         with _quiet():
-            return self.engine.read_csv(list(self.files), sample_size=SNIFFED, all_varchar=True)
+            return self.engine.read_csv(
+                [as_pattern(one) for one in self.files], sample_size=SNIFFED, all_varchar=True
+            )
+
+    def with_labels(self, names: Sequence[str]) -> Source:
+        """The log with these columns of CSV files as they are written, whatever they look like.
+
+        "no" is no truth value there, "007" no number and "1" not the same as "1.0". Other columns
+        that an engine takes for truth values are, if they say true and false, and words if they
+        say anything else.
+        """
+        if not self.files:
+            return self
+        try:
+            with _quiet():
+                return replace(self, table=self._with_labels(set(names)))
+        except (ValueError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise _told(self.label, error, self.passwords) from error
+
+    def _with_labels(self, names: set[str]) -> Any:
+        schema = self.table.schema()
+        if self.kind == "pyspark":
+            return spark_csv(self.engine, self.files, self.reading, names)
+        written: Any = self.as_text()
+        for name in [name for name, kind in schema.items() if kind.is_boolean()]:
+            words = written.select(word=written[name].strip().lower()).limit(SNIFFED)
+            if not set(self.fetch(words.distinct())["word"].dropna()) <= TRUTH:
+                names = {*names, name}
+        wanted = [name for name in names if name in schema.names and not schema[name].is_string()]
+        if not wanted:
+            return self.table
+        types = {**self.reading.get("types", {}), **dict.fromkeys(wanted, "VARCHAR")}
+        paths = [as_pattern(one) for one in self.files]
+        return self.engine.read_csv(paths, **{**self.reading, "types": types})
 
     def fetch(self, query: Any) -> pd.DataFrame:
         """Run a query whose answer is small."""
@@ -79,7 +128,7 @@ class Source:
                     return answer_of(run, self.engine.con, self.progress)
                 return run()
         except Exception as error:
-            raise _told(self.label, error) from error
+            raise _told(self.label, error, self.passwords) from error
 
 
 @contextmanager
@@ -96,6 +145,7 @@ def open_log(
     engine: str | None = None,
     marks: Sequence[str] = (),
     own: Mapping[str, Sequence[str]] | None = None,
+    spill: str = "",
 ) -> Source:
     """Open a log.
 
@@ -105,6 +155,7 @@ def open_log(
         engine: "duckdb" or "spark" for files; tables are summed up where they are.
         marks: what stands for missing values, so that a CSV file's columns get the right kind.
         own: the same of single columns, by name.
+        spill: a folder for what does not fit into memory; without it that is an error.
     """
     if engine is not None:
         _checks.one_of("engine", engine, ENGINES)
@@ -113,26 +164,26 @@ def open_log(
         name = log.get_name() if hasattr(log, "get_name") else "a table"
         return Source(log, log.get_backend(), str(name), ours=False)
     if isinstance(log, pd.DataFrame):
-        return _from_frame(log, engine or "duckdb", marks, own or {})
-    name, files = str(log), tuple[str, ...]()
-    opener: Callable[[], tuple[Any, Any]]
-    if "::" in name:
-        where, table = name.rsplit("::", 1)
-        opener = lambda: _open_table(name, where, table, engine)  # noqa: E731
+        return _from_frame(log, engine or "duckdb", marks, own or {}, spill)
+    name = str(log)
+    label, passwords = without_password(name), passwords_in(name)
+    opener: Callable[[], Source]
+    if "::" in name and not Path(name).exists():
+        opener = lambda: _open_table(name, label, engine, spill)  # noqa: E731
     else:
-        paths, form = _files(name)
-        files = tuple(paths) if form == "csv" else ()
-        opener = lambda: _open_files(paths, form, engine or "duckdb", marks, own or {})  # noqa: E731
+        files = find_files(name, TABLES)
+        label = files.label
+        opener = lambda: _open_files(files, engine or "duckdb", marks, own or {}, spill)  # noqa: E731
     try:
         with _quiet():
-            return Source(*opener(), name, files=files)
+            return replace(opener(), passwords=passwords)
     except (ValueError, ImportError):
         raise
     except Exception as error:
-        raise _told(name, error) from error
+        raise _told(label, error, passwords) from (None if passwords else error)
 
 
-def _told(label: str, error: Exception) -> ValueError:
+def _told(label: str, error: Exception, passwords: Sequence[str] = ()) -> ValueError:
     """What an engine complains of, in one line and in words of users where it is about a file."""
     said = str(error)
     one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
@@ -144,9 +195,9 @@ def _told(label: str, error: Exception) -> ValueError:
             "with iconv -f LATIN1 -t UTF-8, or read it in pandas with read_csv(..., "
             "encoding='latin-1') and audit the frame"
         )
-    if re.search("too small to be a Parquet file|No magic bytes found", said):
-        return ValueError(f"{name} is no Parquet file, or not a whole one; write it again")
-    return told(label, error)
+    if re.search(DAMAGED, said):
+        return ValueError(f"{name} {NO_PARQUET}")
+    return ValueError(hidden(str(told(label, error)), passwords))
 
 
 def _needs_ibis() -> None:
@@ -159,7 +210,11 @@ def _needs_ibis() -> None:
 
 
 def _from_frame(
-    frame: pd.DataFrame, engine: str, marks: Sequence[str], own: Mapping[str, Sequence[str]]
+    frame: pd.DataFrame,
+    engine: str,
+    marks: Sequence[str],
+    own: Mapping[str, Sequence[str]],
+    spill: str,
 ) -> Source:
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
@@ -168,7 +223,7 @@ def _from_frame(
             f"column {twice[0]!r} is there more than once, or with another case; allowed are "
             "columns with names of their own: rename or drop one"
         )
-    con, taken = _duckdb() if engine == "duckdb" else _spark(), set[tuple[str, str]]()
+    con, taken = open_duckdb(spill) if engine == "duckdb" else open_spark(), set[tuple[str, str]]()
     for name in named.columns:  # engines do not know pandas' categories
         if isinstance(named[name].dtype, pd.CategoricalDtype):
             named[name] = named[name].astype(object)
@@ -195,59 +250,35 @@ def _from_frame(
     return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
 
 
-def _files(name: str) -> tuple[list[str], str]:
-    """The files that a path, a folder or a glob means, and their format."""
-    path = Path(name)
-    if path.is_dir():
-        for form in ("parquet", "csv"):
-            found = sorted(
-                str(one)
-                for one in path.rglob("*")
-                if one.is_file() and _form(one) == form and not one.name.startswith(("_", "."))
-            )
-            if found:
-                return found, form
-        raise ValueError(f"LOG is {name!r}, a folder without Parquet or CSV files")
-    found = [name] if path.is_file() else sorted(glob(name, recursive=True))  # noqa: PTH207
-    if not found:
-        raise ValueError(
-            f"LOG is {name!r}, where there is nothing; allowed are a Parquet or CSV file, a "
-            f"folder, a glob, or a table as {TABLES}"
-        )
-    forms = {_form(Path(one)) for one in found}
-    if len(forms) != 1 or "" in forms:
-        raise ValueError(f"LOG is {name!r}; allowed are files that end in {', '.join(ENDINGS)}")
-    if all(Path(one).stat().st_size == 0 for one in found):
-        raise ValueError(f"LOG is {name!r}, which is empty; an audit needs columns and rows")
-    return found, forms.pop()
-
-
-def _form(path: Path) -> str:
-    ending = path.with_suffix("").suffix if path.suffix in (".gz", ".zst") else path.suffix
-    return ENDINGS.get(ending.lower(), "")
-
-
 def _open_files(
-    paths: list[str],
-    form: str,
+    files: Files,
     engine: str,
     marks: Sequence[str],
     own: Mapping[str, Sequence[str]],
-) -> tuple[Any, Any]:
+    spill: str,
+) -> Source:
+    paths, form, label, shuffled = files
+    several = {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
     if engine == "spark":
-        con = _spark()
-        reader, read = con._session.read, dict[str, Any]()
-        if form == "csv":
-            tabs = all(".tsv" in Path(one).suffixes for one in paths)
-            read = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
-        # Ibis reads one path; Spark itself reads a list.
-        reader.format(form).options(**read).load(paths).createOrReplaceTempView(VIEW)
-        return con.table(VIEW), con
-    con = _duckdb()
+        con = open_spark()
+        if form == "parquet":
+            escaped = [for_spark(one) for one in paths]  # Ibis reads one path; Spark a list
+            con._session.read.parquet(*escaped).createOrReplaceTempView(VIEW)
+            return Source(con.table(VIEW), con, label)
+        if shuffled:
+            raise ValueError(
+                f"{shuffled} has its columns in another order than {paths[0]}; Spark reads CSV "
+                "files by position: write them alike, or leave --engine out"
+            )
+        tabs = all(".tsv" in Path(one).suffixes for one in paths)
+        read: dict[str, Any] = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
+        table = spark_csv(con, paths, read, set())
+        return Source(table, con, label, files=tuple(paths), reading=read)
+    con, escaped = open_duckdb(spill), [as_pattern(one) for one in paths]
     if form == "parquet":
-        return con.read_parquet(paths), con
-    read = {"sample_size": SNIFFED} | ({"nullstr": ["", *marks]} if marks else {})
-    table = con.read_csv(paths, **read)
+        return Source(con.read_parquet(escaped, **several), con, label)
+    read = {"sample_size": SNIFFED, **several} | ({"nullstr": ["", *marks]} if marks else {})
+    table = con.read_csv(escaped, **read)
     # A mark of its own in a column that looks like numbers comes late, and would be an error.
     late = [
         name
@@ -257,95 +288,37 @@ def _open_files(
         and any(as_written(one) is None for one in words)
     ]
     if late:
-        table = con.read_csv(paths, types=dict.fromkeys(late, "VARCHAR"), **read)
-    return table, con
+        read["types"] = dict.fromkeys(late, "VARCHAR")
+        table = con.read_csv(escaped, **read)
+    return Source(table, con, label, files=tuple(paths), reading=read)
 
 
-def _open_table(name: str, where: str, table: str, engine: str | None) -> tuple[Any, Any]:
-    scheme = urlsplit(where).scheme
+def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source:
+    where, table = name.rsplit("::", 1)
+    scheme = where.partition("://")[0] if "://" in where else ""
     if where == "spark":
-        con = _spark()
+        con = open_spark()
     elif engine == "spark":
-        raise ValueError(f"LOG is {name!r} and engine is 'spark'; a table of Spark is spark::TABLE")
+        raise ValueError(
+            f"LOG is {label!r} and engine is 'spark'; a table of Spark is spark::TABLE"
+        )
     elif scheme in ("postgresql", "postgres"):
-        con = _postgres(where)
+        con = open_postgres(where, label)
     elif scheme in ("duckdb", ""):
         path = Path(where.removeprefix("duckdb://"))
         if not path.is_file():
-            raise ValueError(f"LOG is {name!r}; there is no file {path}")
-        con = _duckdb(path)
+            raise ValueError(f"LOG is {label!r}; there is no file {path}")
+        con = open_duckdb(spill, path)
     else:
-        raise ValueError(f"LOG is {name!r}; allowed for a table is {TABLES}")
+        raise ValueError(f"LOG is {label!r}; allowed for a table is {TABLES}")
     *schema, last = table.split(".")
-    known = _tables(con, ".".join(schema))
+    known = tables_of(con, ".".join(schema))
     folded = [one.lower() for one in known] if where == "spark" else known  # it ignores case
     if (last.lower() if where == "spark" else last) not in folded:
         if scheme:
             con.disconnect()
         raise ValueError(
-            f"LOG is {name!r}, and there is no table {table!r}; there are "
+            f"LOG is {label!r}, and there is no table {table!r}; there are "
             f"{', '.join(sorted(known)[:20]) or 'none'}"
         )
-    return con.table(last, database=".".join(schema) if schema else None), con
-
-
-def _tables(con: Any, schema: str) -> list[str]:
-    if con.name != "duckdb":
-        return list(con.list_tables(database=schema) if schema else con.list_tables())
-    # Ibis 12 asks DuckDB 2 for a method that is gone.
-    sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
-    return [name for (name,) in con.con.execute(sql, [schema or "main"]).fetchall()]
-
-
-def _duckdb(path: Path | None = None) -> Any:
-    """DuckDB with a bound on its memory; what does not fit goes to disk."""
-    import ibis
-
-    con = ibis.duckdb.connect(
-        ":memory:" if path is None else str(path),
-        read_only=path is not None,
-        temp_directory=str(Path(tempfile.gettempdir()) / "evenhand-duckdb"),
-        memory_limit=MEMORY,
-        preserve_insertion_order=False,
-    )
-    con.raw_sql("SET TimeZone = 'UTC'")
-    # It is asked how far it is, and must not print that itself.
-    con.raw_sql("SET enable_progress_bar = true")
-    con.raw_sql("SET enable_progress_bar_print = false")
-    return con
-
-
-def _postgres(address: str) -> Any:
-    import ibis
-
-    try:
-        return ibis.connect(address.replace("postgresql://", "postgres://", 1))
-    except ImportError as error:
-        raise ImportError(
-            "PostgreSQL needs psycopg: install it with pip install 'evenhand[audit]'"
-        ) from error
-
-
-def _spark() -> Any:
-    """Spark's session of this process, or a local one."""
-    try:
-        import ibis
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise ImportError(
-            "engine 'spark' needs PySpark: install it with pip install 'evenhand[spark]'"
-        ) from error
-    session = SparkSession.getActiveSession()
-    if session is None:
-        session = (
-            SparkSession.builder.appName("evenhand audit")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "8")  # few cells come out of many rows
-            # Hundreds of sums do not fit into one Java method; compiling them is in vain.
-            .config("spark.sql.codegen.wholeStage", "false")
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("ERROR")
-    return ibis.pyspark.connect(session)
+    return Source(con.table(last, database=".".join(schema) if schema else None), con, label)

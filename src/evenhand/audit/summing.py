@@ -15,6 +15,7 @@ from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number, is_missing, number
 
 KEYS = ("g", "a", "t")
+ROWS = "evenhand_rows"  # in every answer to a part of a question
 
 
 def prepared(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Any:
@@ -122,16 +123,27 @@ def aggregated(
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
-    """One query; several where an engine does not allow so many columns in an answer."""
+    """One query; several where an engine does not do with so many columns in an answer.
+
+    Every query counts the rows of every cell as well. If these are not the same, the log changed
+    in between, and its sums do not belong together.
+    """
     names, most = list(asked), source.widest or len(asked)
     parts = [names[i : i + most] for i in range(0, len(names), most)]
-    frames = [
-        source.fetch(rows.group_by(keys).aggregate(**{name: asked[name] for name in part}))
-        for part in parts
-    ]
-    named = {"g": object} if "g" in keys else {}
-    ordered = [frame.astype(named).sort_values(keys, ignore_index=True) for frame in frames]
-    return pd.concat([ordered[0], *(frame.drop(columns=keys) for frame in ordered[1:])], axis=1)
+    frames = []
+    for part in parts:
+        wanted = {name: asked[name] for name in part}
+        found = source.fetch(rows.group_by(keys).aggregate(**wanted, **{ROWS: rows.count()}))
+        found = found.astype({"g": object} if "g" in keys else {})
+        found = found.sort_values(keys, ignore_index=True)
+        frames.append(found)
+        if not found[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
+            raise ValueError(
+                f"{source.label} changed while it was read, so its sums do not belong together; "
+                "audit it again when nothing writes to it"
+            )
+    first, *rest = [frame.drop(columns=ROWS) for frame in frames]
+    return pd.concat([first, *(frame.drop(columns=keys) for frame in rest)], axis=1)
 
 
 def by_window_only(

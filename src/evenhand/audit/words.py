@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.design import MISSING
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 from evenhand.audit.looking import alike_groups
+from evenhand.audit.marks import shown
 from evenhand.audit.outcomes import bad_outcome
 from evenhand.audit.result import WHOLE_LOG
 from evenhand.audit.robust import FEW_EVENTS, FEW_ROWS
+from evenhand.audit.roles import guessed_roles
 from evenhand.bias.comparing import few as few_of
 from evenhand.bias.words import comparisons, totals
+from evenhand.logs.columns import NEEDED
 from evenhand.plain import quoted
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 FEW_CLUSTERS = 30
 MANY_LOST = 0.1  # of the rows
+ROLES = {"timestamp": "time", "learned": "mark of what was learned"}
 MOST = 5  # features to speak of against the truth
 MOST_FEATURES = 10  # within time windows
 
@@ -33,6 +38,7 @@ def summary(audit: Audit) -> list[str]:
         *_direction(audit),
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
+        *_leave_out(audit),
         *_found(audit),
         *_against_truth(audit),
         *_drift(audit),
@@ -88,7 +94,42 @@ def _scope(audit: Audit) -> str:
         f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
         f"feature{'s' if count != 1 else ''} are compared with {against}; the reward "
         f"is {quoted(facts.columns.reward)}, the group {quoted(facts.columns.group)}."
+        f"{_by_name(audit)}"
     )
+
+
+def _by_name(audit: Audit) -> str:
+    """The roles that nobody gave: whoever reads on must know of them."""
+    guessed = guessed_roles(audit.facts.columns, audit.facts.settings)
+    roles = [
+        f"{shown([name])} is the {ROLES.get(role, role.replace('_', ' '))}"
+        for role, name in guessed.items()
+        if role not in NEEDED
+    ]
+    return f" Known by name alone: {', '.join(roles)}." if roles else ""
+
+
+def _leave_out(audit: Audit) -> list[str]:
+    """What takes the comparison of all away, where leaving out a column gives it back."""
+    if audit.bias.by_group["estimate"].notna().all():
+        return []
+    table = audit.bias.to_frame()
+    unknown = table[table["why"].str.contains(" is always 0 in group ")]["feature"].unique()
+    columns = [
+        name
+        for name in audit.facts.columns.features
+        if any(
+            one == name or one == f"{name} is {MISSING}" or one.startswith(f"{name}=")
+            for one in unknown
+        )
+    ]
+    if not columns:
+        return []
+    flags = " ".join(f"--leave-out {quote(name)}" for name in columns)
+    return [
+        f"To compare all groups at the average context leave out {shown(columns)} ({flags}): some "
+        "group has no row with one of its values."
+    ]
 
 
 def _direction(audit: Audit) -> list[str]:

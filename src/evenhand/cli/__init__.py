@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from evenhand import __version__
 from evenhand.cli import audit, data, demo, init, paper, run, value
@@ -29,8 +29,35 @@ TOO_MUCH = {
 COMMANDS = (demo, audit, value, paper, run, init, data)
 
 
+class _Once(argparse.Action):
+    """A value that may be given once: of two, the first would be lost without a word."""
+
+    seen: argparse.Namespace | None = None
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value, or say that there is one already."""
+        if option_string is not None and self.seen is namespace:
+            raise ValueError(
+                f"{option_string} is given twice, as {getattr(namespace, self.dest)!s} and as "
+                f"{values!s}; allowed is one: leave the other out"
+            )
+        self.seen = namespace
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
     """One line for an error, without the usage before it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        for action in (None, "store"):
+            self.register("action", action, _Once)
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; see {self.prog} --help")

@@ -128,7 +128,8 @@ def _audit(options: argparse.Namespace) -> int:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
     also = f", or read {paths[1]}" if len(paths) > 1 else ""
-    _say([*found.summary, "", f"{found.facts.seconds:.1f} s; open {paths[0]}{also}"])
+    read = f"{found.facts.label} in {found.facts.seconds:.1f} s"
+    _say([*found.summary, "", f"{read}; open {paths[0]}{also}"])
     return 0
 
 
@@ -170,12 +171,13 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
+    from evenhand.audit.passwords import without_password
     from evenhand.audit.running import audit
 
     with steps() as (tell, progress):
         found = audit(
             options.log,
-            **{"title": f"Audit of {Path(options.log).name}", **named},
+            **{"title": f"Audit of {Path(without_password(options.log)).name}", **named},
             weigh_by_propensity=options.weigh_by_propensity,
             engine=options.engine,
             tell=tell,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 NEEDED = ("rich", "altair", "vl_convert", "pyarrow")  # they are extras
 FOLDERS, FILES = ("parts", "tables", "figures"), ("report.html", "run.json")
-LARGEST = 2**63 - 1  # as in TOML
 
 
 def add_options(command: argparse.ArgumentParser, out: str) -> None:
