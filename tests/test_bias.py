@@ -36,7 +36,7 @@ def test_by_hand():
     row = bias_report(sums, reference="M").to_frame().iloc[0]
     expected = [-4.0, np.sqrt(1.0 / 3.0), 6.0, -4.0 - reach, -4.0 + reach]
     assert row[NUMBERS[:5]].tolist() == pytest.approx(expected, rel=1e-6)
-    halves = bias_report(sums).to_frame()
+    halves = bias_report(sums, reference="mean").to_frame()
     assert halves["estimate"].tolist() == pytest.approx([-2.0, 2.0])
     assert halves["standard_error"].tolist() == pytest.approx([expected[1] / 2] * 2)
     # One comparison, not two: the second is the first with the other sign.
