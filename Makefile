@@ -7,6 +7,7 @@ INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cks
 .PHONY: paper test docs bench clean
 
 paper: $(INSTALLED)  ## every synthetic figure of the paper beside ours
+	@echo "running the paper's experiments into paper-report; the first time it also compiles"
 	$(BIN)/evenhand paper --out paper-report
 
 test: $(INSTALLED)  ## style, types, arrows, then all tests
@@ -24,9 +25,12 @@ bench: $(INSTALLED)  ## speed, beside the libraries that you might use instead
 
 $(INSTALLED):
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "evenhand needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	@echo "making a Python environment in $(VENV), once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "installing evenhand and what it needs into $(VENV), once: this takes some minutes"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@echo "installed"
 	rm -f $(VENV)/.installed-*
 	touch $@
 

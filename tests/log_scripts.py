@@ -26,6 +26,11 @@ def bits(policy):
     return json.dumps(to_dict(policy))
 
 
+def event_of(line):
+    """What a line of a journal says, without its checksum."""
+    return json.loads(line[: line.rindex(b"]") + 1])
+
+
 def contexts_of(seed):
     return np.random.default_rng(seed).standard_normal((len(LABELS), FEATURES))
 
@@ -74,3 +79,33 @@ class Calls:
         for _ in range(number):
             self.one(policy)
         return policy
+
+
+def fill(logged):
+    """Decisions, history, an override, and true rewards before and after it."""
+    Calls(3).many(logged, 25)
+    last = logged.select(contexts_of(1))
+    logged.true_reward(last, 2.0)
+    logged.override(last, (last.arm + 1) % 4, [1.0, 1.0])
+    logged.true_reward(last, 4.0)
+    logged.update(last.round, 1.0)
+
+
+def closed(path, number=0, **how):
+    """A log that was closed; with `number` decisions, or what `fill` does."""
+    with eh.log_to(path, make(), **how) as logged:
+        for seed in range(number):
+            logged.update(logged.select(contexts_of(seed)), 1.0)
+        if not number:
+            fill(logged)
+    return path
+
+
+def refused(path, words, read=eh.read_log):
+    """Reading stops with one line that names the file."""
+    import pytest  # the scripts that are killed can do without
+
+    with pytest.raises(ValueError, match=words) as error:
+        read(path)
+    assert "\n" not in str(error.value) and str(path) in str(error.value)
+    return str(error.value)

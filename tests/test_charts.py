@@ -1,6 +1,8 @@
 """Charts say what the tables say, for any policies, and render without a browser."""
 
 import json
+import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -71,3 +73,96 @@ def test_every_format_renders(runs, tmp_path):
     assert "A title" in paths[1].read_text()
     with pytest.raises(ValueError, match="'gif'; allowed are pdf"):
         charts.save(charts.rate_chart(runs), tmp_path / "figure", ["gif"])
+
+
+def drawn(svg, role, kind):
+    """The texts or paths inside the groups of an SVG with this role, in order."""
+    root = ElementTree.fromstring(svg)
+    groups = [one for one in root.iter() if role in one.get("class", "").split()]
+    return [one for group in groups for one in group.iter(f"{{http://www.w3.org/2000/svg}}{kind}")]
+
+
+def labels_of(chart):
+    return [one.text for one in drawn(charts.to_svg(chart), "role-axis-label", "text")]
+
+
+def test_a_single_value_of_x_has_a_named_dot_and_an_interval_for_every_policy(runs):
+    single = runs[runs["x"] == 2]
+    for chart, dots in (
+        (charts.regret_chart(single, "x"), 6),
+        (charts.share_chart(single, "x"), 3),
+    ):
+        assert set(POLICIES) <= set(labels_of(chart))
+        marks = [
+            one
+            for one in ElementTree.fromstring(charts.to_svg(chart)).iter()
+            if "role-mark" in one.get("class", "") and "layer" in one.get("class", "")
+        ]
+        points = [len(one) for one in marks if "mark-symbol" in one.get("class")]
+        rules = [len(one) for one in marks if "mark-rule" in one.get("class")]
+        assert (points, rules) == ([dots], [dots])  # none at the ends of the intervals
+
+
+def test_a_single_value_of_x_has_the_proportional_share_as_a_line(runs):
+    share = pd.DataFrame({"x": [2], "share": [0.25]})
+    rows = data_of(charts.share_chart(runs[runs["x"] == 2], "x", proportional=share))
+    assert [row["share"] for row in rows if "share" in row] == [0.25]
+
+
+@pytest.mark.parametrize("size", [1e-7, 0.05, 1.0, 1e9])
+def test_axes_have_plain_numbers_whatever_their_size(runs, size):
+    """Not 250m or 7G, and no exponents."""
+    runs = runs.assign(
+        x=size * runs["x"],
+        share=size * runs["share"],
+        perceived_regret=size * runs["perceived_regret"],
+        true_regret=size * runs["true_regret"],
+        panel=np.where(runs["policy"] == "Mine", "a", "b"),
+    )
+    bias = pd.DataFrame(
+        [("F", "age", "", *(size * np.array([2.0, 1.0, 3.0, 0.0, 4.0])))],
+        columns=[
+            "group",
+            "feature",
+            "why",
+            *("estimate", "low", "high", "simultaneous_low", "simultaneous_high"),
+        ],
+    )
+    windows = pd.DataFrame(
+        [(i, f"day {i}", "F", size * i, size * (i - 1), size * (i + 1)) for i in (1, 2, 3)],
+        columns=["window", "from", "group", "value", "low", "high"],
+    )
+    words = {"age", "age, per 0.00001", *(f"day {i}" for i in (1, 2, 3))}
+    for chart in (
+        charts.share_chart(runs, "x"),
+        charts.regret_chart(runs, "x"),
+        charts.regret_chart(runs.drop(columns="panel"), "x"),
+        charts.rate_chart(runs),
+        charts.bias_chart(bias, {"age": 1e-5}),
+        charts.windows_chart(windows, "value", "low", "high", ["F"]),
+    ):
+        for text in set(filter(None, labels_of(chart))) - words:
+            assert re.fullmatch("\N{MINUS SIGN}?[0-9]{1,3}(,[0-9]{3})*([.][0-9]+)?", text), text
+    labels = labels_of(charts.regret_chart(runs.drop(columns="panel"), "x"))
+    assert format(size, ",.7f").rstrip("0").rstrip(".") in labels  # x itself
+
+
+def test_figures_of_a_row_have_the_same_size(runs):
+    both = [charts.share_chart(runs, "x"), charts.regret_chart(runs, "x"), charts.rate_chart(runs)]
+    sizes = {
+        (root.get("width"), root.get("height"))
+        for root in (ElementTree.fromstring(charts.to_svg(one)) for one in both)
+    }
+    assert len(sizes) == 1
+
+
+def test_published_values_are_crosses_with_a_legend(runs):
+    published = pd.DataFrame(
+        {"policy": "TopInterval", "x": [2], "value": [2.5], "metric": "true_regret"}
+    )
+    for draw in (charts.share_chart, charts.regret_chart):
+        svg = charts.to_svg(draw(runs, "x", published=published))
+        legend = [one.text for one in drawn(svg, "role-legend-label", "text")]
+        assert "published" in legend
+        lines = [one.get("d").count("M") for one in drawn(svg, "mark-symbol", "path")]
+        assert lines.count(2) == 2  # two strokes that cross: the mark, and its legend

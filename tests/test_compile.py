@@ -4,6 +4,12 @@ import os
 import subprocess
 import sys
 
+import numba
+import pytest
+from numba.core import event
+
+from evenhand._notice import Notice
+
 RULE = """
 from typing import NamedTuple
 import evenhand as eh
@@ -71,3 +77,57 @@ def test_rules_of_the_users_stay_out_of_our_cache(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
+
+
+def compiled_anew(folder, name):
+    """A function as if it were the package's, compiled by a dispatcher of its own."""
+    file = folder / f"{name}.py"
+    if not file.exists():
+        file.write_text("def double(x):\n    return 2 * x\n")
+    space = {"__name__": f"evenhand.{name}"}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    return numba.njit(cache=True)(space["double"])
+
+
+@pytest.fixture
+def listening():
+    notice = Notice()
+    event.register("numba:compile", notice)
+    yield
+    event.unregister("numba:compile", notice)
+
+
+@pytest.mark.usefixtures("listening")
+def test_compiling_is_told_once_and_only_where_the_cache_has_nothing(tmp_path, caplog):
+    assert compiled_anew(tmp_path, "one")(2) == 4
+    assert compiled_anew(tmp_path, "two")(2) == 4
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "evenhand"]
+    assert said.startswith("evenhand is compiling, which can take a minute; it is kept on disk")
+
+
+@pytest.mark.usefixtures("listening")
+def test_nothing_is_told_where_the_cache_is_hit_or_code_is_not_ours(tmp_path, caplog):
+    caplog.set_level("ERROR", "evenhand")  # how to silence it
+    compiled_anew(tmp_path, "one")(2)
+    caplog.set_level("WARNING", "evenhand")
+    event.register("numba:compile", again := Notice())
+    try:
+        compiled_anew(tmp_path, "one")(2)
+        numba.njit(lambda x: x + 1)(1)
+    finally:
+        event.unregister("numba:compile", again)
+    assert not caplog.records
+
+
+def test_the_word_about_compiling_is_on_the_error_stream():
+    code = (
+        "import evenhand._compile, numba\n"
+        "def double(x): return 2 * x\n"
+        "double.__module__ = 'evenhand.here'\n"
+        "print(numba.njit(double)(21))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.stdout == "42\n"
+    assert found.stderr.startswith("evenhand is compiling") and found.stderr.count("\n") == 1

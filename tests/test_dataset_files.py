@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -134,6 +135,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/missing":
             self.send_error(404)
             return
+        if self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):  # until nobody listens any more
+                while True:
+                    self.wfile.write(PUPILS * 1000)
+            return
         content = b"something else" if self.path == "/wrong" else PUPILS
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
@@ -172,7 +180,8 @@ def sources(monkeypatch):
 
     def give(*addresses):
         known = tuple(
-            File(f"pupils-{i}.csv", digest(PUPILS), address) for i, address in enumerate(addresses)
+            File(f"pupils-{i}.csv", digest(PUPILS), address, len(PUPILS))
+            for i, address in enumerate(addresses)
         )
         monkeypatch.setitem(files.FILES, "student", known)
 
@@ -207,7 +216,7 @@ def test_a_damaged_file_in_the_cache_is_downloaded_anew(server, sources):
     assert eh.datasets.fetch("student").read_bytes() == PUPILS
 
 
-@pytest.mark.parametrize("first", ["/missing", "/wrong", "/truncated", None])
+@pytest.mark.parametrize("first", ["/missing", "/wrong", "/truncated", "/endless", None])
 def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_path, first):
     sources(server.address + first if first else NOWHERE, server.address + "/right")
     path = eh.datasets.fetch("student", folder=tmp_path)
@@ -221,6 +230,7 @@ def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_pa
     [
         ("/missing", "127.0.0.1: it answered 404"),
         ("/truncated", "127.0.0.1: the download broke off"),
+        ("/endless", f"it sends more than the {len(PUPILS)} bytes that the file has"),
         ("/wrong", f"expected sha256:{digest(PUPILS)} but got {digest(b'something else')}"),
         (None, "127.0.0.1: no connection"),
     ],
@@ -328,6 +338,15 @@ def test_every_source_is_public_and_has_a_checksum():
             assert one.address.startswith("https://raw.githubusercontent.com/")
             assert " " not in one.address
             assert len(one.sha256) == 64 and int(one.sha256, 16)
+            assert one.size < files.LARGEST
+
+
+@needs_data
+def test_the_sizes_are_those_of_the_files():
+    for known in files.FILES.values():
+        for one in known:
+            if (DATA / one.name).is_file():
+                assert (DATA / one.name).stat().st_size == one.size
 
 
 # The command line

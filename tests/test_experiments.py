@@ -233,11 +233,11 @@ def test_a_policy_that_changed_under_a_running_python_is_refused(folder):
     """Its worker processes have the old code: results would be a mixture."""
     (folder / "changing_policy.py").write_text(MINE.replace("Mine", "Changing"))
     path = put(folder, WORLD.replace(BOTH, '["changing_policy.py:Changing"]'))
-    read_experiment(path)
-    read_experiment(path)
+    read_experiment(path, allow_code=True)
+    read_experiment(path, allow_code=True)
     (folder / "changing_policy.py").write_text(MINE.replace("Mine", "Changing") + "# more\n")
     with pytest.raises(ValueError, match=r"changing_policy\.py has changed since it was imported"):
-        read_experiment(path)
+        read_experiment(path, allow_code=True)
 
 
 # Running and resuming -----------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     out = folder / "elsewhere" / "x-report"
 
     def shares():
-        found = evenhand("run", path)
+        found = evenhand("run", path, "--allow-code")
         assert found.returncode == 0, found.stderr
         runs = pd.read_csv(out / "tables" / "runs.csv")
         return runs.pivot(index="replication", columns="policy", values="perceived_regret")
@@ -573,7 +573,7 @@ def test_every_key_of_the_template_is_a_key(folder):
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)
-    experiment = read_experiment(put(folder, text, name="new.toml"))
+    experiment = read_experiment(put(folder, text, name="new.toml"), allow_code=True)
     assert experiment.output.folder == "my-report" and len(experiment.panels.values) == 2
     assert experiment.place["reward_values"] == {"yes": 1, "no": 0}
 

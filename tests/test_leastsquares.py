@@ -690,10 +690,10 @@ def test_huge_contexts_never_give_nan(singular, ridge):
 
 @pytest.mark.parametrize("singular", ["infinite", "pseudo-inverse"])
 def test_a_variance_too_large_to_hold_is_infinite(singular):
-    """1e100 along a direction that was seen at 1e-300 only, at rank one of three and of one."""
+    """1e100 along a direction that was seen at 1e-100 only, at rank one of three and of one."""
     for d in (1, 3):
         rows, context = np.zeros((1, d)), np.zeros((1, d))
-        rows[0, 0], context[0, 0] = 1e-300, 1e100
+        rows[0, 0], context[0, 0] = 1e-100, 1e100
         estimates, variances = answers(fitted(rows, [0.0], singular), context)
         assert not np.isnan(estimates).any()
         assert variances.tolist() == [np.inf]

@@ -14,7 +14,17 @@ from evenhand.logs import find_columns
 from evenhand.logs.candidates import candidates
 from evenhand.logs.journal import journal_of
 from evenhand.logs.tables import beside
-from log_scripts import FEATURES, LABELS, OURS, Calls, bits, contexts_of, make, same_decisions
+from log_scripts import (
+    FEATURES,
+    LABELS,
+    OURS,
+    Calls,
+    bits,
+    contexts_of,
+    event_of,
+    make,
+    same_decisions,
+)
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 ARMS, CHANCES = "candidate_contexts", "candidate_propensities"
@@ -135,7 +145,7 @@ def test_the_version_rises_only_where_it_must(suffix, tmp_path):
         assert (
             json.loads(first)["version"] == 1 + wide and ("candidates" in json.loads(first)) == wide
         )
-        assert len(json.loads(line)) == 7 + 2 * wide
+        assert len(event_of(line)) == 7 + 2 * wide
         logged.close()
         log = eh.read_log(path)
         assert (ARMS in log) == (CHANCES in log) == wide
@@ -214,7 +224,7 @@ def damaged(path, change):
         logged.select(contexts_of(seed), available=[0, 1, 2])
     logged._journal._file.close()
     lines = journal_of(path).read_bytes().split(b"\n")
-    event = json.loads(lines[2])
+    event = event_of(lines[2])
     change(event)
     lines[2] = json.dumps(event).encode()
     journal_of(path).write_bytes(b"\n".join(lines))

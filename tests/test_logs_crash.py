@@ -165,6 +165,105 @@ def test_killed_between_writing_the_file_and_removing_the_journal(suffix, tmp_pa
     assert len(eh.read_log(path)) == len(frame)
 
 
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+import pandas as pd
+import evenhand as eh
+from log_scripts import contexts_of, make
+folder, suffix = Path({folder!r}), {suffix!r}
+CHANGES = {changes!r}
+calls = [
+    lambda log: log.select(contexts_of(1)),
+    lambda log: log.true_reward(1, 2.0),
+    lambda log: log.override(1, 3 - log._waiting.decision(1).arm, [1.0, 1.0]),  # another arm
+    lambda log: log.select(contexts_of(2)),
+    lambda log: log.true_reward(2, 3.0),
+    lambda log: log.select(contexts_of(3)),
+    lambda log: log.override(3, 3 - log._waiting.decision(3).arm, [3.0, 3.0]),
+    None,  # closed, and opened again
+    lambda log: log.override(2, 3 - log._waiting.decision(2).arm, [2.0, 2.0]),
+    lambda log: log.true_reward(3, 4.0),
+    lambda log: log.update(1, 0.5),
+    lambda log: log.absorb([0], [[1.0, 2.0]], [1.0]),
+]
+
+def rows(path):
+    try:
+        found = eh.read_log(path).drop(columns="timestamp")
+    except ValueError as error:
+        assert "there is no log" in str(error), error
+        return None
+    return None if found.empty else found
+
+def play(path, heard, closing=True):
+    log = eh.log_to(path, make())
+    for call in calls:
+        if call is not None:
+            call(log)
+        elif closing:
+            log.close()
+            log = eh.log_to(path)
+        heard(path)
+    log.close()
+
+states = [None]
+play(folder / "oracle.csv", lambda path: states.append(rows(path)), closing=False)
+number = 0
+while True:
+    number += 1
+    path = folder / f"log{{number}}.{{suffix}}"
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        left = number
+        def count(event, what):  # everything that changes what is on the disk
+            global left
+            writes = event != "open" or (what[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+            if event in CHANGES and writes and path.name in str(what):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        fsync = os.fsync
+        os.fsync = lambda handle: (count("os.fsync", path.name), fsync(handle))
+        sys.addaudithook(count)
+        play(path, lambda path: os.write(tell, b"."))
+        os._exit(0)
+    os.close(tell)
+    ended = os.waitpid(child, 0)[1]
+    done = len(os.read(told, 1000))
+    os.close(told)
+    if not os.WIFSIGNALED(ended):
+        assert os.waitstatus_to_exitcode(ended) == 0
+        break
+    found = rows(path)
+    allowed = states[done : done + 2]  # the call that was going on may be there or not
+    assert any(one is found or one is not None and one.equals(found) for one in allowed), number
+    if found is not None:  # and once it is closed
+        eh.log_to(path).close()
+        assert rows(path).equals(found), number
+print(number)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize(
+    ("suffix", "changes", "least"),
+    [
+        ("csv", ("open", "os.rename", "os.remove", "os.truncate", "os.fsync"), 25),
+        ("parquet", ("os.rename", "os.remove"), 4),
+    ],
+    ids=["csv", "parquet"],
+)
+def test_killed_at_every_write_with_overrides_and_true_rewards(suffix, changes, least, tmp_path):
+    """A true reward stands with the arm that was in force when it was given, and no other."""
+    code = KILLED.format(here=str(HERE), folder=str(tmp_path), suffix=suffix, changes=changes)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > least  # so many places were tried
+
+
 def test_csv_killed_between_its_two_files(tmp_path):
     """The file beside it is then newer than the rows; the journal has the difference."""
     path = tmp_path / "log.csv"

@@ -158,7 +158,7 @@ def test_parquet_and_frames_of_other_libraries(tmp_path):
         ("wide.csv", CSV.encode("utf-16"), "not in UTF-8"),
         ("long.csv", CSV + "F,20,1,cook,3,9\n", "Expected 5 fields in line 42, saw 6"),
         ("longer.csv", CSV.replace("0.5,", "0,5,", 1), "5 column names, but 6 values in row 2"),
-        ("short.csv", CSV + "F,20\n", "missing values in paid 1.*the first in row 42"),
+        ("short.csv", CSV + "F,20\n", r"in 1 of 41 rows \(paid 1.*, the first in row 42 of"),
         ("open.csv", CSV.replace("cook", '"cook', 1), "cannot be read: .*EOF inside string"),
         ("bad.csv.gz", "no", "bad.csv.gz cannot be read"),
         ("cut.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:60], "cut.csv.gz cannot be read"),
@@ -281,7 +281,7 @@ def test_decimals_and_gaps_in_objects():
     arrow = TABLE.assign(debt=TABLE["debt"].round(2).astype(pd.ArrowDtype(pa.decimal128(30, 2))))
     np.testing.assert_allclose(contexts(world(arrow)), contexts(world()), atol=0.006)
     truth = pd.Series([True, None, *[False] * (N - 2)], dtype=object)
-    with pytest.warns(UserWarning, match="1 rows have values filled in"):
+    with pytest.warns(UserWarning, match="1 row has values filled in"):
         made = world(TABLE.assign(debt=truth), missing="fill", arms="job", features="debt")
     assert set(contexts(made)[:, 0]) == {0.0, 1.0}
     mixed = plain(pd.Series([1, 2.0, "a", True, None], dtype=object))
@@ -339,7 +339,8 @@ def test_groups_by_type():
     ]:
         assert world(TABLE.assign(sex=values), sensitive=None).groups.names == names
     gaps = TABLE.assign(sex=[np.nan, 0.0, 1.0, 1.0] * (N // 4))
-    refused(r"missing values in sex 10, of 40 rows \(the first in row 0\)", gaps, sensitive=None)
+    words = r"missing values in 10 of 40 rows \(sex 10\), the first in the row with index 0; "
+    refused(words, gaps, sensitive=None)
     with pytest.warns(UserWarning, match=r"10 of 40 rows are left out \(missing: sex 10\)"):
         assert world(gaps, sensitive=1, missing="drop").groups.names == ("sex = 0", "sex = 1")
     with pytest.warns(UserWarning, match="10 rows have values filled in"):
@@ -472,9 +473,11 @@ def test_categories_with_an_order_keep_it():
 
 def test_many_categories():
     table = many(120).assign(name=[f"person {k}" for k in range(120)])
-    refused("'name' has 120 categories, and each would be a feature", table, nominal="one-hot")
+    named = {"features": ["debt", "name"]}
+    hot = "'name' has 120 categories, and each would be a feature"
+    refused(hot, table, nominal="one-hot", **named)
     with pytest.warns(UserWarning, match="'name' has 120 different values in 120 rows"):
-        world(table, arms="age")
+        world(table, arms="age", **named)
 
 
 @pytest.mark.parametrize("value", [7.0, 0.0])
@@ -608,7 +611,7 @@ def test_true_rewards_of_a_nominal_reward():
 def test_missing_numbers_under_each_choice(kind):
     values = pd.Series([None, 3, 4, 8] * (N // 4), dtype=kind)
     table = TABLE.assign(debt=values)
-    refused(r'missing values in debt 10.*missing=\{"debt": "fill"\}', table)
+    refused(r'missing values in 10 of 40 rows.*missing=\{"debt": "fill"\}', table)
     with pytest.warns(UserWarning, match=r"10 of 40 rows are left out \(missing: debt 10\)"):
         made = world(table, missing="drop")
     assert (made.n_rows, made.dropped_rows) == (30, 10)
@@ -641,11 +644,12 @@ def test_choices_by_column():
     with pytest.warns(UserWarning) as told:
         made = world(table, missing={"debt": "drop", "others": "fill"})
     assert str(told[0].message) == (
-        "1 of 40 rows are left out (missing: debt 1); 3 rows have values filled in (missing: job 3)"
+        "1 of 40 rows is left out (missing: debt 1); 3 rows have values filled in (missing: job 3)"
     )
     assert made.n_rows == 39 and made.missing["done"].tolist() == ["drop", "fill"]
+    assert (made.dropped_rows, made.filled_rows) == (1, 3)
     refused(
-        r"missing values in job 3, of 40 rows \(the first in row 37\)",
+        r"missing values in 3 of 40 rows \(job 3\), the first in the row with index 37; ",
         table,
         missing={"debt": "drop"},
     )
@@ -664,9 +668,9 @@ def test_a_row_is_dropped_whichever_column_lacks_a_value():
 
 def test_missing_rewards_are_never_made_up():
     table = TABLE.assign(paid=[None, *TABLE["paid"][1:]])
-    refused(r'missing values in paid 1.*missing=\{"paid": "drop"\}', table)
+    refused(r'missing values in 1 of 40 rows.*missing=\{"paid": "drop"\}', table)
     refused("column 'paid' lacks 1 values, and a reward cannot be filled in", table, missing="fill")
-    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+    with pytest.warns(UserWarning, match="1 of 40 rows is left out"):
         assert world(table, missing="drop").n_rows == 39
 
 
@@ -675,7 +679,7 @@ def test_columns_without_any_value():
         table = TABLE.assign(debt=values)
         refused("40 of 40 rows are left out .* debt 40., and no row remains", table, missing="drop")
         refused("column 'debt' has no value in any row", table, missing="fill")
-        refused("missing values in debt 40", table)
+        refused("missing values in 40 of 40 rows", table)
 
 
 @pytest.mark.parametrize(
@@ -689,7 +693,7 @@ def test_the_index_does_not_matter(labels):
     with pytest.warns(UserWarning, match="left out"):
         second = world(table.set_axis(labels), missing="drop")
     assert first.fingerprint() == second.fingerprint()
-    refused(f"the first in row {labels[0]}", table.set_axis(labels))
+    refused(f"the first in the row with index {labels[0]};", table.set_axis(labels))
 
 
 def test_read_table_keeps_a_frame_as_it_is():

@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 import numba
 from numba.core import config as numba_config
 
+from evenhand import _notice
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Sources = tuple[tuple[Path, str], ...] | None
 
@@ -34,6 +36,8 @@ _DIGESTS: dict[Path, str] = {}
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 INLINED: Any = {**OPTIONS, "forceinline": True}
+
+_notice.install()
 
 
 def compiled(function: Function) -> Function:

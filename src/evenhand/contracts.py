@@ -284,18 +284,25 @@ def scaling_rewards_scales_scores(kind: type[Policy]) -> None:
 
 @contract
 def never_nan(kind: type[Policy]) -> None:
-    """Zero, tiny, huge contexts: widths are >= 0, finite or infinite, and nothing is NaN."""
+    """Zero, tiny, huge: widths are >= 0, finite or infinite, nothing is NaN, all can be saved."""
     for singular in ("infinite", "pseudo-inverse", "ridge"):
         for noise in (1.0, "estimate"):
-            policy = make(kind, singular=singular, noise=noise)
-            for seed, scale in enumerate((0.0, 1e-6, 1.0, 1e6) * 6):
-                contexts = scale * round_of(seed)
-                decision = policy.select(contexts)
-                table = decision.scores.table
-                assert not np.isnan(table).any(), f"a score is NaN at contexts of size {scale}"
-                assert (decision.scores.width >= 0.0).all()
-                assert (decision.scores.correction_width >= 0.0).all()
-                policy.update(decision, float(seed))
+            for sizes in ((0.0, 1e-6, 1.0, 1e6), (1e-308, 1e-160, 1e-100), (1e99, 1.0, 1e-99)):
+                policy = make(kind, singular=singular, noise=noise)
+                for seed in range(24):
+                    scale, worth = sizes[seed % len(sizes)], sizes[seed // 4 % len(sizes)]
+                    _no_nan(policy, scale * round_of(seed), worth * seed / 24.0)
+                json.dumps(to_dict(policy), allow_nan=False)
+
+
+def _no_nan(policy: Policy, contexts: NDArray[np.float64], reward: float) -> None:
+    decision = policy.select(contexts)
+    size = np.abs(contexts).max()
+    assert not np.isnan(decision.scores.table).any(), f"a score is NaN at contexts of size {size}"
+    assert np.isfinite(decision.scores.estimate).all()
+    assert (decision.scores.width >= 0.0).all()
+    assert (decision.scores.correction_width >= 0.0).all()
+    policy.update(decision, reward)
 
 
 @contract

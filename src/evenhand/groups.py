@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._arrays import is_missing, unmasked
+
 
 class Groups:
     """A partition of the arms into named groups.
@@ -29,10 +31,11 @@ class Groups:
             raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
         if not isinstance(labels, Iterable):
             raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+        unmasked("labels", labels)
         given = list(labels)
         if not given:
             raise ValueError("labels is empty; give the group of every arm, at least one")
-        missing = [arm for arm, label in enumerate(given) if label is None or label != label]
+        missing = [arm for arm, label in enumerate(given) if is_missing(label)]
         if missing:
             raise ValueError(f"labels has no group for arm {missing[0]}; give one for every arm")
         self.labels: tuple[str, ...] = tuple(str(label) for label in given)
@@ -71,6 +74,21 @@ class Groups:
     def n_arms(self) -> int:
         """The number of arms."""
         return len(self.labels)
+
+    @property
+    def reference(self) -> str | None:
+        """What a bias is compared with unless said: of two groups the one that is not sensitive.
+
+        About the mean of two groups each would show half of the gap.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.Groups(["F", "M"], sensitive="F").reference
+            'M'
+        """
+        if self.sensitive is None or len(self.names) != 2:
+            return None
+        return self.names[1 - self.names.index(self.sensitive)]
 
     def index(self, name: object) -> int:
         """The number of the group called `name`."""

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
+from evenhand._arrays import numbers
 from evenhand.groups import Groups
 
 
@@ -47,9 +48,12 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
         >>> eh.metrics.shares([0, 1, 2, 3, 3], groups)[["group", "pulls", "share"]].values.tolist()
         [['F', 1, 0.2], ['M', 4, 0.8]]
     """
-    chosen = np.asarray(arms, dtype=np.int64)
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < groups.n_arms):
+    given = numbers("arms", arms)
+    if given.size and not (given.min() >= 0 and given.max() < groups.n_arms):
         raise ValueError(f"arms hold numbers outside of 0 to {groups.n_arms - 1}")
+    chosen = given.astype(np.int64)
+    if (chosen != given).any():
+        raise ValueError("arms hold numbers that are not whole; allowed are numbers of arms")
     pulls = np.bincount(groups.of[chosen], minlength=len(groups))
     return pd.DataFrame(
         {

@@ -1,7 +1,11 @@
-"""Tables and numbers as plain data, for JSON and for whoever reads it in another language."""
+"""Tables and numbers as plain data, for JSON and for whoever reads it in another language.
+
+And numbers as plain text, for everybody.
+"""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,3 +38,30 @@ def value(one: Any) -> Any:
     if isinstance(one, (int, np.integer)):
         return int(one)
     return float(one) if np.isfinite(one) else None
+
+
+def in_digits(number: float, sign: str = "") -> str:
+    """A number as people write it, whatever its size: no exponents, commas for thousands.
+
+    Args:
+        number: which.
+        sign: "+" to have one in front of numbers above 0 as well.
+
+    Example:
+        >>> from evenhand.plain import in_digits
+        >>> in_digits(1e9), in_digits(0.00001), in_digits(0.1 + 0.2), in_digits(250)
+        ('1,000,000,000', '0.00001', '0.3', '250')
+    """
+    return f"{Decimal(f'{number + 0.0:.12g}').normalize():{sign},f}"  # -0 becomes 0
+
+
+def quoted(name: str) -> str:
+    """A name in a sentence: as it is, or in quotes where it would not read as one word.
+
+    Example:
+        >>> from evenhand.plain import quoted
+        >>> quoted("F"), quoted("New York"), quoted("")
+        ('F', "'New York'", "''")
+    """
+    plain = name.isprintable() and name and not set(name) & set(" \t,;:()'\"")
+    return name if plain else repr(name)

@@ -48,14 +48,16 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
     if freedom > 2000.0:
         return _student_by_series(z, freedom)
     shrink = (freedom - 5.0 / 6.0) / (freedom - 2.0 / 3.0 + 0.1 / freedom) ** 2
-    u = 0.5 * math.log(freedom * math.expm1(min(z * z * shrink, 600.0)))
+    start = z * z * shrink
+    u = 0.5 * (math.log(freedom * math.expm1(min(start, 600.0))) + max(start - 600.0, 0.0))
     density = math.lgamma(0.5 * freedom + 0.5) - math.lgamma(0.5 * freedom)
     density -= 0.5 * math.log(freedom * math.pi)
     for _ in range(50):
-        t = math.exp(u)
-        tail = _student_tail(t, freedom)
-        log_density = density - 0.5 * (freedom + 1.0) * math.log1p(t * t / freedom)
-        step = (math.log(tail) - math.log(p)) * tail / (t * math.exp(log_density))
+        # In logarithms, because a density times t leaves the range long before a level does.
+        spread = _log_spread(u, freedom)
+        tail = _student_log_tail(u, spread, freedom)
+        log_density = density - 0.5 * (freedom + 1.0) * spread
+        step = (tail - math.log(p)) * math.exp(min(tail - u - log_density, 700.0))
         step = min(max(step, -2.0), 2.0)
         u += step
         if abs(step) < 1e-14:
@@ -75,20 +77,21 @@ def _student_by_series(z, freedom):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _student_tail(t, freedom):  # type: ignore[no-untyped-def]
-    """P(T > t) = I_x(freedom / 2, 1 / 2) / 2 with x = freedom / (freedom + t^2)."""
-    a, b = 0.5 * freedom, 0.5
-    x = freedom / (freedom + t * t)
-    front = math.exp(
-        math.lgamma(a + b)
-        - math.lgamma(a)
-        - math.lgamma(b)
-        + a * math.log(x)
-        + b * math.log(t * t / (freedom + t * t))
-    )
+def _log_spread(u, freedom):  # type: ignore[no-untyped-def]
+    """log(1 + t^2 / freedom) at t = exp(u), where t^2 may be too large to hold."""
+    return math.log1p(math.exp(2.0 * u) / freedom) if u < 300.0 else 2.0 * u - math.log(freedom)
+
+
+@compiled
+def _student_log_tail(u, spread, freedom):  # type: ignore[no-untyped-def]
+    """log P(T > t): P = I_x(freedom / 2, 1 / 2) / 2 with x = 1 / (1 + t^2 / freedom)."""
+    a, b, x = 0.5 * freedom, 0.5, math.exp(-spread)
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - a * spread
+    front += b * (2.0 * u - math.log(freedom) - spread)
     if x < (a + 1.0) / (a + b + 2.0):
-        return 0.5 * front * _beta_fraction(a, b, x) / a
-    return 0.5 - 0.5 * front * _beta_fraction(b, a, 1.0 - x) / b
+        return front + math.log(0.5 * _beta_fraction(a, b, x) / a)
+    rest = math.exp(front) * _beta_fraction(b, a, -math.expm1(-spread)) / b
+    return math.log(0.5 - 0.5 * rest)
 
 
 @compiled

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._arrays import unmasked
 
 PROOFS, THEOREMS = 3 / 2, 2 / 3  # the exponent of T_1 in the proofs, and as the theorems print it
 
@@ -113,6 +114,7 @@ def expected_smallest_eigenvalue(contexts: ArrayLike) -> float:
         >>> expected_smallest_eigenvalue([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [0.0, 4.0]])
         5.0
     """
+    unmasked("contexts", contexts)
     rows = np.asarray(contexts, dtype=np.float64)
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= rows.shape[0] or not np.isfinite(rows).all():
         raise ValueError(
@@ -380,6 +382,7 @@ def growth_exponent(rounds: ArrayLike, cumulative_regret: ArrayLike) -> float:
 
 
 def _positive(name: str, values: ArrayLike, least: int) -> NDArray[np.float64]:
+    unmasked(name, values)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size < least or not (np.isfinite(array) & (array > 0.0)).all():
         some = f"at least {least}" if least else "a list of"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from evenhand.audit.design import Feature
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 FAR = 1000.0  # standard deviations between mean and centre: then six digits of products are lost
@@ -22,6 +23,7 @@ class Cells:
     moment: Array  # (cells, d)
     square: Array  # (cells,)
     weights: Array | None
+    kept: tuple[int, ...]  # the number that each feature has in the frame
 
     @property
     def n(self) -> Array:
@@ -113,7 +115,19 @@ class Cells:
     def without(self, features: Sequence[int]) -> Cells:
         """The sums of the other features."""
         keep = np.setdiff1d(np.arange(self.gram.shape[1]), np.asarray(features, dtype=int) + 1)
-        return replace(self, gram=self.gram[:, keep][:, :, keep], moment=self.moment[:, keep])
+        return replace(
+            self,
+            gram=self.gram[:, keep][:, :, keep],
+            moment=self.moment[:, keep],
+            kept=tuple(self.kept[i - 1] for i in keep[1:]),
+        )
+
+    def ends(self, features: Sequence[Feature]) -> tuple[Array, Array]:
+        """The least and the largest value of each feature."""
+        centres = np.array([one.centre for one in features])
+        low = self.frame[[f"least{i}" for i in self.kept]].to_numpy(dtype=np.float64)
+        high = self.frame[[f"most{i}" for i in self.kept]].to_numpy(dtype=np.float64)
+        return low.min(axis=0) + centres, high.max(axis=0) + centres
 
     def far(self) -> tuple[Bools, bool]:
         """Whether the centres of features, and that of the reward, are far from their means.
@@ -153,4 +167,5 @@ def make_cells(frame: pd.DataFrame, p: int) -> Cells:
         for j in range(i, p):
             gram[:, i + 1, j + 1] = gram[:, j + 1, i + 1] = column(f"z{i}_{j}")
     square = np.maximum(column("wyy" if weighted else "yy"), 0.0)
-    return Cells(frame, gram, moment, square, column("w") if weighted else None)
+    weights = column("w") if weighted else None
+    return Cells(frame, gram, moment, square, weights, tuple(range(p)))

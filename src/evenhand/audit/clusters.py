@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.audit.scores import Fits, check_same_rows, counted_again
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
 from evenhand.bias.statistics import Array
@@ -50,7 +51,7 @@ def fewest_in_an_arm(source: Source, rows: Any) -> int:
 
 
 def cluster_products(
-    source: Source, rows: Any, scores: Sequence[Any], fits: int, crossing: bool
+    source: Source, rows: Any, scores: Sequence[Any], fits: Fits, crossing: bool
 ) -> Array:
     """The sum over clusters of s_i s_j', (fits, fits, d, d), where s_i sums a fit's scores.
 
@@ -58,16 +59,20 @@ def cluster_products(
         source: where the rows are.
         rows: with the cluster in c and the number of the regression in k.
         scores: a column of the rows for each coefficient.
-        fits: how many regressions there are.
+        fits: the regressions.
         crossing: whether a cluster may have rows in several of them.
     """
     d = len(scores)
     sums = {f"s{i}": one.sum() for i, one in enumerate(scores)}
-    each = rows.group_by(["k", "c"]).aggregate(**sums)
-    found = np.zeros((fits, fits, d, d))
+    again = counted_again(rows)
+    each = rows.group_by(["k", "c"]).aggregate(**sums, **again)
+    found = np.zeros((len(fits.labels), len(fits.labels), d, d))
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
     own = {f"p{i}_{j}": (each[f"s{i}"] * each[f"s{j}"]).sum() for i, j in pairs}
-    for row in fetch_by(source, each, ["k"], own).to_dict(orient="records"):
+    own |= {name: each[name].sum() for name in again}
+    frame = fetch_by(source, each, ["k"], own)
+    check_same_rows(source, frame, fits)
+    for row in frame.to_dict(orient="records"):
         k = int(row["k"])
         for i, j in pairs:
             found[k, k, i, j] = found[k, k, j, i] = row[f"p{i}_{j}"]

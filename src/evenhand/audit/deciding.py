@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand.audit.robust import CLASSICAL, FEW_ROWS, ROBUST
+from evenhand.audit.robust import CLASSICAL, FEW_ROWS
 from evenhand.audit.settings import Settings
 from evenhand.bias.fitting import ARMS, AUTO, PULLS, settled
-from evenhand.bias.statistics import Statistics
+from evenhand.bias.statistics import Bools, Statistics
 
 # Above this many rows nobody pays for a second pass who did not ask for it.
 ROBUST_UP_TO = 2_000_000
@@ -53,15 +53,20 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) ->
     return weighting, instead if wanted == AUTO else ""
 
 
-def errors_of(stats: Statistics, settings: Settings, weighting: str, weighted: bool) -> str:
-    """Whether errors are robust, of rows that do not belong together."""
-    if settings.errors != AUTO:
-        return settings.errors
-    wanted = rows_suffice(stats, weighting) and stats.n.sum() <= ROBUST_UP_TO
-    return ROBUST if weighted or wanted else CLASSICAL
+def robust_groups(stats: Statistics, settings: Settings, weighting: str, weighted: bool) -> Bools:
+    """Which groups have robust errors, of rows that do not belong together."""
+    if settings.errors != AUTO or weighted:
+        return np.full(len(stats.groups), settings.errors != CLASSICAL)
+    if stats.n.sum() > ROBUST_UP_TO:
+        return np.zeros(len(stats.groups), dtype=np.bool_)
+    return rows_suffice(stats, weighting)
 
 
-def rows_suffice(stats: Statistics, weighting: str) -> bool:
-    """Whether every regression that has rows has enough of them for robust errors."""
-    n = stats.n if weighting == ARMS else np.bincount(stats.of, stats.n, len(stats.groups))
-    return bool((n[n > 0.0] >= FEW_ROWS * stats.n_features).all())
+def rows_suffice(stats: Statistics, weighting: str) -> Bools:
+    """Whether every regression of a group has rows enough for robust errors, by group."""
+    n, few = stats.n, FEW_ROWS * stats.n_features
+    if weighting != ARMS:
+        n = np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)[stats.of]
+    short = np.bincount(stats.of, (n > 0.0) & (n < few), len(stats.groups))
+    found: Bools = short == 0.0
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.audit.looking import Look
 from evenhand.audit.values import as_number, is_missing, number
+from evenhand.bias.columns import FLAGS, Column
 from evenhand.bias.statistics import Array
 
 INTERCEPT = "intercept"
@@ -47,6 +48,30 @@ class Design:
     def centres(self) -> Array:
         """What was subtracted from each column; nothing from the intercept."""
         return np.array([0.0, *(one.centre for one in self.features)])
+
+    def columns(self, low: Array, high: Array) -> tuple[Column, ...]:
+        """The columns of the log, each with its coefficients.
+
+        Args:
+            low: the least value of each feature.
+            high: the largest.
+        """
+        found: dict[str, Column] = {}
+        for k, one in enumerate(self.features):
+            if one.kind == NUMBER:
+                found[one.name] = Column(one.name, (k + 1,), low=low[k], high=high[k])
+            elif one.kind == GAP:
+                found[one.name] = Column(one.name, (k + 1,), FLAGS)
+            else:
+                first = Column(one.column, (), self.kept[one.column][:1])
+                before = found.get(one.column, first)
+                category = one.category or one.name.removeprefix(f"{one.column}=")
+                found[one.column] = replace(
+                    before,
+                    features=(*before.features, k + 1),
+                    categories=(*before.categories, category),
+                )
+        return tuple(found.values())
 
     def without(self, numbers: Sequence[int]) -> Design:
         """The others, if these features, by number, have the same value in every row."""

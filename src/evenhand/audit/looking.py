@@ -63,7 +63,7 @@ class Look:
     """What the first look found."""
 
     columns: Columns
-    rows: int
+    rows: int  # 0 where they were not counted
     numbers: tuple[str, ...]
     categories: dict[str, list[str]]  # by nominal feature: those kept, the most frequent first
     merged: dict[str, int]  # by nominal feature: how many categories were merged into "other"

@@ -7,7 +7,6 @@ as numbers, so that "-9" is the -9 of a column of whole numbers and the -9.0 of 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.audit.values import as_number, number
+from evenhand.plain import quoted
 
 # What every engine reads as a number; casts differ in what else they take for one.
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
@@ -97,7 +97,7 @@ def shown(names: Iterable[str]) -> str:
         >>> shown(["age", "home town", ""])
         "age, 'home town', ''"
     """
-    return ", ".join(one if re.fullmatch(r"[^\s,]+", one) else repr(one) for one in names)
+    return ", ".join(quoted(one) for one in names)
 
 
 def as_written(text: str) -> float | int | None:

@@ -28,8 +28,13 @@ def method(audit: Audit) -> list[str]:
         "summed up where they are, and everything here is made from the sums.",
         "For every group the reward is fitted by least squares on the features and an intercept: "
         f"{', '.join(columns.features)}. The bias of a group is its coefficients less those that "
-        "it is compared with.",
+        "it is compared with: the gap at a context is that vector times the context.",
         ERRORS[facts.errors],
+        *(
+            [f"Too few rows for that: the errors of {', '.join(facts.classical)} are classical."]
+            if facts.classical
+            else []
+        ),
         f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
         "for all groups and features at once (Bonferroni), those at the average context for all "
         f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
@@ -66,6 +71,8 @@ def method(audit: Audit) -> list[str]:
             f"Rows count by the inverse of {columns.propensity}: the fit is that of a log in which "
             "every choice was equally likely, if the propensities are right."
         )
+    if columns.count is not None:
+        said.append(f"Every row stands for as many people as {columns.count} says.")
     if columns.weight is not None:
         said.append(f"Rows count by {columns.weight}. Metrics and counts do not use weights.")
     if audit.drift is not None:
@@ -74,6 +81,12 @@ def method(audit: Audit) -> list[str]:
             "the average context of the whole log, with intervals of that window alone; the test "
             "for change allows for all groups at once."
         )
+        if audit.within is not None:
+            said.append(
+                "The comparison within time windows has a column for every window but one in every "
+                "group's regression, and is at the average mix of the windows. Windows in which a "
+                "group has no rows are left out of it."
+            )
         if facts.windows is not None and facts.windows[1] != facts.errors:
             said.append(
                 f"Within windows errors are {facts.windows[1]}: there are too few rows or too many "

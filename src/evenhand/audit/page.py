@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit.pictures import bias_picture, drift_pictures
+from evenhand.audit.pictures import bias_picture, drift_pictures, gap_picture
 from evenhand.pages import page
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def html(audit: Audit) -> str:
         "<h2 id='summary'>Summary</h2>",
         bullets(audit.summary),
         "<h2 id='bias'>Bias</h2>",
-        *_bias(audit.bias),
+        *_bias(audit.bias, audit.within),
         *_against_truth(audit),
         *_metrics(audit),
         *_drift(audit),
@@ -40,28 +40,53 @@ def html(audit: Audit) -> str:
     return page(audit.facts.settings.title, "".join(body))
 
 
-def _bias(bias: BiasReport) -> list[str]:
-    totals = bias.by_group.reset_index()
-    shown = totals[["group", "observations", "estimate", "low", "high", "why"]].rename(
-        columns={"observations": "rows", "estimate": "bias"}
-    )
+def _at_average(reports: dict[str, BiasReport]) -> str:
+    """The gap of every group at the average context: the interval is the one of the summary."""
+    parts = []
+    for words, bias in reports.items():
+        ends = {"simultaneous_low": "low", "simultaneous_high": "high", "observations": "rows"}
+        part = bias.by_group.reset_index().rename(columns={"low": "_", "high": "__"})
+        part = part.rename(columns={**ends, "estimate": "gap"})
+        part = part[["group", "rows", "gap", "low", "high", "why"]]
+        if len(reports) > 1:
+            part.insert(1, "compared", words)
+        parts.append(part[part["group"] != bias.reference])
+    return table(pd.concat(parts, ignore_index=True))
+
+
+def _bias(bias: BiasReport, within: BiasReport | None = None) -> list[str]:
+    reports = {"over the whole log": bias}
+    if within is not None:
+        reports["within time windows"] = within
+    level = f"{100 * bias.level:.6g} %"
     full = bias.to_frame()[
         ["group", "feature", "estimate", "standard_error", "low", "high", "simultaneous_low",
          "simultaneous_high", "p_value", "mean", "contribution", "disagrees", "why"]
     ]  # fmt: skip
-    picture = bias_picture(bias)
-    figure = (
-        f"<figure>{picture}<figcaption>The bias on each feature, in the step that is named. The "
-        "intercept is left out: it is the bias where all features are 0.</figcaption></figure>"
-        if picture
-        else ""
-    )
+    gaps = bias.gaps().rename(columns={"estimate": "gap"})
+    gaps = gaps.drop(columns=["freedom", "simultaneous_p_value"])
     return [
-        "<p>At the average context of everyone, in units of reward, each interval for itself:</p>",
-        table(shown),
-        figure,
-        folded("all numbers of the bias", table(full)),
+        f"<p>The gap between each group and {escape(bias.against)} at the average context of "
+        f"everyone, in units of reward. The {level} intervals are those of the summary: they hold "
+        "for all groups at once.</p>",
+        _at_average(reports),
+        _figure(
+            gap_picture(bias),
+            f"The gap within each category, and at two values of each number, compared with "
+            f"{bias.against}. All other features are at their average.",
+        ),
+        folded("all gaps", table(gaps)),
+        _figure(
+            bias_picture(bias),
+            "How the gap changes: for a number with the step that is named, for a category from "
+            "its baseline. These are no gaps themselves.",
+        ),
+        folded("all changes of the gap (the bias on each feature)", table(full)),
     ]
+
+
+def _figure(picture: str, words: str) -> str:
+    return f"<figure>{picture}<figcaption>{escape(words)}</figcaption></figure>" if picture else ""
 
 
 def _against_truth(audit: Audit) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from evenhand import charts
 from evenhand.audit.design import INTERCEPT
 
@@ -14,10 +16,30 @@ if TYPE_CHECKING:
 MOST_ROWS = 240  # of group and feature: more would not be read
 
 
+def gap_picture(bias: BiasReport) -> str:
+    """The gap within each category and at values of each number."""
+    table = bias.gaps()
+    if table.empty:
+        return ""
+    sign = {column.name: " = " if column.categories else " at " for column in bias._columns}
+    labels = [
+        f"{name}{sign[str(name)]}{at}"
+        for name, at in zip(table["column"], table["at"], strict=True)
+    ]
+    axis = f"feedback compared with {bias.against}, in units of reward"
+    return _drawn(bias, table.assign(feature=labels), {}, axis)
+
+
 def bias_picture(bias: BiasReport) -> str:
-    """The bias by feature and group, without the intercept: that is about contexts of zeros."""
+    """How the gap changes with each feature, without the intercept: that is no change."""
     table = bias.to_frame()
     table = table[table["feature"] != INTERCEPT]
+    units = dict(zip(bias.features, bias.units, strict=True))
+    return _drawn(bias, table, units, bias.change)
+
+
+def _drawn(bias: BiasReport, table: pd.DataFrame, units: dict[str, float], axis: str) -> str:
+    """Estimates with their intervals, as SVG; the clearest, where they are too many to be read."""
     if table.empty:
         return ""
     if len(table) > MOST_ROWS:
@@ -25,9 +47,6 @@ def bias_picture(bias: BiasReport) -> str:
         best = size.groupby(table["feature"], sort=False).max().sort_values(ascending=False)
         keep = best.index[: max(MOST_ROWS // len(bias.groups), 1)]
         table = table[table["feature"].isin(keep)]
-    against = "the mean of the groups" if bias.reference is None else f"group {bias.reference}"
-    axis = f"feedback compared with {against}, in units of reward"
-    units = dict(zip(bias.features, bias.units, strict=True))
     chart: Any = charts.bias_chart(table, units, axis, "", bias.level)
     return charts.to_svg(chart.configure_axisX(labelFlush=False, labelOverlap="greedy"))
 

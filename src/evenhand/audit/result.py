@@ -14,6 +14,7 @@ import pandas as pd
 from evenhand.audit.giveaways import Giveaways
 from evenhand.audit.settings import Settings
 from evenhand.bias.report import BiasReport
+from evenhand.bias.words import same_findings
 from evenhand.logs.columns import Columns
 from evenhand.plain import records
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evenhand.evaluation import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1
+WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,7 @@ class Facts:
     by_arm: bool
     binary: bool
     errors: str
+    classical: tuple[str, ...]  # groups with too few rows for the errors of the others
     clusters: dict[str, int] | None
     crossing: int
     objection: str  # why nothing can be measured against true rewards
@@ -51,6 +54,7 @@ class Facts:
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     common: tuple[str, ...]  # the groups that are known in every window
     effective: dict[str, float] | None
+    whole_weights: bool  # whether weights look like counts of people
     giveaways: Giveaways
     seconds: float
 
@@ -65,6 +69,7 @@ class Audit:
 
     Attributes:
         bias: the bias report: estimates and intervals by group and feature.
+        within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
@@ -77,6 +82,7 @@ class Audit:
     """
 
     bias: BiasReport
+    within: BiasReport | None
     against_truth: BiasReport | None
     metrics: FairnessReport
     groups: pd.DataFrame
@@ -93,6 +99,15 @@ class Audit:
         from evenhand.audit.words import summary
 
         return summary(self)
+
+    @cached_property
+    def believe(self) -> str:
+        """Which comparison the summary speaks of: "whole log", or "within windows".
+
+        It is the one within time windows where the two do not find the same.
+        """
+        same = self.within is None or same_findings(self.bias, self.within)
+        return WHOLE_LOG if same else WITHIN_WINDOWS
 
     @cached_property
     def method(self) -> list[str]:
@@ -153,6 +168,7 @@ class Audit:
             "merged": facts.merged,
             "rare": facts.rare,
             "errors": facts.errors,
+            "errors_classical_in": list(facts.classical),
             "clusters": facts.clusters,
             "effective_rows": facts.effective,
             "giveaways": {
@@ -161,6 +177,8 @@ class Audit:
             },
             "summary": self.summary,
             "bias": self.bias.to_dict(),
+            "within_windows": None if self.within is None else self.within.to_dict(),
+            "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),

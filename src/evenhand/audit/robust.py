@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit.clusters import cluster_counts, cluster_products
-from evenhand.audit.scores import Fits, numbered, with_residuals
+from evenhand.audit.scores import (
+    Fits,
+    check_same_rows,
+    counted_again,
+    numbered,
+    with_residuals,
+)
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
 from evenhand.audit.values import number
 from evenhand.bias.fitting import ARMS, by_arms, by_pulls
-from evenhand.bias.statistics import Array, Statistics, totals
+from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 CLASSICAL, ROBUST, CLUSTERED = "classical", "robust", "cluster"
 FEW_ROWS = 20  # for every coefficient: with as many, robust errors are too small by 3 % or so
@@ -36,50 +42,73 @@ class Errors:
     total: int = 0  # clusters
     crossing: int = 0  # clusters with rows in more than one group
     between: dict[tuple[str, str], Array] | None = None  # of two groups, if there are such
+    classical: tuple[str, ...] = ()  # groups with too few rows for the errors of the others
 
 
 def robust(
-    source: Source, rows: Any, stats: Statistics, fits: Fits, binary: bool, careful: bool
+    source: Source,
+    rows: Any,
+    stats: Statistics,
+    fits: Fits,
+    weighting: str,
+    binary: bool,
+    careful: bool,
+    enough: Bools,
 ) -> Errors:
-    """The covariances from squared residuals of single rows.
+    """The covariances from squared residuals of single rows, of the groups that have enough.
+
+    A group that has not keeps the errors of its own fit. Each group chooses for itself: a third
+    group of three rows must not take away what protects the other two.
 
     Args:
         source: where the rows are.
         rows: as `prepared` made them.
         stats: their sums.
         fits: the regressions.
+        weighting: by arms or by pulls.
         binary: whether rewards are 0 and 1.
         careful: whether to make up for few rows and few events, or to give HC1 as it is.
+        enough: whether each group has rows enough.
     """
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
     weight = scored["e"] * scored["e"]
     asked = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
-    frame = fetch_by(source, scored, ["k"], asked)
+    frame = fetch_by(source, scored, ["k"], asked | counted_again(scored))
+    check_same_rows(source, frame, fits)
     meat = np.zeros((len(fits.labels), d, d))
     for row in frame.to_dict(orient="records"):
         for i in range(d):
             for j in range(i, d):
                 meat[int(row["k"]), i, j] = meat[int(row["k"]), j, i] = row[f"s{i}_{j}"]
-    factors = _corrections(stats, fits, careful)
+    factors = _corrections(fits, careful)
     parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
     if binary and careful:
-        parts += _few_events(stats, fits)[:, None, None] * fits.inverse
+        parts += _few_events(fits)[:, None, None] * fits.inverse
     whole = totals(fits.part[:, None, None] ** 2 * parts, fits.of, len(stats.groups))
-    freedom = np.bincount(stats.of, stats.n, len(stats.groups))
-    freedom = freedom - np.bincount(fits.of, fits.rank, len(stats.groups))
-    usable = np.flatnonzero(freedom > 0.0)
+    freedom = _by_group(stats) - np.bincount(fits.of, fits.rank, len(stats.groups))
+    usable = np.flatnonzero((freedom > 0.0) & enough)
+    rest = classical(stats, fits, weighting, binary)
+    own = {stats.groups[g]: _symmetric(whole[g]) for g in usable}
+    # Groups that nobody names here keep the covariance of their own fit.
+    others = {name: one for name, one in (rest.covariances or {}).items() if name not in own}
     return Errors(
         ROBUST,
-        {stats.groups[g]: _symmetric(whole[g]) for g in usable},
-        {stats.groups[g]: float(freedom[g]) for g in usable},
+        own | others,
+        {stats.groups[g]: float(freedom[g]) for g in usable}
+        | {name: (rest.freedom or {})[name] for name in others},
+        classical=tuple(
+            name
+            for name, n, ok in zip(stats.groups, _by_group(stats), enough, strict=True)
+            if n > 0.0 and not ok
+        ),
     )
 
 
 def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Errors:
     """Those of the fit itself; with hardly any rewards of 1, or of 0, more than these."""
-    few = _few_events(stats, fits) if binary else np.zeros(len(fits.labels))
+    few = _few_events(fits) if binary else np.zeros(len(fits.labels))
     if not few.any():
         return Errors(CLASSICAL)
     fit = (by_arms if weighting == ARMS else by_pulls)(stats, None)
@@ -93,34 +122,31 @@ def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Er
     )
 
 
-def _rows_of(stats: Statistics, fits: Fits) -> Array:
-    """The rows of each regression."""
-    if len(fits.labels) == len(stats.n):
-        return stats.n
+def _by_group(stats: Statistics) -> Array:
+    """The rows of each group."""
     return np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)
 
 
-def _corrections(stats: Statistics, fits: Fits, careful: bool) -> Array:
+def _corrections(fits: Fits, careful: bool) -> Array:
     """n / (n - d) of the whole, or of a regression that has so few rows that its own is larger."""
-    own = _rows_of(stats, fits)
+    own = fits.n
     n, few = own.sum(), careful & (own < FEW_ROWS * fits.vectors.shape[1])
     whole = n / max(n - fits.rank.sum(), 1.0)
     found: Array = np.where(few, np.maximum(own / np.maximum(own - fits.rank, 1.0), whole), whole)
     return found
 
 
-def _few_events(stats: Statistics, fits: Fits) -> Array:
+def _few_events(fits: Fits) -> Array:
     """The variance of a reward of 0 or 1 where a regression has hardly any of one of them.
 
     What is left over is then zero or near it, and says nothing: so one more of each is added.
+    Weights count by their part of the whole, and their mean makes up for what they add to X'WX.
     """
-    own = _rows_of(stats, fits)
-    ones = stats.moment[:, 0]
-    if len(ones) != len(own):
-        ones = np.bincount(stats.of, ones, len(stats.groups)).astype(np.float64)
-    chance = (ones + 1.0) / (own + 2.0)
-    few = np.minimum(ones, own - ones) < FEW_EVENTS
-    found: Array = np.where(few, chance * (1.0 - chance), 0.0)
+    mean = np.maximum(fits.weight, 1e-300) / np.maximum(fits.n, 1.0)
+    ones = fits.total / mean
+    chance = (ones + 1.0) / (fits.n + 2.0)
+    few = np.minimum(ones, fits.n - ones) < FEW_EVENTS
+    found: Array = np.where(few, mean * chance * (1.0 - chance), 0.0)
     return found
 
 
@@ -137,7 +163,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Error
     d = fits.vectors.shape[1]
     scores = [scored["e"], *(scored["e"] * scored[f"z{i}"] for i in range(d - 1))]
     crossing = counts.crossing > 0 or "a" in fits.keys
-    meat = cluster_products(source, scored, scores, len(fits.labels), crossing)
+    meat = cluster_products(source, scored, scores, fits, crossing)
     n, many = stats.n.sum(), float(counts.total)
     factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
     whole = factor * _between_groups(fits, meat, len(stats.groups))

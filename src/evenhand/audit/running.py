@@ -10,10 +10,11 @@ from typing import Any
 
 from evenhand.audit.cleaning import cleaned
 from evenhand.audit.complaints import told
+from evenhand.audit.counts import one_row_each
 from evenhand.audit.guessing import with_guesses
 from evenhand.audit.looking import Look, check_rows, look
 from evenhand.audit.result import Audit
-from evenhand.audit.roles import with_reference
+from evenhand.audit.roles import columns_of, with_reference
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import open_log
 from evenhand.audit.steps import Run, Tell
@@ -37,6 +38,7 @@ def audit(
     weigh_by_propensity: bool = False,
     windows: int | None = None,
     categories: int = 20,
+    unfavourable: bool = False,
     units: Mapping[str, float] | None = None,
     engine: str | None = None,
     title: str = "Audit",
@@ -73,6 +75,8 @@ def audit(
         weigh_by_propensity: whether rows count by the inverse of their propensity.
         windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
         categories: how many of a feature have a coefficient of their own; the rest is "other".
+        unfavourable: whether a higher reward is worse for people (denied, arrested). Where rewards
+            are 0 and 1, the selection rate and its screen are then of rewards of 0.
         units: the step of a feature to speak of, such as {"income": 1000}.
         engine: "duckdb" or "spark", for files.
         title: of the report.
@@ -106,6 +110,7 @@ def audit(
         weigh_by_propensity=weigh_by_propensity,
         windows=windows,
         categories=categories,
+        unfavourable=bool(unfavourable),
         units=units,
         title=title,
     )
@@ -131,6 +136,7 @@ def _audit(
         check_rows(source)
         source = with_guesses(cleaned(source, settings), settings)
         settings = with_reference(source, settings)
+        source = one_row_each(source, columns_of(source, settings).count)
         seen = look(source, settings)
         _check_roles(seen, settings)
         found = Run(source, settings, seen, tell).audit(begin)

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evenhand.audit.sources import Source
 from evenhand.audit.values import number
 from evenhand.bias.designs import solve_designs
 from evenhand.bias.fitting import ARMS
 from evenhand.bias.statistics import Array, Statistics, Whole, totals
+
+SAME = 1e-8  # of the size of a sum: engines add up in any order
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,10 @@ class Fits:
     inverse: Array  # (fits, d, d): A^-1
     rank: Whole
     part: Array  # (fits,): what each counts in the vector of its group
+    n: Array  # (fits,): its rows
+    total: Array  # (fits,): the sum of their rewards about the centre, times their weights
+    square: Array  # (fits,): the same of their squares
+    weight: Array  # (fits,): the sum of the weights; the number of rows where there are none
 
 
 def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, str]]) -> Fits:
@@ -43,13 +50,16 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
     """
     groups = len(stats.groups)
     if weighting == ARMS:
-        of, gram, moment = stats.of, stats.gram, stats.moment
+        of, rows = stats.of, np.arange(len(stats.n), dtype=np.int64)
         keys: tuple[str, ...] = ("g", "a")
         labels: list[tuple[object, ...]] = [places[arm] for arm in stats.arms or ()]
     else:
         of = np.arange(groups, dtype=np.int64)
-        gram, moment = totals(stats.gram, stats.of, groups), totals(stats.moment, stats.of, groups)
+        rows = stats.of
         keys, labels = ("g",), [(name,) for name in stats.groups]
+    n, gram, moment, square = (
+        totals(one, rows, len(labels)) for one in (stats.n, stats.gram, stats.moment, stats.square)
+    )
     designs = solve_designs(gram, stats.precision)
     return Fits(
         keys,
@@ -59,6 +69,10 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
         designs.inverse,
         designs.rank,
         1.0 / np.maximum(np.bincount(of, minlength=groups), 1.0)[of],
+        n,
+        moment[:, 0],
+        square,
+        gram[:, 0, 0],
     )
 
 
@@ -72,6 +86,10 @@ def in_windows(parts: Sequence[Fits]) -> Fits:
         np.concatenate([one.inverse for one in parts]),
         np.concatenate([one.rank for one in parts]),
         np.concatenate([one.part for one in parts]),
+        np.concatenate([one.n for one in parts]),
+        np.concatenate([one.total for one in parts]),
+        np.concatenate([one.square for one in parts]),
+        np.concatenate([one.weight for one in parts]),
     )
 
 
@@ -107,6 +125,48 @@ def with_effects(source: Source, rows: Any, fits: Fits, context: Array) -> Any:
     directions = fits.part[:, None] * (fits.inverse @ context)
     rows = _looked_up(source, rows, _named("b", fits.vectors) | _named("u", directions))
     return rows.mutate(v=_left(rows, fits) * _linear(rows, "u", fits.vectors.shape[1]))
+
+
+def counted_again(rows: Any) -> dict[str, Any]:
+    """What shows that a later pass over the log saw the rows of the first: count and reward."""
+    reward = rows["w"] * rows["y"] if "w" in rows.columns else rows["y"]
+    return {"seen": rows.count(), "seen_y": reward.sum()}
+
+
+def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
+    """Stop if a later pass saw other rows than those that the regressions were made from.
+
+    Every error here is made from residuals that a query of its own sums up. If that query finds no
+    rows of a group (a label that an engine writes in two ways, a log that is being written), the
+    errors would be zero, and the bias certain.
+
+    Args:
+        source: where the rows are.
+        frame: a row per regression, k, with what `counted_again` asked for.
+        fits: the regressions.
+    """
+    at = frame["k"].to_numpy(dtype=np.int64)
+    seen, reward = np.zeros(len(fits.n)), np.zeros(len(fits.n))
+    seen[at] = frame["seen"].to_numpy(dtype=np.float64)
+    reward[at] = frame["seen_y"].to_numpy(dtype=np.float64)
+    # By Cauchy and Schwarz a sum of rewards can be no more than this.
+    size = np.sqrt(np.maximum(fits.weight * fits.square, 0.0))
+    other = (seen != fits.n) | (np.abs(reward - fits.total) > SAME * size)
+    for k in np.flatnonzero(other):
+        raise changed(source, f"group {fits.labels[k][0]}", fits.n[k], seen[k])
+
+
+def changed(source: Source, who: str, first: float, then: float) -> ValueError:
+    """A log that was not the same in two passes."""
+    rows = (
+        f"{first:,.0f} rows in one pass and {then:,.0f} in the next"
+        if first != then
+        else "other rewards in one pass than in the next"
+    )
+    return ValueError(
+        f"{source.label}: {who} had {rows}; the log must not change while it is audited: audit a "
+        "copy, and if that says the same, please report it"
+    )
 
 
 def _left(rows: Any, fits: Fits) -> Any:

@@ -34,6 +34,7 @@ class Settings:
     weigh_by_propensity: bool = False
     windows: int | None = None
     categories: int = 20
+    unfavourable: bool = False
     units: Mapping[str, float] | None = None
     title: str = "Audit"
 

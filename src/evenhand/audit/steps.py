@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand.audit import gaps as missing_values
 from evenhand.audit.cells import Cells, make_cells
 from evenhand.audit.clusters import fewest_in_an_arm
-from evenhand.audit.deciding import errors_of, weighting_of
+from evenhand.audit.deciding import robust_groups, weighting_of
 from evenhand.audit.design import Design, make_design
 from evenhand.audit.drift import changes, drift
 from evenhand.audit.gaps import Gaps
@@ -23,15 +23,16 @@ from evenhand.audit.looking import Look
 from evenhand.audit.metrics import by_arm, extra_sums, group_sums, is_binary
 from evenhand.audit.origin import about_zero
 from evenhand.audit.result import Audit, Facts
-from evenhand.audit.robust import CLASSICAL, Errors, classical, clustered, robust
-from evenhand.audit.scores import fits_of
+from evenhand.audit.robust import Errors, classical, clustered, robust
+from evenhand.audit.scores import changed, fits_of
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import aggregated, by_window_only, prepared, spoiled
 from evenhand.audit.truth import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit.windows import make_windows
+from evenhand.audit.within import within_windows
 from evenhand.bias.fitting import AUTO, PULLS
-from evenhand.bias.making import bias_report
+from evenhand.bias.making import MEAN, bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Bools, Statistics
 from evenhand.evaluation import fairness
@@ -54,10 +55,10 @@ class Fitted:
     errors: Errors
     centred: BiasReport
 
-    def report(self, settings: Settings) -> BiasReport:
-        """The report in the columns' own units."""
+    def in_units(self, report: BiasReport, settings: Settings) -> BiasReport:
+        """A report about the centres in the columns' own units."""
         design = self.design
-        return about_zero(self.centred, design.centres, design.reward_centre, settings.units)
+        return about_zero(report, design.centres, design.reward_centre, settings.units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +84,14 @@ class Run:
         errors = self._errors(cells, stats, rows, weighting, binary)
         report = bias_report(
             stats,
-            reference=self.settings.reference,
+            reference=self.settings.reference or _largest(stats),
             level=self.settings.level,
             weighting=weighting,
             feature_names=design.names,
             covariances=errors.covariances,
             freedom=errors.freedom,
             between=errors.between,
+            columns=design.columns(*cells.ends(design.features)),
         )
         report = replace(report, _instead=instead)
         if clusters is not None or self._weighted:
@@ -101,22 +103,39 @@ class Run:
         fitted = self.fit()
         cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
         centred, by_window, binary = fitted.centred, fitted.by_window, fitted.binary
-        times, windows, over_time = self.look.times, None, None
+        times, windows, over_time, within = self.look.times, None, None, None
         if times is not None:
             self.tell("comparing time windows")
-            frame = cells.frame if by_window else self._window_means(design, gaps)
+            frame = cells.frame if by_window else self._window_means(cells, design, gaps)
             if by_window:
                 must = self._weighted or self.settings.errors != AUTO
                 windows = make_windows(
                     self.source, fitted.rows, cells, times.count, centred, errors, must
                 )
+                self.tell("comparing within time windows")
+                within = within_windows(
+                    cells,
+                    fitted.rows,
+                    times.count,
+                    centred,
+                    lambda stats, rows, weighting: self._errors(
+                        cells, stats, rows, weighting, binary
+                    ),
+                )
             over_time = drift(frame, windows, times, centred, design.reward_centre)
+        if within is not None:
+            within = fitted.in_units(within, self.settings)
         against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         return Audit(
-            bias=fitted.report(self.settings),
-            against_truth=None if against else self._against_truth(cells),
-            metrics=fairness(sums, level=self.settings.level),
+            bias=fitted.in_units(centred, self.settings),
+            within=within,
+            against_truth=None if against else self._against_truth(cells, centred.reference),
+            metrics=fairness(
+                sums,
+                level=self.settings.level,
+                unfavourable=self.settings.unfavourable and "positives" in sums,
+            ),
             groups=sums,
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
@@ -140,6 +159,7 @@ class Run:
                 by_arm=self.look.by_arm,
                 binary=binary,
                 errors=errors.kind,
+                classical=errors.classical,
                 clusters=errors.clusters,
                 crossing=errors.crossing,
                 constant=design.constant,
@@ -150,6 +170,7 @@ class Run:
                 windows=None if windows is None else (windows.weighting, windows.errors),
                 common=() if windows is None else windows.common,
                 effective=_effective(cells, centred.groups),
+                whole_weights=self.look.columns.weight is not None and _whole(cells),
                 giveaways=giveaways(fitted.stats, design),
                 seconds=time.perf_counter() - begin,
             ),
@@ -161,20 +182,22 @@ class Run:
             return ""
         return objection(cells.frame, centre, columns.reward, columns.true_reward)
 
-    def _against_truth(self, cells: Cells) -> BiasReport | None:
+    def _against_truth(self, cells: Cells, reference: str | None) -> BiasReport | None:
         """The bias measured against true rewards, if there are any to compare groups by."""
         if "r_n" not in cells.frame:
             return None
         known = cells.frame.groupby("g")["r_n"].sum()
         names = {str(name) for name in known.index[known > 0]}
-        if len(names) < 2 or (self.settings.reference or min(names)) not in names:
+        if len(names) < 2 or (reference or min(names)) not in names:
             return None
         self.tell("comparing with true rewards")
         source, seen, settings = beside_truth(self.source, self.look, self.settings)
+        settings = replace(settings, reference=reference or MEAN)
         try:
-            found = Run(source, settings, seen, self.tell).fit().report(settings)
+            fitted = Run(source, settings, seen, self.tell).fit()
         except ValueError:  # too little is left where the truth is known
             return None
+        found = fitted.in_units(fitted.centred, settings)
         return replace(found, assumption=ASSUMPTION)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
@@ -191,11 +214,13 @@ class Run:
                 raise self._not_finite(frame, design)
         self._check_weights(frame)
         cells = make_cells(frame, len(design.features))
+        self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
         far = cells.far()
         if far[0].any() or far[1]:
             design = recentred(design, cells, *far)
             frame, by_window = self._aggregate(design, gaps)
-            cells = make_cells(frame, len(design.features))
+            before, cells = cells.n.sum(), make_cells(frame, len(design.features))
+            self._check_rows(cells, before)
         alike = cells.constant(design.centres)
         if alike and len(alike) < len(design.features):  # the intercept says the same
             cells, design = cells.without(alike), design.without(alike)
@@ -206,11 +231,19 @@ class Run:
         return self.look.columns.weight is not None or self.settings.weigh_by_propensity
 
     def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
-        self.tell(f"summing up {self.look.rows:,} rows")
+        self.tell(f"summing up {f'{self.look.rows:,} ' if self.look.rows else ''}rows")
         return aggregated(self.source, self.look, self.settings, design, gaps)
 
-    def _window_means(self, design: Design, gaps: Gaps) -> pd.DataFrame:
-        return by_window_only(self.source, self.look, self.settings, design, gaps)
+    def _check_rows(self, cells: Cells, before: float) -> None:
+        """An error if the sums are of more or fewer rows than were seen before."""
+        if before and cells.n.sum() != before:
+            raise changed(self.source, "the whole log", before, float(cells.n.sum()))
+
+    def _window_means(self, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
+        found = by_window_only(self.source, self.look, self.settings, design, gaps)
+        if found["n"].sum() != cells.n.sum():
+            raise changed(self.source, "the whole log", cells.n.sum(), float(found["n"].sum()))
+        return found
 
     def _errors(
         self, cells: Cells, stats: Statistics, rows: Any, weighting: str, binary: bool
@@ -219,11 +252,12 @@ class Run:
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
             return clustered(self.source, rows, stats, fits)
-        if errors_of(stats, self.settings, weighting, self._weighted) == CLASSICAL:
+        enough = robust_groups(stats, self.settings, weighting, self._weighted)
+        if not enough.any():
             return classical(stats, fits, weighting, binary)
         self.tell("robust errors")
         careful = self.settings.errors == AUTO
-        return robust(self.source, rows, stats, fits, binary, careful)
+        return robust(self.source, rows, stats, fits, weighting, binary, careful, enough)
 
     def _check_weights(self, frame: pd.DataFrame) -> None:
         columns = self.look.columns
@@ -234,7 +268,8 @@ class Run:
             )
         if columns.weight is not None and not (frame["least"] > 0.0).all():
             raise ValueError(
-                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0"
+                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
+                "A column that counts people belongs in --count, where 0 is allowed"
             )
 
     def _not_finite(self, frame: pd.DataFrame, design: Design) -> ValueError:
@@ -257,6 +292,11 @@ class Run:
         )
 
 
+def _largest(stats: Statistics) -> str:
+    """The group to compare with unless said: the largest is known best."""
+    return stats.groups[int(np.argmax(np.bincount(stats.of, stats.n, len(stats.groups))))]
+
+
 def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
     """The columns of the log that have no role and are no feature."""
     named = [value for value in vars(columns).values() if isinstance(value, str)]
@@ -277,6 +317,12 @@ def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> De
     if reward:
         centre = float(f"{centre + means[-1]:.12g}")
     return replace(design, features=moved, reward_centre=centre)
+
+
+def _whole(cells: Cells) -> bool:
+    """Whether all weights are whole, as counts of people are, and not all of them 1."""
+    total = cells.frame[["w", "n", "broken"]].sum()
+    return bool(total["broken"] == 0 and total["w"] > total["n"])
 
 
 def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:

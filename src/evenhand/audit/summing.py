@@ -85,8 +85,11 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
     if weighted:
         w = rows["w"]
         asked |= {"w": w.sum(), "ww": (w * w).sum(), "least": w.min(), "weighed": w.count()}
+        asked["broken"] = (w != w.floor()).cast("int32").sum()
         asked |= {"wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
     asked |= {f"z{i}": one.sum() for i, one in enumerate(heavy)}
+    asked |= {f"least{i}": one.min() for i, one in enumerate(z)}
+    asked |= {f"most{i}": one.max() for i, one in enumerate(z)}
     asked |= {f"zy{i}": (one * y).sum() for i, one in enumerate(heavy)}
     asked |= {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
     if "p" in have:

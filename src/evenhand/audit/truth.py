@@ -38,6 +38,7 @@ def beside_truth(source: Source, look: Look, settings: Settings) -> tuple[Source
         replace(
             look,
             columns=replace(columns, reward=DISTORTION, true_reward=None, timestamp=None),
+            rows=0,  # not counted
             times=None,
             by_arm=False,
             reward_centre=0.0,

@@ -10,14 +10,22 @@ import numpy as np
 from evenhand.audit.cells import Cells
 from evenhand.audit.clusters import cluster_products
 from evenhand.audit.deciding import rows_suffice
-from evenhand.audit.robust import CLASSICAL, CLUSTERED, ROBUST, Errors
-from evenhand.audit.scores import Fits, fits_of, in_windows, numbered, with_effects
+from evenhand.audit.robust import CLASSICAL, CLUSTERED, Errors
+from evenhand.audit.scores import (
+    Fits,
+    check_same_rows,
+    counted_again,
+    fits_of,
+    in_windows,
+    numbered,
+    with_effects,
+)
 from evenhand.audit.sources import Source
 from evenhand.audit.summing import fetch_by
 from evenhand.bias.fitting import ARMS, AUTO, PULLS, settled
 from evenhand.bias.making import bias_report
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array, Statistics
+from evenhand.bias.statistics import Array, Bools, Statistics
 
 # Of all windows together: as many rows would be looked up in.
 MOST_FITS = 2000
@@ -96,13 +104,18 @@ def make_windows(
         reports = [replace(one, _weights=weights) for one in reports]
     fits = in_windows([fits_of(one, weighting, cells.places()) for one in parts])
     kind, spread = errors.kind, None
-    few = not all(rows_suffice(one, weighting) for one in parts)
-    if len(fits.labels) > MOST_FITS or (kind == ROBUST and few and not settled_errors):
+    enough: Bools = np.array([rows_suffice(one, weighting) for one in parts])
+    enough |= kind == CLUSTERED or settled_errors
+    if len(fits.labels) > MOST_FITS or not enough.any():
         kind = CLASSICAL
     if kind != CLASSICAL and report.overall is not None:
         n = sum(float(one.n.sum()) for one in parts)
         spread = _spread(source, rows, fits, report.overall, n, errors)
         spread = _by_group(spread, fits, parts)
+        # A group with few rows in a window has the errors of its own fit there, as in a whole log.
+        for t, g in np.argwhere(~enough):
+            own = report.overall @ reports[t]._fit.covariances[g] @ report.overall
+            spread[t, g, t, g] = np.nan_to_num(own)
     freedom = min((errors.freedom or {}).values(), default=np.inf)
     names = tuple(name for name, ok in zip(report.groups, common, strict=True) if ok)
     return Windows(
@@ -118,11 +131,13 @@ def _spread(
     scored = with_effects(source, rows, fits, context)
     left = max(n - float(fits.rank.sum()), 1.0)
     if errors.kind == CLUSTERED:
-        products = cluster_products(source, scored, [scored["v"]], len(fits.labels), crossing=True)
+        products = cluster_products(source, scored, [scored["v"]], fits, crossing=True)
         many = float(errors.total)
         found: Array = products[:, :, 0, 0] * many / (many - 1.0) * (n - 1.0) / left
         return found
-    frame = fetch_by(source, scored, ["k"], {"v": (scored["v"] * scored["v"]).sum()})
+    squares_of = {"v": (scored["v"] * scored["v"]).sum(), **counted_again(scored)}
+    frame = fetch_by(source, scored, ["k"], squares_of)
+    check_same_rows(source, frame, fits)
     squares = np.zeros(len(fits.labels))
     squares[frame["k"].to_numpy(dtype=np.int64)] = frame["v"].to_numpy(dtype=np.float64)
     return np.diag(squares * n / left)

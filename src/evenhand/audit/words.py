@@ -12,11 +12,14 @@ from evenhand.audit.design import MISSING
 from evenhand.audit.gaps import FILLED, NOT_FILLABLE, listed
 from evenhand.audit.looking import alike_groups
 from evenhand.audit.marks import shown
-from evenhand.audit.robust import FEW_EVENTS
+from evenhand.audit.outcomes import bad_outcome
+from evenhand.audit.result import WHOLE_LOG
+from evenhand.audit.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.audit.roles import guessed_roles
 from evenhand.bias.comparing import few as few_of
-from evenhand.bias.words import comparisons
+from evenhand.bias.words import comparisons, totals
 from evenhand.logs.columns import NEEDED
+from evenhand.plain import quoted
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
@@ -25,21 +28,49 @@ FEW_CLUSTERS = 30
 MANY_LOST = 0.1  # of the rows
 ROLES = {"timestamp": "time", "learned": "mark of what was learned"}
 MOST = 5  # features to speak of against the truth
+MOST_FEATURES = 10  # within time windows
 
 
 def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, what changed, what is missing, what to be careful of."""
     return [
         _scope(audit),
+        *_direction(audit),
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_leave_out(audit),
-        *audit.bias.to_words().splitlines(),
+        *_found(audit),
         *_against_truth(audit),
         *_drift(audit),
         *([] if _many_lost(audit) else _missing(audit)),
         *cautions(audit),
     ]
+
+
+def _found(audit: Audit) -> list[str]:
+    """What the comparison found; where there are time windows, both, and which one to believe."""
+    bias, within = audit.bias, audit.within
+    if within is None:
+        return bias.to_words().splitlines()
+    inside = [_after("Within time windows", one) for one in totals(within)]
+    if audit.believe == WHOLE_LOG:
+        said = bias.to_words().splitlines()
+        first = len(totals(bias))
+        return [*said[:first], *inside, *said[first:]]
+    whole = [_after("Over the whole log", one) for one in totals(bias)]
+    return [
+        *(_after("Within time windows", one) for one in comparisons(within, MOST_FEATURES)),
+        *whole,
+        "The comparison over the whole log does not find the same. Believe the one within time "
+        "windows: it compares people of the same time. Over the whole log, what changes over time "
+        "counts as bias where the part of a group changes as well.",
+        *bias.warnings,
+        bias.assumption,
+    ]
+
+
+def _after(start: str, sentence: str) -> str:
+    return f"{start}, {sentence[0].lower()}{sentence[1:]}"
 
 
 def _many_lost(audit: Audit) -> bool:
@@ -49,15 +80,21 @@ def _many_lost(audit: Audit) -> bool:
 
 def _scope(audit: Audit) -> str:
     facts, bias = audit.facts, audit.bias
-    sizes = ", ".join(
-        f"{name} {many:,}" for name, many in zip(bias.groups, bias.observations, strict=True)
-    )
-    against = "the mean of the groups" if bias.reference is None else f"group {bias.reference}"
+    counts = zip(bias.groups, bias.observations, strict=True)
+    sizes = ", ".join(f"{quoted(name)} {many:,}" for name, many in counts)
+    against = "the mean of the groups"
+    if bias.reference is not None:
+        against = f"group {quoted(bias.reference)}"
+        if facts.settings.reference is None:
+            many = bias.observations.count(max(bias.observations))
+            largest = "the largest" if many == 1 else "one of the largest"
+            against += f", {largest} (--reference names another)"
     count = len(facts.columns.features)
     return (
         f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
-        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward is "
-        f"{facts.columns.reward}, the group {facts.columns.group}.{_by_name(audit)}"
+        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward "
+        f"is {quoted(facts.columns.reward)}, the group {quoted(facts.columns.group)}."
+        f"{_by_name(audit)}"
     )
 
 
@@ -95,6 +132,22 @@ def _leave_out(audit: Audit) -> list[str]:
     ]
 
 
+def _direction(audit: Audit) -> list[str]:
+    """Whether more reward is good or bad for people; it must not be taken for granted."""
+    facts = audit.facts
+    reward = quoted(facts.columns.reward)
+    if facts.settings.unfavourable:
+        screened = "; selection rates are of rewards of 0" if facts.binary else ""
+        return [f"A higher {reward} is worse for people{screened}."]
+    word = bad_outcome(facts.columns.reward, facts.settings.reward_values)
+    if word is None:
+        return []
+    return [
+        f"{quoted(word)} sounds as if a higher {reward} were bad for people, and here it counts as "
+        "good: if it is bad, say so with --unfavourable."
+    ]
+
+
 def _against_truth(audit: Audit) -> list[str]:
     """What the true rewards say, for they need no assumption about averages."""
     found, columns = audit.against_truth, audit.facts.columns
@@ -124,7 +177,8 @@ def _drift(audit: Audit) -> list[str]:
         return []
     windows = table["window"].max()
     timeless = audit.facts.used - int(table["n"].sum())
-    without = [f"{timeless:,} rows have no {audit.facts.columns.timestamp}: they are in no window."]
+    rows = "1 row has" if timeless == 1 else f"{timeless:,} rows have"
+    without = [f"{rows} no {audit.facts.columns.timestamp}, and no time window."]
     without = without if timeless else []
     if tests.empty:
         why = (
@@ -177,13 +231,15 @@ def _missing(audit: Audit) -> list[str]:
         dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
         why = ", for what they lack cannot be filled in" if _stuck(table) else ""
         said.append(
-            f"{left_out:,} of {facts.rows:,} rows are left out{why} (missing: "
+            f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
+            "(missing: "
             f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
         )
     if facts.filled:
         filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
         said.append(
-            f"{facts.filled:,} rows have values filled in (missing: "
+            f"{facts.filled:,} row{' has' if facts.filled == 1 else 's have'} values filled in "
+            "(missing: "
             f"{listed({str(k): int(v) for k, v in filled.items()})})."
         )
     return said
@@ -214,7 +270,7 @@ def cautions(audit: Audit) -> list[str]:
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
             "equal within a group: choose robust errors for exact ones (--errors robust)."
         )
-    said += _few_events(audit)
+    said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
         for name, many in few.items():
@@ -230,6 +286,12 @@ def cautions(audit: Audit) -> list[str]:
     for name, value in facts.constant.items():
         said.append(
             f"{name} is {value:g} in every row: it is left out, for the intercept says the same."
+        )
+    if facts.whole_weights:
+        said.append(
+            f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say for how "
+            "many people a row stands, name the column in --count instead: as weights, a row is "
+            "one person however much it weighs."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():
@@ -256,6 +318,18 @@ def cautions(audit: Audit) -> list[str]:
     return said
 
 
+def _classical(audit: Audit) -> list[str]:
+    """Groups whose errors are not those of the others, and why."""
+    names = audit.facts.classical
+    if not names:
+        return []
+    few = few_of([quoted(name) for name in names])
+    return [
+        f"Group {few} has fewer than {FEW_ROWS} rows for every coefficient: its errors take the "
+        "noise as equal within the group. Those of the other groups do not."
+    ]
+
+
 def _few_events(audit: Audit) -> list[str]:
     """Groups that hardly have any rewards of 1, or of 0."""
     table = audit.groups
@@ -264,8 +338,8 @@ def _few_events(audit: Audit) -> list[str]:
     less = np.minimum(table["positives"], table["n_reward"] - table["positives"])
     rows = zip(table["group"], table["positives"], less, strict=True)
     return [
-        f"Group {name} has only {many:,.0f} rewards of {int(ones == many)}: its intervals are "
-        "rough."
+        f"Group {quoted(name)} has only {many:,.0f} reward{'s' if many != 1 else ''} of "
+        f"{int(ones == many)}: its intervals are rough."
         for name, ones, many in rows
         if many < FEW_EVENTS
     ]

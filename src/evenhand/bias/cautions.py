@@ -9,6 +9,7 @@ import numpy as np
 from evenhand.bias.comparing import few
 from evenhand.bias.contexts import WEAK_OVERLAP, WEAK_TOGETHER
 from evenhand.bias.fitting import ARMS
+from evenhand.plain import quoted
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -67,7 +68,8 @@ def _overlap(report: BiasReport) -> list[str]:
         if weak and report._fit.usable[g]:
             names = few(
                 [
-                    f"{report.features[k]} ({abs(far):.1f} from group {report.groups[other]})"
+                    f"{quoted(report.features[k])} ({_distance(far)} from group "
+                    f"{quoted(report.groups[other])})"
                     for k, (other, far) in weak.items()
                 ]
             )
@@ -77,6 +79,11 @@ def _overlap(report: BiasReport) -> list[str]:
                 "linear model more than on data."
             )
     return said
+
+
+def _distance(far: float) -> str:
+    """In standard deviations; where neither group varies there are none."""
+    return f"{abs(far):.1f}" if np.isfinite(far) else "without any overlap"
 
 
 def _together(report: BiasReport) -> list[str]:

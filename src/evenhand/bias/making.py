@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._arrays import numbers
+from evenhand.bias.columns import Column, columns_of
 from evenhand.bias.comparing import contrasts
 from evenhand.bias.contexts import describe, units_of
 from evenhand.bias.fitting import (
@@ -25,6 +26,8 @@ from evenhand.bias.fitting import (
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics
 
+MEAN = "mean"  # of the groups, as a reference
+
 
 def bias_report(
     statistics: Statistics,
@@ -39,13 +42,16 @@ def bias_report(
     covariances: Mapping[str, ArrayLike] | None = None,
     freedom: Mapping[str, float] | None = None,
     between: Mapping[tuple[str, str], ArrayLike] | None = None,
+    columns: Sequence[Column] | None = None,
+    codes: Mapping[str, Sequence[str]] | None = None,
 ) -> BiasReport:
     """What the feedback adds to or takes from each group, feature by feature, with intervals.
 
     Args:
         statistics: sums per arm or per group, see `Statistics`.
-        reference: the group to compare with. Without one it is the mean of the groups' vectors, in
-            which each group counts the same.
+        reference: the group to compare with, or "mean" for the mean of the groups' vectors, in
+            which each group counts the same. Without one it is the mean, and of two groups the
+            one with more observations: about their mean each would show half of the gap.
         level: of the intervals.
         weighting: "pulls" for the least squares fit to all data of a group, as in the paper,
             "arms" for the plain average of its arms' own coefficients, or "auto": by arms where
@@ -63,6 +69,9 @@ def bias_report(
         freedom: the degrees of freedom of each of these; infinite unless given.
         between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
             are in both; with `covariances` only.
+        columns: which features are categories of one column; every feature by itself unless given.
+        codes: features whose numbers stand for categories, with these in the order of the numbers,
+            from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
 
     Example:
         >>> import numpy as np
@@ -88,8 +97,7 @@ def bias_report(
     if scales is not None:
         statistics = statistics.in_units(scales)
     names, features = statistics.groups, _features(feature_names, statistics.n_features)
-    if reference is not None:
-        reference = _checks.one_of("reference", str(reference), names)
+    against = reference_of(reference, statistics)
     weighting, instead = settled(statistics, weighting, noise)
     fitted = by_pulls if weighting == PULLS else by_arms
     fit = fitted(statistics, noise)
@@ -106,21 +114,34 @@ def bias_report(
     return BiasReport(
         groups=names,
         features=features,
-        reference=None if reference is None else str(reference),
+        reference=against,
         level=level,
         weighting=weighting,
-        units=units_of(contexts, features, units),
+        units=units_of(contexts, features, {**dict.fromkeys(codes or (), 1.0), **(units or {})}),
         observations=tuple(int(n) for n in counts),
         arms=None if statistics.arms is None else tuple(int(n) for n in sizes),
         average=own,
         overall=overall,
         _fit=fit,
-        _weights=contrasts(fit, None if reference is None else names.index(str(reference))),
+        _weights=contrasts(fit, None if against is None else names.index(against)),
         _contexts=contexts,
         _precision=statistics.precision,
         _apart=apart,
         _instead=instead,
+        columns=columns_of(features, contexts) if columns is None else tuple(columns),
+        codes={name: tuple(levels) for name, levels in (codes or {}).items()},
     )
+
+
+def reference_of(given: object, statistics: Statistics) -> str | None:
+    """The group to compare with; None for the mean of the groups."""
+    names = statistics.groups
+    if given is None and len(names) == 2:
+        sizes = np.bincount(statistics.of, statistics.n, 2)
+        return names[0] if sizes[0] > sizes[1] else names[1]
+    if given is None or (given == MEAN and MEAN not in names):
+        return None
+    return str(_checks.one_of("reference", str(given), names))
 
 
 def _features(given: Sequence[object] | None, d: int) -> tuple[str, ...]:

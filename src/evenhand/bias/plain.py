@@ -28,6 +28,7 @@ def plain(report: BiasReport) -> dict[str, Any]:
         "units": list(report.units),
         "bias": records(report.to_frame()),
         "totals": records(report.totals()),
+        "gaps": records(report.gaps()),
         "weightings": records(report.weightings()),
         "difference": {name: value(one) for name, one in report.difference()._asdict().items()},
         "ratio": {name: value(one) for name, one in report.ratio()._asdict().items()},

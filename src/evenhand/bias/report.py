@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from evenhand._arrays import numbers
 from evenhand.bias.cautions import cautions
+from evenhand.bias.columns import FLAGS, Column, places_of
 from evenhand.bias.comparing import NOT, Comparison, compare
-from evenhand.bias.contexts import Contexts, weak_overlap
+from evenhand.bias.contexts import BINARY, Contexts, weak_overlap
 from evenhand.bias.fitting import Fit
 from evenhand.bias.gaps import Gap, largest_difference, smallest_ratio
 from evenhand.bias.plain import plain
@@ -56,7 +57,9 @@ class BiasReport:
         arms: how many arms each group has, or None where there are none.
         average: the context of each group at which contributions and totals are reported, or None.
         overall: the same of all groups together, or None.
+        columns: the columns that people know, and the features that they became.
         assumption: what the numbers rest on, in a sentence; the last of `to_words`.
+        codes: features whose numbers stand for categories, with these in the order of the numbers.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -82,16 +85,19 @@ class BiasReport:
     _contexts: Contexts
     _precision: float  # of the sums
     _apart: Callable[[], Fit] | None  # how far the two weightings are apart
+    columns: tuple[Column, ...] = ()
     assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     # Tables -------------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
         """A row per group and feature.
 
-        `estimate` is the bias: by how much one more of the feature raises the feedback for this
-        group, compared with the reference. `low` to `high` is its interval alone;
+        `estimate` is the bias: how the gap between this group and the reference changes with one
+        more of the feature. It is no gap itself: see `gaps` for those. `low` to `high` is its
+        interval alone;
         `simultaneous_low` to `simultaneous_high` are intervals that hold for all rows at once.
         `contribution` is the bias times the `mean` of the feature in the group, in units of
         reward. `disagrees` is true where the other weighting gives another answer. Where the bias
@@ -129,6 +135,39 @@ class BiasReport:
         table = self._at(np.vstack([own, overall]), np.tile(np.arange(m), 2))
         table.insert(1, "context", np.repeat(["own", "overall"], m).astype(object))
         return table
+
+    def gaps(self, values: Mapping[str, Sequence[float]] | None = None) -> pd.DataFrame:
+        """The gap within each category and at values of each number, in reward units.
+
+        A row per group (but the reference), column and place: the feedback for the group less that
+        for the reference, with all other features at the average of everyone.
+        `simultaneous_low` and `simultaneous_high` hold for all rows of the table at once.
+
+        Args:
+            values: where to look at numbers, {"age": [30, 60]}; one standard deviation below and
+                above the average unless given, and within the data where their ends are known.
+
+        Example:
+            >>> import numpy as np
+            >>> from evenhand.bias import Statistics, bias_report
+            >>> x = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0]] * 2)
+            >>> sums = Statistics.from_rows(x, [1, 3, 5, 7, 2, 4, 5, 7], ["F"] * 4 + ["M"] * 4)
+            >>> report = bias_report(sums, reference="M", feature_names=["one", "law"])
+            >>> report.gaps()[["column", "at", "estimate"]].round(9).values.tolist()
+            [['law', '0', -1.0], ['law', '1', 0.0]]
+        """
+        others = [g for g, row in enumerate(self._weights) if np.nan_to_num(row, nan=1.0).any()]
+        places = []
+        if self.overall is not None:
+            places = places_of(self._columns, self.overall, self._contexts.spread, values)
+        if not places:
+            names = ["column", "at", "group", *_NUMBERS, "why"]
+            return pd.DataFrame(columns=names).astype(dict.fromkeys(_NUMBERS, float))
+        contexts = np.repeat([place.context for place in places], len(others), axis=0)
+        table = self._at(contexts, np.tile(np.array(others, dtype=np.int64), len(places)))
+        table.insert(0, "column", np.repeat([one.column for one in places], len(others)))
+        table.insert(1, "at", np.repeat([one.at for one in places], len(others)))
+        return table.astype({"column": object, "at": object})
 
     def at(self, contexts: ArrayLike, groups: Sequence[object] | str) -> pd.DataFrame:
         """The bias at given contexts, say of candidates, in reward units.
@@ -249,13 +288,21 @@ class BiasReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def chart(self, title: str = "Bias by feature and group") -> alt.TopLevelMixin:
-        """Estimates with both intervals, by feature and group. Needs the extra `charts`."""
+        """How the gap changes with each feature, with both intervals. Needs the extra `charts`."""
         from evenhand.charts import bias_chart
 
         names = dict(zip(self.features, self.units, strict=True))
-        against = "the mean of the groups" if self.reference is None else f"group {self.reference}"
-        axis = f"feedback compared with {against}, in units of reward"
-        return bias_chart(self.to_frame(), names, axis, title, self.level)
+        return bias_chart(self.to_frame(), names, self.change, title, self.level, self.codes)
+
+    @property
+    def against(self) -> str:
+        """What groups are compared with, in words."""
+        return "the mean of the groups" if self.reference is None else f"group {self.reference}"
+
+    @property
+    def change(self) -> str:
+        """What a coefficient of the bias is, in words for an axis."""
+        return f"change of the gap to {self.against}, in units of reward"
 
     # Inside -------------------------------------------------------------------------------------
 
@@ -268,6 +315,24 @@ class BiasReport:
     @cached_property
     def _by_feature(self) -> Comparison:
         return self._compare(self._fit)
+
+    @cached_property
+    def _columns(self) -> tuple[Column, ...]:
+        """The columns, with 0 and 1 as categories where a number is nothing else, without codes.
+
+        Somebody at a code of 2.4 is nowhere.
+        """
+        return tuple(
+            replace(one, categories=FLAGS)
+            if not one.categories and self._contexts.kinds[one.features[0]] == BINARY
+            else one
+            for one in self.columns
+            if one.name not in self.codes
+        )
+
+    @cached_property
+    def _gaps(self) -> pd.DataFrame:
+        return self.gaps()
 
     @cached_property
     def _between(self) -> Comparison | None:
@@ -315,9 +380,11 @@ class BiasReport:
         for g, weak in enumerate(self._weak):
             for k, (other, distance) in weak.items():
                 more = "more" if distance > 0.0 else "less"
+                size = f"{abs(distance):.1f} standard deviations {more} than"
+                if not np.isfinite(distance):
+                    size = "another value throughout than"
                 notes[g * d + k] = notes[g * d + k] or (
-                    f"weak overlap: on average {abs(distance):.1f} standard deviations {more} "
-                    f"than in group {self.groups[other]}"
+                    f"weak overlap: on average {size} in group {self.groups[other]}"
                 )
             if self.groups[g] == self.reference and not self._fit.blocked[g]:
                 notes[g * d : (g + 1) * d] = ["the reference"] * d

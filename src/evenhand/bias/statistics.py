@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._arrays import numbers
+from evenhand._arrays import is_missing, numbers, unmasked
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -210,10 +210,11 @@ class Statistics:
 def _codes(
     name: str, labels: Sequence[object], rows: int
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    unmasked(name, labels)
     given = list(labels)
     if len(given) != rows:
         raise ValueError(f"{name} has {len(given)} labels; allowed are {rows}, one for each row")
-    missing = [row for row, label in enumerate(given) if label is None or label != label]
+    missing = [row for row, label in enumerate(given) if is_missing(label)]
     if missing:
         raise ValueError(f"{name} has no label in row {missing[0]}; give one for every row")
     codes, names = pd.factorize(np.array([str(label) for label in given], dtype=object))

@@ -1,14 +1,21 @@
-"""The report in sentences."""
+"""The report in sentences.
+
+Each must be true of any table. So a coefficient is told as what it is, a change of the gap, and the
+gap itself is told only at contexts at which the fit was asked for it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from evenhand.bias.comparing import NOT
-from evenhand.bias.contexts import BINARY, INTERCEPT
+from evenhand.bias.columns import FLAGS, Column
+from evenhand.bias.comparing import NOT, few
+from evenhand.bias.contexts import INTERCEPT
 from evenhand.bias.statistics import Array
+from evenhand.plain import quoted
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -17,6 +24,7 @@ ASSUMPTION = (
     "All of this assumes that at the same features the groups are equally good on average: where "
     "they are not, what is called bias here is bias and true difference together."
 )
+MOST_PLACES = 8  # categories of a column to speak of, one by one
 
 
 def sentences(report: BiasReport, most: int) -> list[str]:
@@ -32,23 +40,96 @@ def sentences(report: BiasReport, most: int) -> list[str]:
 
 def comparisons(report: BiasReport, most: int) -> list[str]:
     """What is found, and where nothing can be told from zero; nothing if nothing is identified."""
-    found, d = report._by_feature, len(report.features)
-    spoken = _once(report, found.estimate.reshape(-1, d))
-    clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
-    clear.sort(key=lambda row: -_importance(report, *row))
-    said = _totals(report) + [_of_feature(report, g, k) for g, k in clear[: max(most, 0)]]
-    hidden = len(clear) - max(most, 0)
+    spoken = spoken_of(report)
+    clear = clear_features(report)
+    said = totals(report)
+    shown = clear[: max(most, 0)]
+    for g, k in shown:
+        said.append(_change(report, g, k))
+    for g, column in dict.fromkeys((g, _column_of(report, k)) for g, k in shown):
+        said += _within(report, g, column)
+    hidden = len(clear) - len(shown)
     if hidden > 0:
-        said.append(f"{hidden} more intervals leave out zero: see to_frame().")
+        more = "1 more interval leaves" if hidden == 1 else f"{hidden} more intervals leave"
+        said.append(f"{more} out zero: see the table of all features.")
     unclear = [row for row in spoken if row not in clear]
     if unclear:
-        rows = [f"group {report.groups[g]} on {report.features[k]}" for g, k in unclear]
-        named = f"{len(rows)} of {len(spoken)} comparisons of a group on a feature"
+        rows = [
+            f"group {quoted(report.groups[g])} with {quoted(report.features[k])}"
+            for g, k in unclear
+        ]
+        named = f"{len(rows)} of {len(spoken)} pairs of a group and a feature"
         said.append(
-            f"The interval holds zero for {', '.join(rows) if len(rows) <= 3 else named}: this is "
-            "no proof that there is no bias."
+            "Whether the gap changes cannot be told for "
+            f"{', '.join(rows) if len(rows) <= 3 else named}, where the interval holds zero: this "
+            "is no proof that there is no bias."
         )
-    return said
+    return said + _of_codes(report)
+
+
+def _of_codes(report: BiasReport) -> list[str]:
+    """A sentence about categories with numbers for names: one more of them means nothing."""
+    names = [name for k, name in enumerate(report.features) if _is_code(report, k)]
+    if not names:
+        return []
+    return [
+        f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
+        "there are codes of categories, and one more of a code means nothing. A feature for each "
+        'category (nominal="one-hot") would tell.'
+    ]
+
+
+def _is_code(report: BiasReport, k: int) -> bool:
+    """Whether a feature numbers more than two categories; of two, one more is the other."""
+    return len(report.codes.get(report.features[k], FLAGS)) != 2
+
+
+def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
+    """Group and feature of every comparison worth saying, of two that mirror each other one.
+
+    Where the average context is known, the intercept is not: it is the gap where everything else
+    is 0, and nobody may be there.
+    """
+    d = len(report.features)
+    found = [
+        (g, k)
+        for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
+        if not _is_code(report, k)
+    ]
+    if report.overall is None or d == 1:
+        return found
+    return [(g, k) for g, k in found if report._contexts.kinds[k] != INTERCEPT]
+
+
+def clear_features(report: BiasReport) -> list[tuple[int, int]]:
+    """Those whose interval leaves out zero, for all features and groups at once."""
+    d = len(report.features)
+    clear = [(g, k) for g, k in spoken_of(report) if _outside(report, g * d + k)]
+    return sorted(clear, key=lambda row: -_importance(report, *row))
+
+
+def clear_totals(report: BiasReport) -> dict[str, float]:
+    """The groups whose gap at the average context leaves out zero: their estimates."""
+    if report.overall is None:
+        return {}
+    table = report.by_group
+    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
+    return {
+        report.groups[g]: float(ends[g, 0])
+        for g, _ in _once(report, ends[:, :1])
+        if not ends[g, 1] <= 0.0 <= ends[g, 2]
+    }
+
+
+def same_findings(one: BiasReport, other: BiasReport) -> bool:
+    """Whether two reports of the same groups and features find the same, in the same direction."""
+
+    def found(report: BiasReport) -> set[tuple[object, ...]]:
+        d, estimate = len(report.features), report._by_feature.estimate
+        features = {(g, k, estimate[g * d + k] > 0.0) for g, k in clear_features(report)}
+        return features | {(name, size > 0.0) for name, size in clear_totals(report).items()}
+
+    return found(one) == found(other)
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
@@ -77,7 +158,8 @@ def _importance(report: BiasReport, g: int, k: int) -> float:
     return float(abs(report._by_feature.estimate[g * len(report.features) + k]) * size)
 
 
-def _totals(report: BiasReport) -> list[str]:
+def totals(report: BiasReport) -> list[str]:
+    """The gap of each group at the average context."""
     if report.overall is None:
         return []
     table = report.by_group
@@ -92,7 +174,7 @@ def _totals(report: BiasReport) -> list[str]:
     for name, why in table["why"].items():
         if why.startswith(NOT) and report._fit.usable[report.groups.index(str(name))]:
             said.append(
-                f"At the average context the bias of group {name} is not identified: "
+                f"At the average context the bias of group {quoted(str(name))} is not identified: "
                 f"{why.removeprefix(NOT)}."
             )
     if len(unclear) == 1:
@@ -106,27 +188,103 @@ def _totals(report: BiasReport) -> list[str]:
     return said
 
 
-def _of_feature(report: BiasReport, g: int, k: int) -> str:
-    found, unit = report._by_feature, report.units[k]
+def _column_of(report: BiasReport, k: int) -> Column:
+    return next((one for one in report._columns if k in one.features), Column("", (k,)))
+
+
+def _change(report: BiasReport, g: int, k: int) -> str:
+    """What a coefficient is: how the gap differs from the baseline's, or changes with a number."""
+    found, unit, column = report._by_feature, report.units[k], _column_of(report, k)
     row = g * len(report.features) + k
-    name, kind = report.features[k], report._contexts.kinds[k]
-    start = f"For every additional {_amount(unit)} of {name}"
-    if kind == INTERCEPT:
+    estimate, low, high = (
+        unit * one[row] for one in (found.estimate, found.all_low, found.all_high)
+    )
+    if report._contexts.kinds[k] == INTERCEPT:
         start = "Where all other features are 0," if len(report.features) > 1 else "On average,"
-    elif kind == BINARY and unit == 1.0:
-        start = f"Where {name} is 1"
-    values = unit * found.estimate[row], unit * found.all_low[row], unit * found.all_high[row]
-    return f"{start} {_compared(report, g, *values)}"
+        return f"{start} {_compared(report, g, estimate, low, high)}"
+    half = (high - low) / 2.0
+    near, far = sorted((abs(low), abs(high)))
+    size = f"{_number(abs(estimate), half)}"
+    ends = f"{_percent(report)} interval {_number(near, half)} to {_number(far, half)}"
+    gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
+    if column.categories or report.features[k] in report.codes:
+        side = "below" if estimate < 0.0 else "above"
+        here, there = _in_category(report, column, k)
+        return f"{here} {gap} is {size} {side} the gap {there}; {ends}."
+    turn = "falls" if estimate < 0.0 else "rises"
+    return (
+        f"With every additional {_amount(unit)} of {quoted(report.features[k])} {gap} {turn} by "
+        f"{size}; {ends}."
+    )
+
+
+def _in_category(report: BiasReport, column: Column, k: int) -> tuple[str, str]:
+    """ "In Dept F", and "in Dept A, the baseline", for a feature that stands for a category."""
+    if report.features[k] in report.codes:
+        name, (zero, one) = quoted(report.features[k]), report.codes[report.features[k]]
+        return f"Where {name} is {quoted(one)}", f"where {name} is {quoted(zero)}"
+    if column.categories == FLAGS:
+        name = quoted(column.name)
+        return f"Where {name} is 1", f"where {name} is 0"
+    here = f"In {_category(column, column.category_of(k))}"
+    if column.baseline is None:
+        return here, "that the other features alone would leave"
+    return here, f"in {_category(column, column.baseline)}, the baseline"
+
+
+def _category(column: Column, category: str) -> str:
+    return f"{quoted(column.name)} {quoted(category)}"
+
+
+def _within(report: BiasReport, g: int, column: Column) -> list[str]:
+    """The gap within each category of a column, or at values of a number."""
+    name, table = report.groups[g], report._gaps
+    part = table[(table["column"] == column.name) & (table["group"] == name)]
+    # A number of which nobody knows where it ends is not asked at values that nobody may have.
+    if part.empty or not (column.categories or np.isfinite([column.low, column.high]).all()):
+        return []
+    rows = part.to_dict("records")
+    if len(rows) > MOST_PLACES:
+        rows = sorted(rows, key=lambda row: -abs(row["estimate"]))[:MOST_PLACES]
+    told = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
+    hidden = len(part) - len(told)
+    others = ", with all other features at their average" if len(report.columns) > 1 else ""
+    return [
+        f"The feedback for group {quoted(name)} compared with {_reference(report)}, by "
+        f"{quoted(column.name)}{others}: {', '.join(told)}"
+        f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
+        f"{_percent(report)} intervals hold for all gaps of that table at once."
+    ]
+
+
+def _place(column: Column, at: str) -> str:
+    if column.categories == FLAGS:
+        return f"where it is {at}"
+    return f"in {quoted(at)}" if column.categories else f"at {at}"
+
+
+def _gap_there(row: dict[Any, Any], place: str) -> str:
+    estimate, low, high = (
+        row[name] for name in ("estimate", "simultaneous_low", "simultaneous_high")
+    )
+    if pd.isna(estimate):
+        return f"not identified {place}"
+    half = (high - low) / 2.0
+    if low <= 0.0 <= high:
+        return f"not to be told apart {place} ({_span(low, high, half)})"
+    word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
+    size = _number(abs(estimate), half)
+    return f"{size} {word} {place} ({_number(near, half)} to {_number(far, half)})"
 
 
 def _compared(report: BiasReport, g: int, estimate: float, low: float, high: float) -> str:
     """ "the feedback for group F is 0.1 lower than that for group M, 95 % interval 0.0 to 0.2." """
-    who, half = f"the feedback for group {report.groups[g]}", (high - low) / 2.0
+    who = f"the feedback for group {quoted(report.groups[g])}"
+    half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
             f"{who} cannot be told from {_reference(report)}: "
-            f"{_percent(report)} interval from {_number(-low, half)} lower to "
-            f"{_number(high, half)} higher."
+            f"{_percent(report)} interval {_span(low, high, half)}."
         )
     word, ends = ("lower", (-high, -low)) if estimate < 0.0 else ("higher", (low, high))
     return (
@@ -135,10 +293,15 @@ def _compared(report: BiasReport, g: int, estimate: float, low: float, high: flo
     )
 
 
+def _span(low: float, high: float, half: float) -> str:
+    """An interval that holds zero, in words for both of its sides."""
+    return f"from {_number(abs(low), half)} lower to {_number(abs(high), half)} higher"
+
+
 def _reference(report: BiasReport) -> str:
     if report.reference is None:
         return "the average of the groups"
-    return f"that for group {report.reference}"
+    return f"that for group {quoted(report.reference)}"
 
 
 def _number(value: float, half_width: float) -> str:

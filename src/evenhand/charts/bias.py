@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from evenhand.charts.style import OF_GROUPS, WIDTH, altair, frame
+from evenhand.plain import in_digits
 
 if TYPE_CHECKING:
     import altair as alt
@@ -20,6 +21,7 @@ def bias_chart(
     axis: str = "bias, in units of reward",
     title: str = "Bias by feature and group",
     level: float = 0.95,
+    codes: Collection[str] = (),
 ) -> alt.TopLevelMixin:
     """The bias by feature and group: a point, a thick interval alone, a thin one for all at once.
 
@@ -31,9 +33,10 @@ def bias_chart(
         axis: the words on the horizontal axis.
         title: above the figure.
         level: of the intervals, for the words below the title.
+        codes: features whose numbers are codes of categories, which their labels say.
     """
     alt = altair()
-    table = _in_units(bias, units or {})
+    table = _in_units(bias, units or {}, codes)
     groups = list(dict.fromkeys(table["group"]))
     colours = dict(zip(groups, cycle(OF_GROUPS), strict=False))
     table = table[table["why"] != "the reference"]  # 0 by definition
@@ -77,7 +80,9 @@ def bias_chart(
     return frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading)
 
 
-def _in_units(bias: pd.DataFrame, units: Mapping[str, float]) -> pd.DataFrame:
+def _in_units(
+    bias: pd.DataFrame, units: Mapping[str, float], codes: Collection[str]
+) -> pd.DataFrame:
     ends = ["estimate", "low", "high", "simultaneous_low", "simultaneous_high"]
     missing = [name for name in ("group", "feature", "why", *ends) if name not in bias]
     if missing:
@@ -87,9 +92,9 @@ def _in_units(bias: pd.DataFrame, units: Mapping[str, float]) -> pd.DataFrame:
     table = bias[["group", "feature", "why", *ends]].copy()
     step = table["feature"].map(lambda name: float(units.get(name, 1.0)))
     table[ends] = table[ends].mul(step, axis=0)
-    steps = [f"{one:,.0f}" if one >= 1.0 and one == round(one) else f"{one:g}" for one in step]
+    steps = [in_digits(one) for one in step]
     table["label"] = [
-        name if one == "1" else f"{name}, per {one}"
+        f"{name} (code)" if name in codes else name if one == "1" else f"{name}, per {one}"
         for name, one in zip(table["feature"], steps, strict=True)
     ]
     return table

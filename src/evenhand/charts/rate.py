@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from evenhand.charts.style import HEIGHT, WIDTH, altair, colour_of, frame
+from evenhand.charts.style import altair, colour_of, fitted, frame
 from evenhand.charts.tables import need
 from evenhand.metrics import summarise
 from evenhand.theory import rate_through
@@ -37,30 +37,28 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
     across = alt.X(
         "horizon:Q",
         scale=alt.Scale(type="log", domain=[int(found[0]), int(found[-1])], nice=False),
-        axis=alt.Axis(values=found.tolist(), format="~s"),
+        axis=alt.Axis(values=found.tolist(), labelOverlap="greedy", labelSeparation=8),
         title="number of rounds T",
     )
     lowest = float(min(table["mean"].min(), table["rate"].min()))
     highest = float(np.nanmax([table["high"].max(), table["mean"].max(), table["rate"].max()]))
     log = alt.Scale(type="log", domain=[0.8 * lowest, 1.25 * highest], nice=False)
     base = alt.Chart(table).encode(across)
-    return frame(
-        alt.layer(
-            base.mark_line(color="#999", strokeDash=[4, 3]).encode(
-                alt.Y("rate:Q", scale=log, title=""), detail="policy:N"
+    layers = alt.layer(
+        base.mark_line(color="#999", strokeDash=[4, 3]).encode(
+            alt.Y("rate:Q", scale=log, title=""), detail="policy:N"
+        ),
+        base.mark_area(opacity=0.18, clip=True).encode(
+            alt.Y("low:Q", scale=log, title=""), alt.Y2("high:Q"), color=colour
+        ),
+        base.mark_line(strokeWidth=1.8, point=True).encode(
+            alt.Y(
+                "mean:Q",
+                scale=log,
+                axis=alt.Axis(tickCount=5),
+                title="true regret in all T rounds",
             ),
-            base.mark_area(opacity=0.18, clip=True).encode(
-                alt.Y("low:Q", scale=log, title=""), alt.Y2("high:Q"), color=colour
-            ),
-            base.mark_line(strokeWidth=1.8, point=True).encode(
-                alt.Y(
-                    "mean:Q",
-                    scale=log,
-                    axis=alt.Axis(tickCount=5, format="~s"),
-                    title="true regret in all T rounds",
-                ),
-                color=colour,
-            ),
-        ).properties(width=WIDTH, height=HEIGHT),
-        title,
+            color=colour,
+        ),
     )
+    return frame(fitted(alt, layers), title)

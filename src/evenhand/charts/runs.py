@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.charts.style import (
-    HEIGHT,
-    PANEL_HEIGHT,
-    PANEL_WIDTH,
-    WIDTH,
-    altair,
-    colour_of,
-    frame,
-)
+from evenhand.charts.style import PANEL_HEIGHT, PANEL_WIDTH, altair, colour_of, fitted, frame
 from evenhand.charts.tables import need
 from evenhand.metrics import summarise
 
 if TYPE_CHECKING:
     import altair as alt
+
+CROSS = "M-0.7,-0.7L0.7,0.7M-0.7,0.7L0.7,-0.7"  # Vega's own is an outline, a diamond when small
 
 
 def share_chart(
@@ -36,10 +30,11 @@ def share_chart(
     Args:
         runs: a row per run with `policy`, `share` and the column `x`. Where a column `panel` tells
             them apart, there is a panel for each of its values.
-        x: the column on the horizontal axis; with a single value, policies stand there.
+        x: the column on the horizontal axis; with a single value, policies stand there, each with
+            a dot and its interval.
         title: above the figure.
         axis: the words on the horizontal axis.
-        published: values to overlay as crosses: `policy`, `x`, `value`.
+        published: values to overlay as crosses, not on dots: `policy`, `x`, `value`.
         proportional: `x` and `share`, what proportional parity asks for: a dotted line.
     """
     alt = altair()
@@ -60,18 +55,22 @@ def _share(
     table = summarise(runs, ["policy", x], "share")
     colour = colour_of(alt, table["policy"])
     vertical = alt.Y("mean:Q", title="share of sensitive pulls", scale=alt.Scale(zero=True))
+    own = None if proportional is None else _of_panel(proportional, runs)
+    dotted = {"color": "#444", "strokeDash": [2, 3], "strokeWidth": 1}
     if table[x].nunique() == 1:
-        return _dots(alt, table, vertical, colour)
+        dots = _dots(alt, table, vertical)
+        if own is None:
+            return dots
+        rule = alt.Chart(own.head(1)).mark_rule(**dotted).encode(alt.Y("share:Q", title=""))
+        return alt.layer(rule, dots)
     across = _across(alt, x, axis, table[x])
     base = alt.Chart(_ours_on_top(table)).encode(across, color=colour)
     layers: list[Any] = [
         base.mark_area(opacity=0.18).encode(alt.Y("low:Q", title=""), alt.Y2("high:Q")),
         base.mark_line(strokeWidth=1.8).encode(vertical),
     ]
-    if proportional is not None:
-        rule = alt.Chart(_of_panel(proportional, runs)).mark_line(
-            color="#444", strokeDash=[2, 3], strokeWidth=1
-        )
+    if own is not None:
+        rule = alt.Chart(own).mark_line(**dotted)
         layers.insert(0, rule.encode(across, alt.Y("share:Q", title="")))
     if published is not None and len(published):
         layers.append(_crosses(alt, published.rename(columns={"x": x}), across, colour))
@@ -90,10 +89,11 @@ def regret_chart(
     Args:
         runs: a row per run with `policy`, `perceived_regret`, `true_regret` and the column `x`.
             True regret is left out where it is missing; a column `panel` makes panels.
-        x: the column on the horizontal axis; with a single value, policies stand there.
+        x: the column on the horizontal axis; with a single value, policies stand there, each with
+            a dot of perceived and a square of true regret, and their intervals.
         title: above the figure.
         axis: the words on the horizontal axis.
-        published: values to overlay: `policy`, `x`, `metric`, `value`.
+        published: values to overlay as crosses, not on dots: `policy`, `x`, `metric`, `value`.
     """
     alt = altair()
     need(runs, x, "perceived_regret", "true_regret")
@@ -110,9 +110,9 @@ def _regret(
     colour = colour_of(alt, table["policy"])
     known = [kind for kind in kinds.values() if (table["regret"] == kind).any()]
     words = "regret per round" if len(known) == 2 else f"{known[0]} regret per round"
-    vertical = alt.Y("mean:Q", title=words, axis=alt.Axis(format="~s"))
+    vertical = alt.Y("mean:Q", title=words)
     if table[x].nunique() == 1:
-        return _dots(alt, table, vertical, colour, "regret" if len(known) == 2 else None)
+        return _dots(alt, table, vertical, "regret" if len(known) == 2 else None)
     dash = alt.StrokeDash(
         "regret:N",
         scale=alt.Scale(domain=["perceived", "true"], range=[[1, 0], [5, 3]]),
@@ -129,23 +129,26 @@ def _regret(
     return alt.layer(*layers)
 
 
-def _dots(
-    alt: Any, table: pd.DataFrame, vertical: Any, colour: Any, apart: str | None = None
-) -> Any:
-    """One value of x: a dot with its interval for every policy."""
-    by = alt.X("policy:N", title="", axis=alt.Axis(labels=False, ticks=False), sort=None)
-    base = alt.Chart(table).encode(by, color=colour)
+def _dots(alt: Any, table: pd.DataFrame, vertical: Any, apart: str | None = None) -> Any:
+    """One value of x: a dot with its interval for every policy, which the axis names."""
+    names = alt.Axis(labelAngle=-25, labelLimit=170, labelOverlap=False, grid=False)
+    by = alt.X("policy:N", title="", axis=names, sort=None)
+    base = alt.Chart(table).encode(by, color=colour_of(alt, table["policy"], legend=False))
     if apart:
-        base = base.encode(alt.XOffset(f"{apart}:N"), shape=alt.Shape(f"{apart}:N"))
+        base = base.encode(alt.XOffset(f"{apart}:N"))
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(vertical)
+    if apart:  # of the dots alone: a rule with a shape is drawn as a point
+        legend = alt.Legend(title=apart, symbolFillColor="#444", symbolStrokeColor="#444")
+        dots = dots.encode(shape=alt.Shape(f"{apart}:N", legend=legend))
     reach = base.mark_rule(strokeWidth=2).encode(alt.Y("low:Q", title=""), alt.Y2("high:Q"))
-    return alt.layer(reach, base.mark_point(filled=True, size=70).encode(vertical))
+    return alt.layer(reach, dots)
 
 
 def _panels(alt: Any, runs: pd.DataFrame, title: str, draw: Any) -> alt.TopLevelMixin:
     """One panel, or one for every value of `panel`, side by side on the same scales."""
     names = list(dict.fromkeys(runs["panel"])) if "panel" in runs else [""]
     if len(names) < 2:
-        return frame(draw(runs).properties(width=WIDTH, height=HEIGHT), title)
+        return frame(fitted(alt, draw(runs)), title)
     parts = [
         draw(runs[runs["panel"] == name]).properties(
             width=PANEL_WIDTH, height=PANEL_HEIGHT, title=name
@@ -170,12 +173,16 @@ def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 
 def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
     found = np.unique(values)
-    few = {"values": found.tolist(), "format": ".3~f"} if found.size <= 10 else {"tickCount": 6}
+    few = {"values": found.tolist()} if found.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
     scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)
 
 
 def _crosses(alt: Any, published: pd.DataFrame, across: Any, colour: Any) -> Any:
-    marks = alt.Chart(published).mark_point(shape="cross", size=16, opacity=0.75, strokeWidth=1)
-    return marks.encode(across, alt.Y("value:Q", title=""), color=colour)
+    """Published values as crosses, with a legend of their own."""
+    name = "published"
+    legend = alt.Legend(title="", symbolStrokeColor="#444", symbolSize=60, symbolStrokeWidth=1.5)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=[name], range=[CROSS]), legend=legend)
+    marks = alt.Chart(published.assign(what=name)).mark_point(size=45, opacity=1, strokeWidth=1.5)
+    return marks.encode(across, alt.Y("value:Q", title=""), shape=shape, color=colour)

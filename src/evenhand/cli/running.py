@@ -5,20 +5,24 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.progress import needs, progress
+from evenhand.cli.writing import check_folder
 
 if TYPE_CHECKING:
     from evenhand.experiments.experiment import Experiment
 
 NEEDED = ("rich", "altair", "vl_convert", "pyarrow")  # they are extras
+FOLDERS, FILES = ("parts", "tables", "figures"), ("report.html", "run.json")
 
 
 def add_options(command: argparse.ArgumentParser, out: str) -> None:
-    """The options of every run."""
+    """The options of every run, which can be stopped and resumed."""
+    command.set_defaults(resumed=True)
     command.add_argument(
         "--seeds", type=int, metavar="N", help="replications per point, in place of the file's"
     )
@@ -33,12 +37,11 @@ def prepare(name: str, options: argparse.Namespace) -> None:
     """Check the options of a run before anything is loaded."""
     from evenhand import _checks
 
-    if options.seeds is not None:
-        _checks.whole("--seeds", options.seeds)
-    if options.seed is not None:
-        _checks.whole("--seed", options.seed, least=0)
-    if options.workers is not None:
-        _checks.whole("--workers", options.workers)
+    limits = {"seeds": (1, 10**9), "seed": (0, _checks.LARGEST_SEED), "workers": (1, 10**4)}
+    for flag, (least, most) in limits.items():
+        value = getattr(options, flag)
+        if value is not None:
+            _checks.whole(f"--{flag}", value, least, most)
     if options.data is not None:
         if not options.data.is_dir():
             raise ValueError(f"--data is {str(options.data)!r}, which is no folder")
@@ -49,7 +52,11 @@ def prepare(name: str, options: argparse.Namespace) -> None:
 def run(
     experiments: Sequence[Experiment], out: Path, title: str, options: argparse.Namespace
 ) -> int:
-    """Run the experiments with a bar, and say where the report is."""
+    """Run the experiments with a bar, and say where the report is.
+
+    What is wrong with the folder or the cluster is told before anything is compiled.
+    """
+    check_folder(out, FOLDERS, FILES)
     from evenhand.experiments.running import run_all
 
     total = sum(
@@ -57,9 +64,27 @@ def run(
         for experiment in experiments
         for reading in experiment.readings().values()
     )
-    with progress(total) as tell:
-        done = run_all(experiments, out, title, options.workers, options.dask, tell)
+    with _cluster(options.dask) as client, progress(total) as tell:
+        done = run_all(experiments, out, title, options.workers, client, tell)
     for name, seconds in done.seconds.items():
         sys.stdout.write(f"{name}: {seconds:.1f} s\n")
     sys.stdout.write(f"{done.rounds:,} rounds; open {done.report}\n")
     return 0
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """A client of the cluster, connected once for the whole run; nothing without an address."""
+    if address is None:
+        yield None
+        return
+    from evenhand.simulation.run import connect
+
+    try:
+        client = connect(address)
+    except ValueError as error:
+        raise ValueError(str(error).replace("client is", "--dask is", 1)) from error
+    try:
+        yield client
+    finally:
+        client.close()

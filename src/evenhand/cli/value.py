@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.cli.writing import check_file
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -81,7 +83,9 @@ def _value(options: argparse.Namespace) -> int:
     bias = None
     if teacher is not None and (options.correct or options.bias_from is not None):
         weighting = {} if options.weighting is None else {"weighting": options.weighting}
-        bias = teacher.bias(options.reference, options.level, **weighting)
+        # About the mean of the groups, unless said: then a correction moves the values of groups
+        # against each other, and not all of them up or down.
+        bias = teacher.bias(options.reference or "mean", options.level, **weighting)
     report = off_policy(
         _read(options, policy),
         "uniform" if policy is None else policy,
@@ -112,6 +116,8 @@ def _check(options: argparse.Namespace) -> None:
     _checks.one_of("--interval", options.interval, ("normal", "bootstrap"))
     if options.out is not None and options.out.suffix != ".json":
         raise ValueError(f"--out is {str(options.out)!r}; allowed is a name that ends in .json")
+    if options.out is not None:
+        check_file(options.out)
     if options.after is not None:
         _checks.whole("--after", options.after, least=0)
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from evenhand.datasets import files
@@ -13,6 +14,21 @@ from evenhand.datasets.bar import bar
 from evenhand.datasets.files import File
 
 PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times
+
+
+class _Limited:
+    """A file that takes so many bytes and no more: a source may send whatever it likes."""
+
+    def __init__(self, file: IO[bytes], most: int) -> None:
+        self._file, self._most, self._left = file, most, most
+        self.flush = file.flush
+
+    def write(self, content: bytes) -> int:
+        """Write on, up to the limit."""
+        self._left -= len(content)
+        if self._left < 0:
+            raise ValueError(f"it sends more than the {self._most:,} bytes that the file has")
+        return self._file.write(content)
 
 
 def download(name: str, folder: Path, progress: bool) -> Path:
@@ -32,7 +48,12 @@ def download(name: str, folder: Path, progress: bool) -> Path:
 def _retrieve(file: File, folder: Path, progress: bool) -> Path:
     pooch = files.pooch()
     with _quiet(), bar(file.name, shown=progress) as shown:
-        downloader = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
+        get = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
+
+        def downloader(address: str, path: str, pooch: Any) -> None:
+            with Path(path).open("wb") as content:
+                get(address, _Limited(content, file.size), pooch)
+
         got = Path(
             pooch.retrieve(
                 file.address,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 NAMES = ("family-income", "compas", "student", "mortgage")
 VARIABLE = "EVENHAND_DATA"
+LARGEST = 2**27  # bytes, of a file whose size is not written down
 
 _RAW = "https://raw.githubusercontent.com/"
 _AUTHORS = _RAW + "candiceschumann/groupfairtreatment/e45b8546c8ecafc3a2bcb8447ffeda2b86105c67/"
@@ -24,11 +25,15 @@ class WrongFile(ValueError):
 
 
 class File(NamedTuple):
-    """A file of a set: the name it has here, the SHA-256 of its content, a public source."""
+    """A file of a set: the name it has here, the SHA-256 of its content, a public source.
+
+    A download stops where there is more than the size, in bytes.
+    """
 
     name: str
     sha256: str
     address: str
+    size: int = LARGEST
 
 
 # Any one of a set's files is enough; downloads try them in this order.
@@ -38,11 +43,13 @@ FILES: dict[str, tuple[File, ...]] = {
             "family_income.csv",
             "f03c56c963340cfef87a6a32ff8982a2ad3f401ae13a5d8f3bcaafc4a6a5d174",
             _AUTHORS + "family_income/family_income.csv",
+            22_664_315,
         ),
         File(
             "family_income.csv.zip",
             "5e82f4d46c028af11dafe0f066e78c3256098fb85865942423ea22da92e2d194",
             _ANALYSIS + quote("Family Income and Expenditure.csv.zip"),
+            3_726_733,
         ),
     ),
     "compas": (
@@ -50,6 +57,7 @@ FILES: dict[str, tuple[File, ...]] = {
             "compas_filtered.csv",
             "f59f324ec55e3ed3a18758b98ea06537482bdbaa48b08744bd83a7c1a454da41",
             _AUTHORS + "compas/compas_filtered.csv",
+            1_383_198,
         ),
     ),
     "student": (
@@ -57,6 +65,7 @@ FILES: dict[str, tuple[File, ...]] = {
             "student-por.csv",
             "a7594a11d7771c0efe1a740824e0e833da9c4cad07c39a9766a874575563fb3f",
             _AUTHORS + "uci_student/student-por.csv",
+            93_220,
         ),
     ),
 }

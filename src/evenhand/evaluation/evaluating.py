@@ -100,7 +100,7 @@ def off_policy(
         _checks.number("level", level, 0.0, 1.0, open_ends=True),
         _checks.whole("least", least, 1),
         _checks.whole("resamples", resamples, 100),
-        _checks.whole("seed", seed, 0),
+        _checks.whole("seed", seed, 0, _checks.LARGEST_SEED),
     )
     if settings.interval == "bernstein":
         bounds = _bounds(known, chances[seen], weights, reward_range, largest_weight)

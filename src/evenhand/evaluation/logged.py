@@ -114,6 +114,9 @@ class Logged:
     ) -> Logged:
         """From a table. Columns with the names of the log format are found by themselves.
 
+        A column `override` says where a human chose another arm: it has that arm, or nothing; or it
+        is true or false. Rewards of these rows are another arm's, and are left out.
+
         Args:
             log: a row per decision.
             groups: the group of every arm.
@@ -158,6 +161,7 @@ class Logged:
             contexts=log[list(features)].to_numpy(dtype=np.float64) if len(features) else None,
             shared=shared,
             all_propensities=None if columns is None else log[columns].to_numpy(dtype=np.float64),
+            overridden=_overridden(log),
         )
 
     @classmethod
@@ -220,6 +224,25 @@ def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
         wrong = found[~np.isin(found, (0.0, 1.0))][0]
         raise ValueError(f"{name} has {wrong:g}; allowed are true and false")
     return found.astype(np.bool_)
+
+
+def _overridden(log: pd.DataFrame) -> Bools | None:
+    """Where a human chose another arm, if the table has a column that says so."""
+    name = ROLES["override"][0]
+    if name not in log:
+        return None
+    column = log[name]
+    there: Bools = column.notna().to_numpy(dtype=np.bool_)
+    words = np.array([str(one).lower() for one in column])
+    if np.isin(words[there], ("true", "false")).all():
+        return np.asarray(there & (words == "true"))
+    if there.all():
+        raise ValueError(
+            f"{name} is {column.iloc[0]} in the first row, and no row has none; allowed is the arm "
+            "that a human chose instead, or nothing; or true and false: rename the column if it is "
+            "about something else"
+        )
+    return there
 
 
 def _name(log: pd.DataFrame, role: str, given: str | None) -> str:

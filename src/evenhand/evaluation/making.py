@@ -24,6 +24,7 @@ def fairness(
     simultaneous: bool = False,
     proportions: str = "wilson",
     metrics: Sequence[str] | None = None,
+    unfavourable: bool = False,
 ) -> FairnessReport:
     """Fairness metrics per group with intervals, from a row of sums per group.
 
@@ -39,6 +40,8 @@ def fairness(
             (Bonferroni). Take it when there are many groups and you look for the odd one.
         proportions: "wilson", or "exact" for rates that never cover less than they say.
         metrics: which ones; all that the sums are enough for, unless given.
+        unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
+            selection rate by reward, and the screen of it, are of rewards of 0.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -50,6 +53,14 @@ def fairness(
         [['F', 0.43, 0.49, 'below'], ['M', 1.0, 1.0, 'the highest rate']]
     """
     table = sums if isinstance(sums, GroupSums) else GroupSums(sums)
+    if unfavourable:
+        if not table.has("positives", "n_reward"):
+            raise ValueError(
+                "unfavourable is set, and the sums have no positives; allowed is that with rewards "
+                "of 0 and 1: give positives and n_reward, or leave unfavourable out"
+            )
+        good = table.table["n_reward"] - table.table["positives"]
+        table = GroupSums(table.table.assign(favourable=good))
     known = possible(table)
     wanted = known if metrics is None else list(metrics)
     for name in wanted:

@@ -42,11 +42,14 @@ def _by_pulls(sums: GroupSums, method: str) -> Measure:
 
 
 def _by_reward(sums: GroupSums, method: str) -> Measure:
-    return Rates(sums.column("positives"), sums.column("n_reward"), method)
+    good = "favourable" if sums.has("favourable") else "positives"
+    return Rates(sums.column(good), sums.column("n_reward"), method)
 
 
 def _mean_reward(sums: GroupSums, method: str) -> Measure:
-    return _by_reward(sums, method) if sums.has("positives") else _mean("reward")(sums, method)
+    if sums.has("positives"):
+        return Rates(sums.column("positives"), sums.column("n_reward"), method)
+    return _mean("reward")(sums, method)
 
 
 def _missing(sums: GroupSums, method: str) -> Measure:
@@ -110,6 +113,13 @@ METRICS: dict[str, Metric] = {
         "part of the decisions without a reward", ("n_reward",), _missing, True
     ),
 }
+
+
+def words_of(name: str, sums: GroupSums) -> str:
+    """A metric in words; which reward is the good one depends on the log."""
+    if name == BY_REWARD and sums.has("favourable"):
+        return "rate of the favourable outcome (rewards of 0 over rewards)"
+    return METRICS[name].words
 
 
 def possible(sums: GroupSums) -> list[str]:

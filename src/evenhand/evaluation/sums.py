@@ -20,7 +20,7 @@ QUANTITIES = (
     "explored_reward",
     "exposure",
 )
-COUNTS = ("positives", "explored", "chances")
+COUNTS = ("positives", "favourable", "explored", "chances")
 ADDED = (
     "n",
     *(f"{part}_{name}" for name in QUANTITIES for part in ("n", "sum", "square")),
@@ -43,6 +43,7 @@ class GroupSums:
     | `n` | decisions (pulls, or people) |
     | `n_reward`, `sum_reward`, `square_reward` | decisions with an observed reward; the sum of the rewards, and of their squares |
     | `positives` | rewards that are 1, where all rewards are 0 or 1 |
+    | `favourable` | rewards that are 0, where all are 0 or 1 and 1 is the bad outcome |
     | `n_true_reward`, `sum_true_reward`, `square_true_reward` | the same of true rewards |
     | `n_perceived_regret`, ... | the same of perceived regret, and of `true_regret` |
     | `explored` | decisions that explored |

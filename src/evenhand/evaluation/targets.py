@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
-from evenhand._arrays import numbers
+from evenhand._arrays import numbers, unmasked
 from evenhand.evaluation.arrays import Array, Bools, whole_numbers
 from evenhand.evaluation.logged import Logged
 
@@ -86,6 +86,7 @@ def probabilities(target: Target, log: Logged) -> Array:
         if log.contexts is None:
             raise ValueError("target is a function and the log has no contexts; give contexts")
         target = target(log.contexts)
+    unmasked("target", target)
     array = np.asarray(target)
     if array.ndim == 1:
         chosen = whole_numbers("target", array, log.n, log.groups.n_arms)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.evaluation.evidence import INSUFFICIENT, SUFFICIENT, UNKNOWN
-from evenhand.evaluation.metrics import BY_REWARD, METRICS, SELECTION
+from evenhand.evaluation.metrics import BY_REWARD, SELECTION, words_of
 
 if TYPE_CHECKING:
     from evenhand.evaluation.report import FairnessReport
@@ -65,7 +65,7 @@ def _metrics(report: FairnessReport) -> list[str]:
         row = {str(key): value for key, value in found.loc[name].items()}
         if row["evidence"] == SUFFICIENT:
             words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
-            said.append(f"{_start(METRICS[name].words)}: {words}.")
+            said.append(f"{_start(words_of(name, report.sums))}: {words}.")
     return said
 
 
@@ -88,7 +88,7 @@ def _screening(report: FairnessReport) -> list[str]:
             continue
         high = " or more" if np.isinf(row["high"]) else f" to {row['high']:.2f}"
         said.append(
-            f"{_start(METRICS[row['selection']].words)}: group {row['group']} has "
+            f"{_start(words_of(row['selection'], report.sums))}: group {row['group']} has "
             f"{row['estimate']:.2f} times the rate of group {row['beside']} ({row['low']:.2f}"
             f"{high}); {SCREENS[row['screen']].format(format(row['threshold'], '.4g'))}."
         )
@@ -104,7 +104,7 @@ def _too_little(report: FairnessReport) -> list[str]:
         for group in report.groups:
             rows = table[(table["group"] == group) & (table["evidence"] == evidence)]
             for why, part in _by(rows, "why"):
-                names = ", ".join(METRICS[name].words for name in part["metric"])
+                names = ", ".join(words_of(str(name), report.sums) for name in part["metric"])
                 said.append(f"{words} group {group} ({why}): {names}.")
     return said
 

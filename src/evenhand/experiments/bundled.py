@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from evenhand.experiments.experiment import Experiment
 from evenhand.experiments.reading import read_experiment
@@ -31,6 +33,31 @@ def copy_of(name: str) -> str:
     text = path_of(name).read_text(encoding="utf-8").partition("\n[published]")[0]
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith(("in_paper = ", "order = ")))
+
+
+class InPaper(NamedTuple):
+    """An experiment of the paper: what it is called here, where it is there, on what data."""
+
+    name: str
+    where: str
+    real: bool
+
+
+def in_paper() -> list[InPaper]:
+    """The experiments of the paper in its order, without making any of them.
+
+    Example:
+        >>> from evenhand.experiments.bundled import in_paper
+        >>> [one.name for one in in_paper() if one.real]
+        ['family-income', 'compas']
+    """
+    found = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
+    known = sorted(found.items(), key=lambda item: item[1].get("order", 0))
+    return [
+        InPaper(name, data["in_paper"], "data" in data)
+        for name, data in known
+        if "in_paper" in data
+    ]
 
 
 def paper_experiments(real: bool = False) -> dict[str, Experiment]:

@@ -98,6 +98,7 @@ TABLE = {
     "noise": NUMBER,
     "absolute_rewards": SWITCH,
 }
+MOST_ARMS, MOST_NUMBERS = 1_000_000, 1_000_000_000
 SOURCES = {"file": TEXT, "dataset": TEXT}
 
 
@@ -106,12 +107,25 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
     settings = dict(place)
     source = {name: settings.pop(name) for name in SOURCES if name in settings}
     if not source:
+        _check_size(settings)
         return SyntheticWorld(**settings, conventions=conventions)
     if "file" in source:
         path = (folder / source["file"]).resolve()
         stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
         return _table_world("file", str(path), stamp, json.dumps(settings))
     return _table_world("dataset", source["dataset"], (0, 0), json.dumps(settings))
+
+
+def _check_size(settings: dict[str, Any]) -> None:
+    """Refuse what no memory holds before anything asks for it: a system may not say no in time."""
+    n, d = int(settings.get("n_arms", 10)), int(settings.get("n_features", 2))
+    if n > MOST_ARMS:
+        raise ValueError(f"n_arms is {n}; allowed are at most {MOST_ARMS:,}")
+    if n * d * d > MOST_NUMBERS:
+        raise ValueError(
+            f"n_features is {d}, and policies keep its square for each of {n:,} arms: that is "
+            f"more than {MOST_NUMBERS:,} numbers; use fewer features or arms"
+        )
 
 
 @lru_cache(maxsize=16)

@@ -75,16 +75,21 @@ TOP = {
 OVERLAY = ("experiment", "x", "policy", "metric", "value")
 
 
-def read_experiment(path: Path) -> Experiment:
+def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
     """Read an experiment from its file and check all that can be checked without running it.
 
     Worlds are made and policies tried at every point, so a mistake is told before anything runs.
+
+    Args:
+        path: the TOML file.
+        allow_code: whether Python files that it names as policies may be run. Such a file can do
+            whatever you can, so allow it only if you trust who wrote it.
     """
     file = TomlFile(path, [name for name, kind in TOP.items() if kind is not SECTION])
     file.checked("", file.data, TOP)
     home = "data" if "data" in file.data else "world"
     place = _place(file, home)
-    policies = _policies(file, path.parent)
+    policies = _policies(file, path.parent, allow_code)
     run = _run(file, "run.", file.data.get("run", {}), policies)
     parameters = _parameters(home, policies)
     sweep = _sweep(file, run, parameters)
@@ -99,7 +104,7 @@ def read_experiment(path: Path) -> Experiment:
         folder=path.parent,
         policies=policies,
         replications=file.check("replications", _checks.whole, file.data.get("replications", 80)),
-        seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0),
+        seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0, _checks.LARGEST_SEED),
         sweep=sweep,
         multiples=_multiples(file, home),
         panels=_panels(file, sweep, parameters),
@@ -146,7 +151,7 @@ def _place(file: TomlFile, home: str) -> dict[str, Any]:
     return data
 
 
-def _policies(file: TomlFile, folder: Path) -> dict[str, PolicyMaker]:
+def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, PolicyMaker]:
     """By label: a class, or one with settings of its own."""
     makers: dict[str, PolicyMaker] = {}
     for entry in file.data.get("policies", ["TopInterval", "GroupFairTopInterval"]):
@@ -154,7 +159,7 @@ def _policies(file: TomlFile, folder: Path) -> dict[str, PolicyMaker]:
         name = settings.pop("policy", None)
         if not isinstance(name, str):
             file.refuse("policies", f"has {entry!r}; allowed is a name or a table with `policy`")
-        kind = _policy(file, name, folder)
+        kind = _policy(file, name, folder, allow_code)
         label = settings.pop("label", kind.__name__)
         if not isinstance(label, str) or not label.strip():
             file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
@@ -168,7 +173,7 @@ def _policies(file: TomlFile, folder: Path) -> dict[str, PolicyMaker]:
     return makers
 
 
-def _policy(file: TomlFile, name: str, folder: Path) -> type[Policy]:
+def _policy(file: TomlFile, name: str, folder: Path, allow_code: bool) -> type[Policy]:
     """A policy by its name, or a class of the user's as "file.py:Class"."""
     source, _, own = name.rpartition(":")
     if not source and not name.endswith(".py"):
@@ -176,8 +181,16 @@ def _policy(file: TomlFile, name: str, folder: Path) -> type[Policy]:
         return POLICIES[name]
     if not source or not own or Path(source).suffix != ".py":
         file.refuse("policies", f'has {name!r}; allowed is "file.py:Class"', about=name)
+    path = (folder / source).resolve()
+    if path.is_file() and not allow_code:
+        file.refuse(
+            "policies",
+            f"has {name!r}, which would run the Python code in {path}; if you trust it, allow it "
+            "with --allow-code, or allow_code=True in Python",
+            about=name,
+        )
     try:
-        return policy_from(folder / source, own)
+        return policy_from(path, own)
     except ValueError as error:
         file.refuse("policies", f"has {name!r}, but {error}", about=name)
 

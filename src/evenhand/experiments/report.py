@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, TOP, Claim, Means, Verdict
 from evenhand.experiments.claims_real import REAL_CLAIMS
-from evenhand.experiments.experiment import Experiment
+from evenhand.experiments.experiment import HORIZON, Experiment
+from evenhand.experiments.introduction import Facts, introduction
+from evenhand.experiments.worlds_in_words import table_in_words, world_in_words
 from evenhand.metrics import prices, summarise
 from evenhand.pages import page
-from evenhand.worlds import TableWorld
+from evenhand.plain import in_digits
 
 if TYPE_CHECKING:
     from evenhand.experiments.running import Figure
-
-READINGS = {
-    "AUTHORS_CODE": "as the authors' code does it",
-    "PAPER": "as the text and proofs say it",
-}
-
-
-class Facts(NamedTuple):
-    """About the run itself."""
-
-    title: str
-    rounds: int
-    seconds: dict[str, float]
-    version: str
 
 
 def write(
@@ -43,7 +32,7 @@ def write(
 ) -> Path:
     """Write the report to `path`."""
     readings = list(dict.fromkeys(runs["conventions"]))
-    body = [f"<h1>{escape(facts.title)}</h1>", _introduction(experiments, readings, facts)]
+    body = [f"<h1>{escape(facts.title)}</h1>", introduction(experiments, readings, facts)]
     verdicts = check_claims(experiments, runs)
     if verdicts:
         body += [
@@ -86,22 +75,6 @@ def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
         return None
 
 
-def _introduction(experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts) -> str:
-    counts = sorted({one.replications for one in experiments}, reverse=True)
-    replications = " or ".join(str(count) for count in counts)
-    told = "; ".join(f"<b>{name}</b>, {READINGS.get(name, '')}" for name in readings)
-    source = (
-        "of the experiments of Schumann, Lang, Mattei and Dickerson (AAMAS 2022)"
-        if any(one.in_paper for one in experiments)
-        else ""
-    )
-    return (
-        f"<p>{facts.rounds:,} rounds {source}, {replications} replications for every point, under "
-        f"{told}. Lines are means over replications, bands their 95 % intervals; regret is per "
-        "round.</p>"
-    ).replace(" ,", ",")
-
-
 def _claims(verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence[str]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in readings)
     rows = []
@@ -128,8 +101,7 @@ def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figur
         f"<h2 id='{escape(experiment.name)}'>{escape(experiment.title)}</h2>",
         f"<p class='note'>{source}{escape(experiment.note)}</p>",
     ]
-    if experiment.is_table:
-        parts.append(_table_in_words(experiment))
+    parts.append((table_in_words if experiment.is_table else world_in_words)(experiment))
     wide = " wide" if experiment.panels else ""
     for reading in dict.fromkeys(runs["conventions"]):
         drawn = [figure for figure in figures if figure.conventions == reading]
@@ -141,42 +113,23 @@ def _section(experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figur
         mine = runs[runs["conventions"] == reading]
         parts.append(f"<div class='figures{wide}'>{pictures}</div>")
         if _has_prices(experiment, mine):
-            parts.append(_prices(mine, reading))
+            parts.append(_prices(mine, experiment, reading))
         parts.append(_table(mine, experiment, reading))
     return "".join(parts)
 
 
 def _caption(figure: Figure, experiment: Experiment) -> str:
-    crosses = "; crosses: published" if figure.published else ""
+    single = len(experiment.sweep.values) == 1
+    crosses = "; crosses: published" if figure.published and not single else ""
     if figure.shows == "share":
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point on"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
+    if single:
+        return "perceived regret as dots, true regret as squares"
     return "perceived regret solid, true regret dashed" + crosses
-
-
-def _table_in_words(experiment: Experiment) -> str:
-    """Which rows were played, and what their rewards say about bias, whatever the policies do."""
-    reading = next(iter(experiment.readings().values()))
-    world = next(iter(experiment.points(reading))).world
-    if not isinstance(world, TableWorld):
-        return ""
-    place = experiment.place
-    source = place.get("dataset", place.get("file", ""))
-    group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
-    told = (
-        f"{world!r} of {source}: groups by {group}, sensitive {world.groups.sensitive}, reward "
-        f"{place['reward']}. {world.dropped_rows:,} rows were left out for missing values. "
-        f"Features: {', '.join(world.feature_names[:20])}"
-        + (f" and {world.n_features - 20} more." if world.n_features > 20 else ".")
-    )
-    learned = "".join(f"<li>{escape(line)}</li>" for line in world.bias().to_words().splitlines())
-    return (
-        f"<p class='note'>{escape(told)}</p><details><summary>what the rewards in the table say "
-        f"about bias, every row once</summary><ul>{learned}</ul></details>"
-    )
 
 
 def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
@@ -186,7 +139,7 @@ def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
     return experiment.is_table and compared and repeated and bool(runs["share"].notna().any())
 
 
-def _prices(runs: pd.DataFrame, reading: str) -> str:
+def _prices(runs: pd.DataFrame, experiment: Experiment, reading: str) -> str:
     """The price of fairness at the last x, by panel."""
     rows: list[str] = []
     last = runs[runs["x"] == runs["x"].max()]
@@ -211,10 +164,17 @@ def _prices(runs: pd.DataFrame, reading: str) -> str:
         else ""
     )
     return (
-        f"<p class='note'>The price of fairness at T = {runs['x'].max():g}, {escape(reading)}: "
+        f"<p class='note'>The price of fairness at {escape(_at_last(experiment))}, "
+        f"{escape(reading)}: "
         "against TopInterval in the same rounds, with 95 % intervals. There is no price where no "
         f"share was gained.</p><table>{head}{''.join(rows[:each])}</table>{more}"
     )
+
+
+def _at_last(experiment: Experiment) -> str:
+    """Where a figure ends on the right: "T = 240"."""
+    name = "T" if experiment.sweep.own_name == HORIZON else experiment.sweep.own_name
+    return f"{name} = {in_digits(max(experiment.sweep.values))}"
 
 
 def _price(value: float) -> str:
@@ -242,7 +202,7 @@ def _table(runs: pd.DataFrame, experiment: Experiment, reading: str) -> str:
         cells = "".join(
             f"<td>{escape(one)}</td>"
             if isinstance(one, str)
-            else f"<td class='number'>{one:g}</td>"
+            else f"<td class='number'>{in_digits(one)}</td>"
             for one in key
         )
         cells += "".join(
@@ -256,8 +216,11 @@ def _table(runs: pd.DataFrame, experiment: Experiment, reading: str) -> str:
 
 
 def _with_reach(row: pd.Series[float]) -> str:
+    """A mean with as many digits as its interval is worth, and at least three behind the point."""
     reach = row["high"] - row["mean"]
-    digits = 0 if abs(row["mean"]) >= 1000 else 3
+    size = abs(row["mean"]) if pd.isna(reach) or not reach > 0 else reach
+    small = -math.floor(math.log10(size)) + 1 if 0.0 < size < 0.01 else 3
+    digits = 0 if abs(row["mean"]) >= 1000 else min(small, 15)
     text = f"{row['mean']:,.{digits}f}"
     return text + ("" if pd.isna(reach) else f" &plusmn; {reach:,.{digits}f}")
 
@@ -268,11 +231,16 @@ def _method(experiments: Sequence[Experiment], facts: Facts) -> str:
     sentences = [
         f"evenhand {escape(facts.version)}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication.",
-        "The points of a figure share their random numbers, so curves are smoother than their "
-        f"bands. Time, compiling aside: {escape(took)}.",
+        f"Time, compiling aside: {escape(took)}.",
         "Perceived regret is the best mean observed reward less the reward received, true regret "
         "the best true reward less that of the chosen arm, without noise.",
     ]
+    if any(len(one.sweep.values) > 1 for one in experiments):
+        sentences.insert(
+            1,
+            "The points of a figure share their random numbers, so curves are smoother than their "
+            "bands.",
+        )
     if any(one.is_table for one in experiments):
         sentences.append(
             "In a table, a round draws one row per arm with replacement, and the row's reward is "

@@ -14,6 +14,7 @@ import evenhand
 from evenhand import charts
 from evenhand.experiments import report
 from evenhand.experiments.experiment import Experiment
+from evenhand.experiments.introduction import Facts
 from evenhand.experiments.parts import run_experiment
 from evenhand.metrics import summarise
 from evenhand.simulation import simulate
@@ -53,7 +54,7 @@ def run_all(
     """
     seconds: dict[str, float] = {}
     tables, rounds = [], 0
-    tell("compiling, for the first time only: about a minute", 0)
+    tell("getting the policies ready", 0)
     warm_up(experiments)
     for name in dict.fromkeys(name for one in experiments for name in one.conventions):
         for experiment in experiments:
@@ -78,10 +79,12 @@ def run_all(
         raise ValueError("nothing to run: these experiments are not made under these conventions")
     started = time.perf_counter()
     runs = pd.concat(tables, ignore_index=True)
+    tell("writing tables", 0)
     write_tables(runs, out / "tables", experiments[0].output.tables)
     figures = draw_figures(experiments, runs, out / "figures", lambda what: tell(what, 0))
     seconds["tables and figures"] = time.perf_counter() - started
-    facts = report.Facts(title, rounds, seconds, evenhand.__version__)
+    facts = Facts(title, rounds, seconds, evenhand.__version__)
+    tell("writing the report", 0)
     path = report.write(out / "report.html", experiments, runs, figures, facts)
     (out / "run.json").write_text(
         json.dumps({"rounds": rounds, "seconds": seconds, "version": evenhand.__version__})
@@ -128,7 +131,7 @@ def draw_figures(
             overlay = _published(experiment, reading)
             for shows, chart in _charts(experiment, mine, overlay).items():
                 name = f"{experiment.name}-{shows}-{reading}"
-                tell(f"drawing {name}")
+                tell("drawing figures")
                 paths = charts.save(chart, folder / name, experiment.output.figures)
                 drawn = [path for path in paths if path.suffix == ".svg"]
                 svg = drawn[0].read_text(encoding="utf-8") if drawn else charts.to_svg(chart)

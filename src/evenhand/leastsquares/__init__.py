@@ -14,8 +14,8 @@ folded into R and forgotten. What a context outside of the subspace gets is the 
 see `SINGULAR`.
 
 Four arms are solved at once: `vectors` has instructions for that, `table` the layout that they
-need, `triangle` and `rotating` the linear algebra, `basis` the directions seen, and `saved` the
-form in files.
+need, `triangle` and `rotating` the linear algebra, `basis` the directions seen, `scaling` the
+units that they are judged in, and `saved` the form in files.
 """
 
 from evenhand.leastsquares.absorbing import absorb

@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import compiled, inlined
-from evenhand.leastsquares.basis import coordinates, copy, length, take_off
+from evenhand.leastsquares.basis import to_basis
 from evenhand.leastsquares.rotating import rotate_in
+from evenhand.leastsquares.scaling import fold, note_sizes, rescale, scale
 from evenhand.leastsquares.table import (
     COUNT,
     FREEDOM,
+    INFINITE,
     RANK,
     RESIDUAL,
     RIDGE,
+    SMALLEST,
     basis_of,
+    factors_of,
     lane_of,
     room_of,
     row_start,
@@ -21,7 +25,7 @@ from evenhand.leastsquares.table import (
     width_of,
 )
 from evenhand.leastsquares.triangle import backward, forward, spread
-from evenhand.leastsquares.vectors import LANES, apart, four, place, plus, put, same
+from evenhand.leastsquares.vectors import LANES, apart, four, place, put, same, times
 
 
 @compiled
@@ -32,66 +36,34 @@ def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     tail = tail_of(d) * lanes + lane
     before, rank = int(table[tail + RANK * lanes]), d
     for k in range(d):  # the room begins with the row, which the rotations use up
-        room[k] = x[k]
+        room[k] = 0.0 if abs(x[k]) < SMALLEST else x[k]
     for k in range(d, width):
         room[k] = 0.0
     if fits.singular == RIDGE:
         _note_ridge(fits.ridge, table, lane, lanes, d, room, y)
     elif before < d:
-        rank = _to_basis(table, basis_of(d, lane, lanes), room, d, before, fits.new_direction)
+        if fits.singular == INFINITE:
+            before = _scale(table, lane, lanes, room, d, before, fits.new_direction)
+        rank = to_basis(table, basis_of(d, lane, lanes), room, d, before, fits.new_direction)
     left = rotate_in(table, lane, lanes, room, y, width, rank)
     table[tail + COUNT * lanes] += 1.0
-    table[tail + RESIDUAL * lanes] += left * left
+    residual = table[tail + RESIDUAL * lanes] + left * left
+    table[tail + RESIDUAL * lanes] = max(residual, 0.0)  # a ridge's may be a rounding error below
     if fits.singular != RIDGE:
         table[tail + FREEDOM * lanes] += 1.0 - (rank - before)  # a new direction is fitted exactly
     table[tail + RANK * lanes] = rank
     if before < rank == d:
-        _fold_basis(table, lane, lanes, room, d)
+        fold(table, lane, lanes, room, d, fits.singular == INFINITE)
 
 
 @inlined
-def _to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """Write `row` in the coordinates of the directions seen; the rank, with a new one if it is."""
-    width = width_of(d)
-    rest, once, again = width, 2 * width, 3 * width
-    copy(row, 0, width, row, rest, width)
-    whole = length(row, rest, width)
-    coordinates(table, at, rank, width, row, rest, once)  # Gram and Schmidt; twice is enough
-    take_off(table, at, rank, width, row, rest, once)
-    coordinates(table, at, rank, width, row, rest, again)
-    take_off(table, at, rank, width, row, rest, again)
-    left = length(row, rest, width)
-    for k in range(rank):
-        row[k] = row[once + k] + row[again + k]
-    for k in range(rank, width):
-        row[k] = 0.0
-    if left > new_direction * whole:
-        for k in range(d):
-            table[at + rank * width + k] = row[rest + k] / left
-        row[rank] = left
-        rank += 1
+def _scale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
+    """The row in the units of a singular design, see `scaling`; the rank once they are right."""
+    at = factors_of(d, lane, lanes)
+    if note_sizes(table, at, room, d):
+        rank = rescale(table, lane, lanes, room, d, rank, new_direction)
+    scale(table, at, room, 0, d)
     return rank
-
-
-@compiled
-def _fold_basis(table, lane, lanes, room, d):  # type: ignore[no-untyped-def]
-    """At full rank, turn R in the basis' coordinates into R in the features' own."""
-    at, width = basis_of(d, lane, lanes), width_of(d)
-    z = width * (width + 1) // 2
-    rows, right = np.zeros((d, width)), np.zeros(d)
-    for q in range(d):
-        right[q], sums = table[(z + q) * lanes + lane], place(rows, q * width)
-        for j in range(q, d):
-            r = same(table[(row_start(q, width) + j) * lanes + lane])
-            for k in range(0, width, LANES):
-                put(sums, k, plus(four(sums, k), r, four(table, at + j * width + k)))
-    for row in range(tail_of(d)):
-        table[row * lanes + lane] = 0.0
-    for p in range(at, at + width * width):
-        table[p] = 0.0
-    for q in range(d):
-        copy(place(rows, q * width), 0, width, room, 0, width)
-        rotate_in(table, lane, lanes, room, right[q], width, d)
 
 
 @compiled
@@ -101,27 +73,32 @@ def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyp
     With P = (R'R)^-1, absorbing x takes |P x|^2 / (1 + x P x) off the trace of P, and degrees of
     freedom are n - d + ridge tr(P). The coefficients b move by P x (y - b . x) / (1 + x P x), and
     what the rotations leave over is the growth of the sum of squares with its penalty ridge |b|^2.
+
+    All in terms of u = P x root(ridge / (1 + x P x)), which is not longer than 1: |P x|^2 itself
+    can be too large to hold.
     """
-    width, tail = width_of(d), tail_of(d) * lanes + lane
+    width, tail, root = width_of(d), tail_of(d) * lanes + lane, np.sqrt(ridge)
     if lanes == 1:
-        fitted, variance, cross, squared = _both_ways(table, 1, room, width)
+        fitted, variance, cross, squared = _both_ways(table, lane, 1, room, width, root)
     else:
-        fitted, variance, cross, squared = _both_ways(table, LANES, room, width)
-    step = (y - apart(fitted)[lane]) / (1.0 + apart(variance)[lane])
-    growth = step * (2.0 * apart(cross)[lane] + step * apart(squared)[lane])
-    shrinkage = apart(squared)[lane] / (1.0 + apart(variance)[lane])
-    table[tail + FREEDOM * lanes] += 1.0 - ridge * shrinkage
-    table[tail + RESIDUAL * lanes] -= ridge * growth
+        fitted, variance, cross, squared = _both_ways(table, lane, LANES, room, width, root)
+    step = (y - fitted) / np.sqrt(1.0 + variance)
+    table[tail + FREEDOM * lanes] += 1.0 - squared
+    table[tail + RESIDUAL * lanes] -= step * (2.0 * root * cross + step * squared)
 
 
 @inlined
-def _both_ways(table, lanes, room, width):  # type: ignore[no-untyped-def]
-    """x . b, x P x, b . P x and |P x|^2. Four lanes are as fast as one, so all get the row x."""
+def _both_ways(table, lane, lanes, room, width, root):  # type: ignore[no-untyped-def]
+    """x . b, x P x, b . u and |u|^2. Four lanes are as fast as one, so all get the row x."""
     behind = place(room, width)
     head = spread(room, (0, 0, 0, 0), behind, width)
-    fitted, variance = forward(table, lanes, head, behind, width, width, True)
+    fitted, squared = forward(table, lanes, head, behind, width, width, True)
+    variance = apart(squared)[lane]
+    short = same(root / np.sqrt(1.0 + variance))
+    for k in range(0, LANES * width, LANES):
+        put(behind, k, times(four(behind, k), short))
     cross, squared = backward(table, lanes, behind, width)
-    return fitted, variance, cross, squared
+    return apart(fitted)[lane], variance, apart(cross)[lane], apart(squared)[lane]
 
 
 @compiled

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import compiled, inlined
+from evenhand.leastsquares.table import width_of
 from evenhand.leastsquares.vectors import (
     LANES,
     added,
@@ -111,3 +112,27 @@ def length(room, x, width):  # type: ignore[no-untyped-def]
         for q in range(width):
             squared += (room[x + q] / size) ** 2
     return size * np.sqrt(squared)
+
+
+@inlined
+def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped-def]
+    """Write `row` in the coordinates of the directions seen; the rank, with a new one if it is."""
+    width = width_of(d)
+    rest, once, again = width, 2 * width, 3 * width
+    copy(row, 0, width, row, rest, width)
+    whole = length(row, rest, width)
+    coordinates(table, at, rank, width, row, rest, once)  # Gram and Schmidt; twice is enough
+    take_off(table, at, rank, width, row, rest, once)
+    coordinates(table, at, rank, width, row, rest, again)
+    take_off(table, at, rank, width, row, rest, again)
+    left = length(row, rest, width)
+    for k in range(rank):
+        row[k] = row[once + k] + row[again + k]
+    for k in range(rank, width):
+        row[k] = 0.0
+    if left > new_direction * whole:
+        for k in range(d):
+            table[at + rank * width + k] = row[rest + k] / left
+        row[rank] = left
+        rank += 1
+    return rank

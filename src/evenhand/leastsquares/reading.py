@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.leastsquares.saved import saved_tail, to_saved
+from evenhand.leastsquares.saved import factors, saved_tail, to_saved
 from evenhand.leastsquares.table import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Regressions
 
 
@@ -56,7 +56,8 @@ def sums(fits: Regressions) -> Sums:
     # At full rank R is in the features' coordinates; before, in those of the directions seen.
     basis = flat[:, tail + BASIS :].reshape(-1, d, d).copy()
     basis[flat[:, tail + RANK] == d] = np.eye(d)
-    root = triangle @ basis
+    used = factors(fits).reshape(-1, d)[: fits.number, None, :]
+    root = triangle @ basis / np.where(used > 0.0, used, 1.0)
     turned = root.transpose(0, 2, 1)
     return Sums(n.copy(), turned @ root, (turned @ z[..., None])[..., 0], square)
 

@@ -3,6 +3,9 @@
 Three indices: block, row, lane. The rows: R by columns, z, one over the diagonal of R, count,
 residual sum of squares, degrees of freedom, rank and, but for a ridge, the directions seen one
 after the other. Nothing is padded. A shared regression is the same in all four lanes.
+
+A singular regression has no last direction. Its place is for the factors of the features (see
+`scaling`), if any of them is not 1, nor 0 for a feature never seen.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.leastsquares.table import BASIS, RANK, RIDGE, Regressions, padded, rows_of
+from evenhand.leastsquares.table import BASIS, INFINITE, RANK, RIDGE, Regressions, padded, rows_of
 from evenhand.leastsquares.vectors import LANES
 
 
@@ -30,7 +33,10 @@ def to_saved(fits: Regressions) -> NDArray[np.float64]:
     saved, end, d = np.zeros(saved_shape(fits)), saved_tail(fits) + BASIS, fits.n_features
     saved[:, :end] = rows_of(fits)[:, _order(d)]
     if fits.singular != RIDGE:
-        saved[:, end:] = np.moveaxis(_directions(fits), 1, -1).reshape(-1, d * d, fits.per_block)
+        directions = _directions(fits).copy()
+        used = ~np.isin(factors(fits), (0.0, 1.0)).all(axis=-1)
+        directions[used, -1] = factors(fits)[used]
+        saved[:, end:] = np.moveaxis(directions, 1, -1).reshape(-1, d * d, fits.per_block)
         saved[-1:, end - BASIS + RANK, _unused(fits)] = 0.0
     return saved
 
@@ -40,8 +46,13 @@ def from_saved(fits: Regressions, saved: NDArray[np.float64]) -> None:
     end, d, lanes = saved_tail(fits) + BASIS, fits.n_features, fits.per_block
     rows_of(fits)[:, _order(d)] = saved[:, :end, :lanes]
     if fits.singular != RIDGE:
-        directions = saved[:, end:, :lanes].reshape(-1, d, d, lanes)
-        _directions(fits)[...] = np.moveaxis(directions, -1, 1)
+        directions = np.moveaxis(saved[:, end:, :lanes].reshape(-1, d, d, lanes), -1, 1).copy()
+        if fits.singular == INFINITE:
+            last = directions[:, :, -1].copy()
+            seen = (directions[:, :, :-1] != 0.0).any(axis=2)
+            factors(fits)[...] = np.where(last.any(axis=-1, keepdims=True), last, seen)
+            directions[:, :, -1] = 0.0
+        _directions(fits)[...] = directions
         rows_of(fits)[-1:, RANK - BASIS, _unused(fits)] = d
 
 
@@ -60,6 +71,13 @@ def _directions(fits: Regressions) -> NDArray[np.float64]:
     start = rows_of(fits).shape[1] * lanes
     padded_directions = fits.table[:, start : start + lanes * width**2]
     return padded_directions.reshape(-1, lanes, width, width)[:, :, :d, :d]
+
+
+def factors(fits: Regressions) -> NDArray[np.float64]:
+    """What features are multiplied by in singular regressions: by block, lane and feature."""
+    d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
+    start = rows_of(fits).shape[1] * lanes + lanes * width**2
+    return fits.table[:, start : start + lanes * width].reshape(-1, lanes, width)[:, :, :d]
 
 
 def _unused(fits: Regressions) -> slice:

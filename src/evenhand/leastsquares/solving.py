@@ -7,13 +7,16 @@ import numpy as np
 from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.absorbing import back_substitute
 from evenhand.leastsquares.basis import coordinates, copy, leaves, squared_length
+from evenhand.leastsquares.scaling import scale
 from evenhand.leastsquares.table import (
     COUNT,
     FREEDOM,
     INFINITE,
     RANK,
     RESIDUAL,
+    SMALLEST,
     basis_of,
+    factors_of,
     lane_of,
     rank_of,
     room_of,
@@ -137,8 +140,9 @@ def _locate(table, lane, lanes, d, limit, points, arm, room, into):  # type: ign
     else:
         x, at = 2 * LANES * width + LANES, basis_of(d, lane, lanes)
         copy(points, arm * d, d, room, x, width)
+        new = limit < np.inf and scale(table, factors_of(d, lane, lanes), room, x, d)
         coordinates(table, at, rank, width, room, x, point)
-        if limit < np.inf and _is_outside(table, at, rank, width, room, x, point, limit):
+        if new or (limit < np.inf and _is_outside(table, at, rank, width, room, x, point, limit)):
             room[outside] = np.inf
     for k in range((rank + LANES - 1) & -LANES, width, LANES):
         put(room, point + k, same(0.0))
@@ -180,12 +184,18 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
     for q in range(rank):
         for k in range(d):
             full[k] += b[q] * table[at + q * width + k]
+    if fits.singular == INFINITE:
+        scale(table, factors_of(d, lane, lanes), full, 0, d)
     return full
 
 
 @compiled
 def noise_variance(fits):  # type: ignore[no-untyped-def]
-    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none."""
+    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none.
+
+    At least the square of SMALLEST: squares of residuals that are smaller still leave the range,
+    and a noise of 0 would be said of them.
+    """
     residual = freedom = 0.0
     tail, lanes = tail_of(fits.n_features), fits.per_block
     for i in range(fits.number):
@@ -194,4 +204,4 @@ def noise_variance(fits):  # type: ignore[no-untyped-def]
         freedom += table[(tail + FREEDOM) * lanes + lane]
     if freedom < 0.5:  # nothing is left over to estimate it from
         return np.inf, 0.0
-    return max(residual, 0.0) / freedom, freedom
+    return max(residual / freedom, SMALLEST**2), freedom

@@ -16,6 +16,9 @@ SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVER
 # Rows of the table behind R, z and the inverse diagonal.
 COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
 
+# Features nearer to 0 count as 0, because one over them, or over their squares, could be infinite.
+SMALLEST = 1e-100
+
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
 NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
@@ -27,8 +30,9 @@ class Regressions(NamedTuple):
     `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
     number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
     1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
-    by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row. So
-    all lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
+    by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row, and
+    then, lane by lane again, what features are multiplied by before (w; see `scaling`). So all
+    lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
     beyond d, and beyond the rank, is zero.
 
     Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
@@ -52,6 +56,26 @@ class Regressions(NamedTuple):
         return self.array[:-1]
 
 
+def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[int, int]:
+    """The shape of the array that holds them, and room to work in."""
+    width, per_block = padded(n_features), 1 if shared else LANES
+    tail = width * (width + 1) // 2 + 2 * width
+    size = per_block * (tail + BASIS + (0 if singular == "ridge" else width * (width + 1)))
+    return -(-number // per_block) + 1, max(size, (2 * LANES + 1) * width + LANES)
+
+
+def numbers_of(number: int, n_features: int, singular: str, shared: bool = False) -> int:
+    """How many numbers `regressions` would hold in memory.
+
+    Example:
+        >>> from evenhand.leastsquares.table import numbers_of, regressions
+        >>> numbers_of(10, 2, "ridge") == regressions(10, 2, "ridge", 1.0).array.size
+        True
+    """
+    blocks, size = _shape(number, n_features, singular, shared)
+    return blocks * size
+
+
 def regressions(
     number: int,
     n_features: int,
@@ -73,10 +97,8 @@ def regressions(
     d, width = n_features, padded(n_features)
     per_block = 1 if shared else LANES
     tail = width * (width + 1) // 2 + 2 * width
-    size = per_block * (tail + BASIS + (0 if singular == "ridge" else width**2))
-    room = (2 * LANES + 1) * width + LANES
     fits = Regressions(
-        np.zeros((-(-number // per_block) + 1, max(size, room))),
+        np.zeros(_shape(number, n_features, singular, shared)),
         number,
         d,
         per_block,
@@ -118,6 +140,12 @@ def row_start(k, width):  # type: ignore[no-untyped-def]
 def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
     """Where the basis of a lane begins."""
     return (tail_of(d) + BASIS) * lanes + lane * width_of(d) * width_of(d)
+
+
+@inlined
+def factors_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the factors of a lane begin: what its features are multiplied by while singular."""
+    return basis_of(d, lanes, lanes) + lane * width_of(d)
 
 
 @inlined

@@ -11,9 +11,9 @@ import numpy as np
 from evenhand._compile import inlined
 from evenhand.leastsquares.vectors import (
     LANES,
+    below,
     four,
     less,
-    or_else,
     plus,
     put,
     same,
@@ -21,6 +21,8 @@ from evenhand.leastsquares.vectors import (
     together,
     turned,
 )
+
+HUGE = 1e300  # sums of a few numbers below it are still finite
 
 
 @inlined
@@ -71,8 +73,9 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
         if keep:
             _put_four(room, k, a, b, c, e)
         p = s + width - k - 4
-    # Numbers too large to hold, times the zeros beyond the rank, are NaN.
-    return or_else(fitted, same(0.0)), or_else(squared, same(np.inf))
+    # Numbers too large to hold, times the zeros beyond the rank, are NaN. An estimate as large as
+    # these has a variance that is infinite, because rewards are not as large.
+    return below(fitted, same(HUGE), same(0.0)), below(squared, same(HUGE), same(np.inf))
 
 
 @inlined

@@ -136,13 +136,20 @@ def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @_operation
-def or_else(typing: Any, a: Any, b: Any) -> Any:
-    """a where it is a number, b where it is NaN."""
+def below(typing: Any, a: Any, limit: Any, other: Any) -> Any:
+    """a where its size is below the limit; the other where it is not, or is NaN."""
 
-    def write(builder: Any, a: Any, b: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("ord", a, a), a, b)
+    def write(builder: Any, a: Any, limit: Any, other: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", _size(builder, a), limit), a, other)
 
-    return _written(FOUR(FOUR, FOUR), write)
+    return _written(FOUR(FOUR, FOUR, FOUR), write)
+
+
+def _size(builder: Any, a: Any) -> Any:
+    """|a|, by taking its four signs off."""
+    whole = ir.VectorType(ir.IntType(64), LANES)
+    mask = ir.Constant(whole, [2**63 - 1] * LANES)
+    return builder.bitcast(builder.and_(builder.bitcast(a, whole), mask), _VECTOR)
 
 
 # Between four and single numbers ----------------------------------------------------------------

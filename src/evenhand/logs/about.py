@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from evenhand.logs.columns import ROLES
 
@@ -13,6 +15,17 @@ FORMAT = "evenhand log"
 # A log that keeps candidates is of version 2: a reader of version 1 would lose them. All others are
 # still written as version 1.
 PLAIN, WITH_CANDIDATES = 1, 2
+# Whoever reads a damaged file may stumble over any of these. RecursionError: lists in lists in ...
+DAMAGE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
+_CHECK = re.compile(rb', "check": "([0-9a-f]{8})"}$')
 
 
 @dataclass(frozen=True)
@@ -21,13 +34,17 @@ class About:
 
     `policy` is the saved policy at the time when the log began, `state` a checksum of the policy
     when it was closed, with the round and the number of rewards learned that it is for.
-    `candidates` says whether all arms of every decision are kept.
+    `candidates` says whether all arms of every decision are kept. `rows` is the fingerprint of the
+    table that it stands with, and `before` that of the table which this one replaced, since a crash
+    may have left that beside a newer file. Logs of older versions of evenhand have neither.
     """
 
     features: tuple[str, ...]
     policy: dict[str, Any]
     state: dict[str, Any] | None = None
     candidates: bool = False
+    rows: dict[str, Any] | None = None
+    before: dict[str, Any] | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -49,7 +66,7 @@ class About:
         )
 
     def to_json(self) -> str:
-        """One line of text."""
+        """One line of text, which ends with a checksum of itself."""
         told = {
             "format": FORMAT,
             "version": WITH_CANDIDATES if self.candidates else PLAIN,
@@ -57,15 +74,20 @@ class About:
             "policy": self.policy,
             "state": self.state,
         }
-        return json.dumps(told | ({"candidates": True} if self.candidates else {}), allow_nan=False)
+        told |= {"candidates": True} if self.candidates else {}
+        told |= {} if self.rows is None else {"rows": self.rows}
+        told |= {} if self.before is None else {"before": self.before}
+        text = json.dumps(told, allow_nan=False)
+        return f'{text[:-1]}, "check": "{crc32(text.encode()):08x}"}}'
 
     @classmethod
     def from_json(cls, text: str | bytes, where: object) -> About:
         """What `to_json` wrote; `where` it stood is named in errors."""
+        damaged = f"{where}: what the log says of itself is damaged"
         try:
-            told = json.loads(text)
-        except ValueError as error:
-            raise ValueError(f"{where}: what the log says of itself is damaged: {error}") from error
+            told = _loaded(text if isinstance(text, bytes) else text.encode())
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{damaged}: {one_line(error)}") from error
         if not isinstance(told, dict) or told.get("format") != FORMAT:
             raise ValueError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
         if told.get("version") not in (PLAIN, WITH_CANDIDATES):
@@ -77,19 +99,50 @@ class About:
             about = cls(
                 tuple(map(str, told["features"])),
                 dict(told["policy"]),
-                told["state"],
+                _whole(told["state"], "round", "learned"),
                 told.get("candidates") is True,
+                _whole(told.get("rows"), "number"),
+                _whole(told.get("before"), "number"),
             )
             known = [*map(str, about.labels)], about.first_round
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{where}: what the log says of itself is damaged: {error!r}"
-            ) from error
+        except DAMAGE as error:
+            raise ValueError(f"{damaged}: {one_line(error)}") from error
         if not known[0] or len(about.features) != about.policy["settings"].get("n_features"):
-            raise ValueError(f"{where}: what the log says of itself is damaged: features or groups")
+            raise ValueError(f"{damaged}: features or groups")
         if about.candidates != (told["version"] == WITH_CANDIDATES):
-            raise ValueError(f"{where}: what the log says of itself is damaged: candidates")
+            raise ValueError(f"{damaged}: candidates")
         return about
+
+
+def _loaded(raw: bytes) -> Any:
+    """JSON whose checksum is right, or that never had one: older evenhands wrote none."""
+    told, check = json.loads(raw), _CHECK.search(raw)
+    if check is None:
+        if isinstance(told, dict) and {"check", "rows"} & told.keys():
+            raise ValueError("it was changed after it was written")
+    elif crc32(raw[: check.start()] + b"}") != int(check[1], 16):
+        raise ValueError("it was changed after it was written")
+    return told
+
+
+def _whole(told: Any, *numbers: str) -> dict[str, Any] | None:
+    """An object with whole numbers and a checksum; or nothing."""
+    if told is None:
+        return None
+    for name in numbers:
+        if type(told[name]) is not int:
+            raise ValueError(f"{name} is {told[name]!r}")
+    if not isinstance(told["sha256"], str):
+        raise ValueError("sha256 is no text")
+    return dict(told)
+
+
+def one_line(error: BaseException) -> str:
+    """An error in words, without the lines that some libraries add."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    words = str(error) if isinstance(error, (ValueError, OSError)) else repr(error)
+    return " ".join(words.split()) or repr(error)
 
 
 def feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "candidate_contexts": ("candidate_contexts",),
     "candidate_propensities": ("candidate_propensities",),
     "weight": (),
+    "count": (),
     "cluster": (),
 }
 NEEDED = ("group", "reward")
@@ -52,6 +53,7 @@ class Columns:
     candidate_contexts: str | None = None
     candidate_propensities: str | None = None
     weight: str | None = None
+    count: str | None = None
     cluster: str | None = None
 
 

@@ -1,7 +1,8 @@
 """The journal of a log: a line of JSON per event, written before the call that made it returns.
 
-The first line says what the log is about, the others are events (see `rows`). A line is there
-wholly or not at all: what follows the last line break was cut off by a crash, and does not count.
+The first line says what the log is about, the others are events (see `rows`), each with a checksum
+of everything up to it. A line is there wholly or not at all: what follows the last line break was
+cut off by a crash, and does not count.
 A process that is killed loses nothing of the calls that returned. When the machine goes down, lost
 is at most what came after the last fsync, which is made at a cadence.
 """
@@ -11,22 +12,42 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 try:
     import fcntl
 except ImportError:  # Windows: a second writer is not noticed there
     fcntl = None  # type: ignore[assignment]
 
-from evenhand.logs.about import About
+from evenhand.logs.about import About, one_line
 from evenhand.logs.tables import sync_folder
 
 
 def journal_of(path: Path) -> Path:
     """Where the journal of a log stands."""
     return path.with_name(path.name + ".journal")
+
+
+class Mark(NamedTuple):
+    """A place in a journal: what was written before it, and the checksum of that."""
+
+    size: int
+    sum: int
+
+
+class _Locked(FileIO):
+    """The file of a journal, and with it the table's: both locks end when it is closed."""
+
+    table: FileIO | None = None
+
+    def close(self) -> None:
+        if self.table is not None:
+            self.table.close()
+        super().close()
 
 
 class Journal:
@@ -43,27 +64,48 @@ class Journal:
         self._process = os.getpid()
         self._file = self._lock()
         content = self.path.read_bytes()
-        self.size = content.rfind(b"\n") + 1
-        if len(content) > self.size:  # cut off by a crash
-            self.cut(self.size)
+        size = content.rfind(b"\n") + 1
+        self.mark = Mark(size, crc32(content[:size]))
+        """Where the next line will begin."""
+        if len(content) > size:  # cut off by a crash
+            self.cut(self.mark)
         self._due = monotonic() + sync
 
-    def _lock(self) -> Any:
+    def _lock(self) -> _Locked:
         while True:
-            file = self.path.open("ab", buffering=0)
+            file = _Locked(self.path, "ab")
             try:
-                if fcntl is not None:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._take(file)
                 if self._is_there(file):
+                    self._take_table(file)
                     return file
-            except BlockingIOError as error:
+            except BaseException:
                 file.close()
-                raise ValueError(
-                    f"{self.log} is being written already; close the other writer first"
-                ) from error
+                raise
             file.close()  # whoever had it closed the log in between, and took it away
 
-    def _is_there(self, file: Any) -> bool:
+    def _take(self, file: FileIO) -> None:
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"{self.log} is being written already; close the other writer first"
+            ) from error
+
+    def _take_table(self, file: _Locked) -> None:
+        """The table may have another name (a hard link), with a journal of its own."""
+        try:
+            file.table = FileIO(self.log, "rb")
+            self._take(file.table)
+        except ValueError:
+            if not self.path.stat().st_size:
+                self.path.unlink()
+            raise
+        except OSError:  # there is none yet, or the system locks only what can be written
+            pass
+
+    def _is_there(self, file: FileIO) -> bool:
         try:
             return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
         except FileNotFoundError:
@@ -71,20 +113,23 @@ class Journal:
 
     def begin(self, about: About) -> None:
         """Write the first line, if there is none yet."""
-        if not self.size:
-            self.append(about.to_json().encode() + b"\n")
+        if not self.mark.size:
+            self._write(about.to_json().encode() + b"\n")
             self.sync()
             sync_folder(self.path.parent)
 
-    def append(self, line: bytes) -> None:
-        """Write a line. After an error it is as if nothing had been written."""
+    def append(self, event: bytes) -> None:
+        """Write the line of an event. After an error it is as if nothing had been written."""
+        self._write(b"%b %08x\n" % (event, crc32(event, self.mark.sum)))
+
+    def _write(self, line: bytes) -> None:
         self.check()
-        before = self.size
+        before = self.mark
         try:
             done = self._file.write(line)
             while done < len(line):  # the disk may take a part and then fail
                 done += self._file.write(line[done:])
-            self.size = before + done
+            self.mark = Mark(before.size + done, crc32(line, before.sum))
             if monotonic() >= self._due:
                 self.sync()
         except BaseException as error:
@@ -99,11 +144,11 @@ class Journal:
             why = self.broken or "it was opened by another process"
             raise ValueError(f"{self.log} cannot go on: {why}; open the log again")
 
-    def cut(self, size: int) -> None:
-        """Take back what was written after `size`."""
+    def cut(self, mark: Mark) -> None:
+        """Take back what was written after a mark."""
         try:
-            os.truncate(self._file.fileno(), size)
-            self.size = size
+            os.truncate(self._file.fileno(), mark.size)
+            self.mark = mark
         except OSError as error:
             self.broken = f"the journal could not be repaired ({error.strerror})"
 
@@ -116,11 +161,10 @@ class Journal:
         """Its events are in the table: away with it."""
         self.path.unlink()
         sync_folder(self.path.parent)
-        self._file.close()
 
     def release(self) -> None:
         """Let go of it; without a first line it is of no use to anyone."""
-        if not self.size:
+        if not self.mark.size:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
@@ -135,22 +179,31 @@ def read_journal(path: Path) -> tuple[About, Iterator[Any]] | None:
     first, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
     if not lines:
         return None
-    return About.from_json(first, file), _events(file, lines[:-1])
+    return About.from_json(first, file), _events(file, lines[:-1], crc32(first + b"\n"))
 
 
-def _events(file: Path, lines: list[bytes]) -> Iterator[Any]:
+def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
+    """What the lines say. Older evenhands wrote lines without a checksum."""
     for number, line in enumerate(lines, start=2):
+        event, told = (line[:-9], line[-8:]) if line[-10:-8] == b"] " else (line, b"")
         try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{file}: line {number} is damaged: {error}") from error
+            yield json.loads(event)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{file}: line {number} is damaged: {one_line(error)}") from error
+        # after whoever applies the event, who can say better what is wrong with it
+        if told and told != b"%08x" % crc32(event, sum):
+            raise ValueError(
+                f"{file}: line {number} is damaged: its checksum is another, so that a byte was "
+                "changed, or lines before it were lost"
+            )
+        sum = crc32(line + b"\n", sum)
 
 
 def reward_line(learned: int, round: int, reward: float) -> bytes:
     """The event of one reward."""
-    return b'["r",%d,[%d],[%r]]\n' % (learned, round, reward)
+    return b'["r",%d,[%d],[%r]]' % (learned, round, reward)
 
 
 def event_line(*event: Any) -> bytes:
     """Any event."""
-    return json.dumps(event, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(event, allow_nan=False, separators=(",", ":")).encode()

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand.logs.about import About
+from evenhand.logs.about import DAMAGE, About, one_line
 from evenhand.logs.candidates import candidates
 from evenhand.logs.journal import journal_of, read_journal
 from evenhand.logs.rows import Rows
 from evenhand.logs.schema import checked
-from evenhand.logs.tables import log_path, read_table
+from evenhand.logs.stored import Held, expected, not_whole, read_table
+from evenhand.logs.tables import beside, log_path
 
 ATTRS = "evenhand"
+TRIES = 5
 
 
 def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -59,10 +61,38 @@ def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
 def read_whole(
     path: Path, columns: Mapping[str, str] | None = None
 ) -> tuple[About | None, pd.DataFrame] | None:
-    """What a log is about and its rows; None if there is none."""
+    """What a log is about and its rows; None if there is none.
+
+    A log is up to three files. If a writer changed them while they were read, they may not fit
+    together, and are read again.
+    """
+    for _ in range(TRIES - 1):
+        before = _files(path)
+        try:
+            return _read_once(path, columns)
+        except ValueError:
+            if _files(path) == before:
+                raise
+    return _read_once(path, columns)
+
+
+def _files(path: Path) -> list[tuple[int, ...] | None]:
+    found: list[tuple[int, ...] | None] = []
+    for file in (path, beside(path), journal_of(path)):
+        try:
+            now = file.stat()
+            found.append((now.st_ino, now.st_size, now.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _read_once(
+    path: Path, columns: Mapping[str, str] | None
+) -> tuple[About | None, pd.DataFrame] | None:
     journal = read_journal(path)  # first: a writer that closes now puts it into the table
     try:
-        written = read_table(path, columns)
+        written = read_table(path, columns, going_on=journal is not None)
     except FileNotFoundError:
         written = None
     if journal is None:
@@ -78,15 +108,17 @@ def read_whole(
     for number, event in enumerate(events, start=2):
         try:
             rows.apply(event)
-        except (ValueError, TypeError, LookupError) as error:
+        except DAMAGE as error:
             raise ValueError(
-                f"{journal_of(path)}: line {number} is damaged: "
-                f"{error if isinstance(error, ValueError) else repr(error)}"
+                f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
             ) from error
+    should, found = expected(about), Held(rows.decisions(), rows.learned, None)
+    if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
+        raise ValueError(f"{path}: {not_whole(path, found, should)}")
     try:
         frame = checked(rows.to_frame(), about.features)
         if about.candidates:
             candidates(frame, len(about.labels), about.features)
         return about, frame
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{journal_of(path)} is damaged: {error}") from error
+    except DAMAGE as error:
+        raise ValueError(f"{journal_of(path)} is damaged: {one_line(error)}") from error

@@ -36,13 +36,19 @@ class Rows:
         self.about = about
         self.rows: list[list[Any]] = [] if table is None else _from_table(table, about)
         self.row_of: dict[int, int] = {}  # of a round: the arm in force, that of the human if any
+        self._own_row: dict[int, int] = {}  # of a round that was overridden: the policy's arm
         self.round, self.learned = about.first_round, 0
         for number, row in enumerate(self.rows):
             if row[ROUND] is not None:
+                if row[PROPENSITY] is None and row[ROUND] in self.row_of:
+                    self._own_row[row[ROUND]] = self.row_of[row[ROUND]]
                 self.row_of[row[ROUND]] = number
                 self.round = max(self.round, row[ROUND])
             self.learned = max(self.learned, row[LEARNED] or 0)
         self._known = (self.round, self.learned, {r for r in self.row_of if self._overridden(r)})
+        self._early: dict[
+            int, float | None
+        ] = {}  # true rewards that a human's arm had in the table
 
     def apply(self, event: Sequence[Any]) -> None:
         """Take in an event; ValueError if it cannot come next."""
@@ -98,6 +104,9 @@ class Rows:
 
     def _override(self, round: int, time: int, arm: int, context: list[float]) -> None:
         if round in self._known[2]:
+            if round in self._early:  # they came before it, so that they are the policy's arm's
+                own, human = self.rows[self._own_row[round]], self.rows[self.row_of[round]]
+                own[TRUE], human[TRUE] = human[TRUE], self._early.pop(round)
             return
         row = self.rows[self.row_of[round]]
         if self._overridden(round) or row[LEARNED] is not None:
@@ -107,7 +116,10 @@ class Rows:
 
     def _true(self, rounds: list[int], values: list[float]) -> None:
         for round, value in zip(rounds, values, strict=True):
-            self.rows[self.row_of[round]][TRUE] = float(value)
+            row = self.rows[self.row_of[round]]
+            if round in self._known[2]:  # the table may know an override that comes only later here
+                self._early.setdefault(round, row[TRUE])
+            row[TRUE] = float(value)
 
     def _overridden(self, round: int) -> bool:
         return self.rows[self.row_of[round]][PROPENSITY] is None
@@ -135,6 +147,10 @@ class Rows:
             self.row_of[round] = len(self.rows)
         self.rows.append(row)
         return row
+
+    def decisions(self) -> int:
+        """How many there are."""
+        return sum(row[PROPENSITY] is not None for row in self.rows)
 
     def to_frame(self) -> pd.DataFrame:
         """The table of the schema."""

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.logs.columns import ROLES, find_roles
 
+FIRST_YEAR, LAST_YEAR = 1, 9999
 LARGEST = 1e100  # policies refuse numbers beyond it, so a log cannot have them
 
 
@@ -24,7 +25,9 @@ class Column(NamedTuple):
 
 
 SCHEMA: dict[str, Column] = {
-    "timestamp": Column("time", True, words="a time such as 2026-01-31T12:00:00Z, or nothing"),
+    "timestamp": Column(
+        "time", True, words="a time such as 2026-01-31T12:00:00Z in the years 1 to 9999, or nothing"
+    ),
     "round": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
     "arm": Column("label", False, words="the number or name of an arm"),
     "position": Column("whole", True, 0, 2**31, "a whole number of at least 0, or nothing"),
@@ -126,15 +129,29 @@ def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
 
 
 def _shown(value: Any) -> str:
-    return "missing" if pd.isna(value) else repr(value.item() if hasattr(value, "item") else value)
+    if np.ndim(value) == 0 and pd.isna(value):
+        return "missing"
+    if isinstance(value, pd.Timestamp) and not FIRST_YEAR <= value.year <= LAST_YEAR:
+        return f"in the year {value.year}"  # which pandas cannot print
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _numbers(values: pd.Series) -> pd.Series:
     if values.dtype == np.float64:
         return values
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+    if values.dtype.kind in "mMc":  # times and complex numbers are none
         return pd.Series(np.nan, index=values.index)
-    return pd.to_numeric(values, errors="coerce").astype("Float64").astype(np.float64)
+    try:
+        return pd.to_numeric(values, errors="coerce").astype("Float64").astype(np.float64)
+    except (TypeError, OverflowError):  # integers of hundreds of digits, and what is no number
+        return values.map(_number).astype(np.float64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def _times(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
@@ -146,7 +163,9 @@ def _times(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
     if not pd.api.types.is_datetime64_any_dtype(values.dtype):
         values = pd.to_datetime(values, utc=True, errors="coerce", format="ISO8601")
     zoned = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
-    times = zoned.dt.tz_convert("UTC").dt.as_unit("us")
+    zoned = zoned.dt.tz_convert("UTC")
+    # Other years cannot be written as dates that every reader knows.
+    times = zoned.where(zoned.dt.year.between(FIRST_YEAR, LAST_YEAR)).dt.as_unit("us")
     return times, times.notna()
 
 
@@ -164,6 +183,8 @@ def _flags(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
 
 def _labels(values: pd.Series, may_miss: bool) -> pd.Series:
     """Numbers of arms as whole numbers; names as they are."""
+    if values.dtype.kind == "c":
+        return values
     if not pd.api.types.is_numeric_dtype(values.dtype) and values.notna().any():
         return values
     numbers = _numbers(values)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._arrays import unmasked
 from evenhand._compile import entry_point, for_sources
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
@@ -107,8 +108,6 @@ class Policy:
         self.groups = groups if isinstance(groups, Groups) else Groups(groups)
         self.n_features = _checks.whole("n_features", n_features)
         self.horizon = None if horizon is None else _checks.whole("horizon", horizon)
-        if self.horizon is not None and self.horizon > 2**53:
-            raise ValueError(f"horizon is {horizon!r}; allowed is a whole number up to 2^53")
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
         self.noise = checking.known_noise(noise)
         if not isinstance(conventions, Conventions):
@@ -117,15 +116,15 @@ class Policy:
             )
         self.conventions = conventions
         self.singular, self.ridge = checking.singular_treatment(singular, ridge, conventions)
+        n_groups = len(self.groups) if self.learns_groups else 0
+        checking.small_enough(self.n_arms, n_groups, self.n_features, self.singular)
         if isinstance(exploration, Iterable) and not isinstance(exploration, str):
             exploration = tuple(exploration)  # a generator could be read only once
         self.exploration = exploration
         self._schedule: Schedule = schedule(exploration, self.horizon)
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        self.seed = _checks.whole("seed", seed, least=0)
-        if self.seed >= 2**64:
-            raise ValueError(f"seed is {seed!r}; allowed is a whole number below 2^64")
+        self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
         self.round = 0
         """How many decisions were made."""
 
@@ -226,12 +225,14 @@ class Policy:
             wrong = [one for one in decisions if not isinstance(one, Decision)]
             if wrong:
                 raise ValueError(f"decision is {wrong[0]!r}; allowed is what `select` gave")
+            unmasked("context of a decision", [one.context for one in decisions])
             self.absorb(
                 arms=np.array([one.arm for one in decisions], dtype=np.int64),
                 contexts=np.reshape([one.context for one in decisions], (-1, self.n_features)),
                 rewards=reward,
             )
             return
+        unmasked("context of the decision", decision.context)
         context = np.ascontiguousarray(decision.context, dtype=np.float64)
         n_arms, n_features = self._shape
         if context.shape != (n_features,) or not 0 <= decision.arm < n_arms:
@@ -241,7 +242,7 @@ class Policy:
             )
         value = checking.reward_of(reward)
         if not self._remember(self._memory, decision.arm, context, value):
-            raise ValueError(f"decision has the context {context}; allowed are finite numbers")
+            raise checking.bad_context(context)
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
@@ -254,6 +255,8 @@ class Policy:
             [1, 2]
         """
         checked = checking.observations(arms, contexts, rewards, self.n_arms, self.n_features)
+        if self.singular == "pseudo-inverse":
+            checking.warn_of_unlike_features(checked[1])
         for arm, row, value in zip(*checked, strict=True):
             self._remember(self._memory, int(arm), row, float(value))
 
@@ -312,7 +315,9 @@ class Policy:
         of a group are those of its arms. docs/explanation/reading-bias.md says how to read it.
 
         Args:
-            reference: the group to compare with; without one, the mean of the groups.
+            reference: the group to compare with, or "mean" for the mean of the groups. Without
+                one it is the mean, and of two groups the one that is not sensitive (or has more
+                observations, where none is called sensitive).
             level: of the intervals.
             weighting: "pulls", the fit to all data of a group as in the paper, "arms", the plain
                 average of its arms' own coefficients, or "auto", by arms where the observations of
@@ -337,7 +342,7 @@ class Policy:
 
         return bias_report(
             statistics_of(self.groups, self._memory.arms),
-            reference=reference,
+            reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
             noise=noise,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._arrays import unmasked
 from evenhand.conventions import Conventions
 from evenhand.leastsquares import SINGULAR
+from evenhand.leastsquares.table import NEW_DIRECTION, SMALLEST, numbers_of
 from evenhand.policies.memory import LARGEST
+
+ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"
+MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
 
 
 def known_noise(noise: float | str) -> float | str:
@@ -19,7 +25,7 @@ def known_noise(noise: float | str) -> float | str:
         return noise
     if isinstance(noise, str):
         raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
-    return _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
+    return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
 
 
 def singular_treatment(
@@ -37,12 +43,43 @@ def singular_treatment(
             )
         return singular, None
     value = 1.0 if ridge is None else ridge
-    return singular, _checks.number("ridge", value, 0.0, np.inf, open_ends=True)
+    return singular, _checks.number("ridge", value, 1.0 / LARGEST, LARGEST)
+
+
+def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
+    """Refuse regressions that would take more memory than MOST_NUMBERS, before they do."""
+
+    def needed(d: int) -> int:
+        return numbers_of(n_arms, d, singular) + numbers_of(n_groups, d, singular, shared=True)
+
+    if needed(n_features) <= MOST_NUMBERS:
+        return
+    if needed(1) > MOST_NUMBERS:
+        raise ValueError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
+    low, high = 1, n_features  # enough features for the memory, and too many
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
+    raise ValueError(
+        f"n_features is {n_features} with {n_arms} arms; allowed is a whole number up to {low}, "
+        f"whose regressions fit into {_MOST}"
+    )
 
 
 def bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
-    """The error for contexts with a NaN or an infinity."""
-    return ValueError(f"contexts of arm {arm} are {rows[arm]}; allowed are finite numbers")
+    """The error for contexts with a NaN, an infinity or a number that is too large."""
+    return ValueError(f"contexts of arm {arm} have {_first_bad(rows[arm])}; {ALLOWED}")
+
+
+def bad_context(context: NDArray[np.float64]) -> ValueError:
+    """The same for the context of a decision."""
+    return ValueError(f"decision has a context with {_first_bad(context)}; {ALLOWED}")
+
+
+def _first_bad(values: NDArray[np.float64]) -> str:
+    """The first of one row's numbers that is not allowed."""
+    place = int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
+    return f"{values[place]:g}" if values.size == 1 else f"{values[place]:g} in place {place}"
 
 
 def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
@@ -61,6 +98,7 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
 
 def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     """Whatever the user has as an array of numbers; not words, and not rows of several lengths."""
+    unmasked(name, values)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -76,18 +114,20 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
 def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
     try:
         return array.astype(np.float64) if array.ndim else array
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return array
 
 
 def reward_of(value: Any) -> float:
     """A finite number."""
+    unmasked("reward", value)
     try:
         reward = np.nan if isinstance(value, str) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         reward = np.nan
     if not abs(reward) <= LARGEST:
-        raise ValueError(f"reward is {value!r}; allowed is any finite number up to {LARGEST:g}")
+        shown = _checks.shown(value)
+        raise ValueError(f"reward is {shown}; allowed is any finite number up to {LARGEST:g}")
     return reward
 
 
@@ -103,6 +143,7 @@ def arm_numbers(name: str, numbers: NDArray[Any], n_arms: int) -> NDArray[np.int
 
 def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
     """The arms of a round as a mask, from a mask or from numbers."""
+    unmasked("available", available)
     given = np.asarray(sorted(available) if isinstance(available, (set, frozenset)) else available)
     if given.dtype == np.bool_:
         if given.shape != (n_arms,):
@@ -128,6 +169,7 @@ def observations(
     arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, n_arms: int, n_features: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Rows to learn from: all good, or an error before any of them is learned."""
+    unmasked("arms", arms)
     numbers = arm_numbers("arms", np.atleast_1d(np.asarray(arms)), n_arms)
     rows = _numbers("contexts", contexts)
     values = np.atleast_1d(_numbers("rewards", rewards))
@@ -142,5 +184,22 @@ def observations(
         bad = np.argwhere(~(np.abs(array) <= LARGEST))
         if bad.size:
             row = int(bad[0][0])
-            raise ValueError(f"{name} in row {row} are {array[row]}; allowed are finite numbers")
+            what = _first_bad(np.atleast_1d(array[row]))
+            raise ValueError(f"{name} in row {row} have {what}; {ALLOWED}")
     return numbers, rows, values
+
+
+def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
+    """The pseudo-inverse takes features as they are, and drops one that is tiny beside another."""
+    if len(rows) <= rows.shape[1]:  # a few numbers may be small by chance
+        return
+    sizes = np.abs(rows).max(axis=0)
+    seen = sizes[sizes >= SMALLEST]
+    if seen.size and seen.max() * NEW_DIRECTION["pseudo-inverse"] > seen.min():
+        small, large = (int(np.flatnonzero(sizes == end)[0]) for end in (seen.min(), seen.max()))
+        warnings.warn(
+            f"feature {small} is up to {seen.min():g} in size and feature {large} up to "
+            f"{seen.max():g}; the pseudo-inverse drops one so much smaller: scale them, or take "
+            "singular='infinite'",
+            stacklevel=3,
+        )

@@ -18,6 +18,7 @@ from evenhand.policies.memory import (
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
+    LARGEST,
     add_up,
     score_arms,
     score_group,
@@ -92,7 +93,7 @@ class GroupFairTopInterval(Policy):
         **common: Unpack[Common],
     ) -> None:
         super().__init__(groups, n_features, horizon, delta, **common)
-        self.offset = _checks.number("offset", offset, -np.inf, np.inf)
+        self.offset = _checks.number("offset", offset, -LARGEST, LARGEST)
         if len(self.groups) != 2:
             raise ValueError(
                 f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "

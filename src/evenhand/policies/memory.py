@@ -17,6 +17,7 @@ from evenhand.leastsquares import (
     solve_each,
     solve_shared,
 )
+from evenhand.leastsquares.triangle import HUGE
 from evenhand.quantiles import normal_quantile, student_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.
@@ -24,8 +25,13 @@ ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
 N_SCORES, _FIXED_ROWS = 5, 8
 
-# Numbers beyond it are refused: their squares, and what is made of those, leave the range.
+# Contexts, rewards and settings beyond it are refused: squares, and what is made of those, would
+# leave the range. Settings must not be below one over it either.
 LARGEST = 1e100
+
+# A factor of widths: above 0, because 0 times an infinite variance is NaN, and not so wide that the
+# largest variance makes more of it than a sum can hold.
+TINY, WIDEST = 1e-300, 1e140
 
 # The rows of Memory.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
 SIZE, QUANTILE, NOISE = range(3)
@@ -142,18 +148,16 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
 def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
     """|Q| of N(0, sigma^2 x (X'X)^-1 x') for all arms; by_variance takes that for the deviation."""
     work, n, noise = memory.work, memory.settings.n_arms, memory.levels[NOISE, 0]
-    if noise == np.inf:  # nothing to estimate it from yet
+    by_variance = memory.settings.by_variance
+    factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
+    if not factor < WIDEST:  # nothing to estimate the noise from yet, or too large to hold
         for i in range(n):
             work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
-    elif noise == 0.0:  # residuals that are all zero; 0 times infinite must not become NaN
+    elif by_variance:
         for i in range(n):
-            work[row, i] = np.inf if work[_VARIANCE, i] == np.inf else 0.0
-    elif memory.settings.by_variance:
-        factor = quantile * noise
-        for i in range(n):
-            work[row, i] = factor * work[_VARIANCE, i]
+            width = factor * work[_VARIANCE, i]
+            work[row, i] = width if width < HUGE else np.inf
     else:
-        factor = quantile * np.sqrt(noise)
         for i in range(n):
             work[row, i] = factor * np.sqrt(work[_VARIANCE, i])
 

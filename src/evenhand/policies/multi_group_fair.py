@@ -18,6 +18,7 @@ from evenhand.policies.memory import (
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
+    LARGEST,
     add_up,
     score_arms,
     score_group,
@@ -114,7 +115,7 @@ class MultiGroupFairTopInterval(Policy):
         self.reference = (
             "mean"
             if reference == "mean"
-            else _checks.number("reference", reference, -np.inf, np.inf)
+            else _checks.number("reference", reference, -LARGEST, LARGEST)
         )
         if len(self.groups) < 2:
             raise ValueError(

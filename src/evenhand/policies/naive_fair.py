@@ -28,7 +28,7 @@ from evenhand.policies.kernels import (
     kernel,
     score,
 )
-from evenhand.policies.memory import add_up, score_arms
+from evenhand.policies.memory import LARGEST, add_up, score_arms
 from evenhand.policies.thompson import NaiveFairThompsonRule
 from evenhand.streams import uniform
 
@@ -110,7 +110,7 @@ class NaiveFair(Policy):
         )
         self.inside = _checks.one_of("inside", inside, ("top-interval", "thompson"))
         self.thompson_scale = _checks.number(
-            "thompson_scale", thompson_scale, 0.0, np.inf, open_ends=True
+            "thompson_scale", thompson_scale, 1.0 / LARGEST, LARGEST
         )
 
     def rule(self) -> NaiveFairRule | NaiveFairThompsonRule:

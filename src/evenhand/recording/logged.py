@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import time_ns
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand.logs.about import About
 from evenhand.logs.journal import Journal, event_line, reward_line
 from evenhand.logs.reading import read_whole
+from evenhand.logs.schema import NAMES
 from evenhand.logs.tables import write_table
 from evenhand.policies import checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording.lines import line_with_candidates, plain_line
+from evenhand.recording.lines import line_with_candidates, now, plain_line, seen
 from evenhand.recording.replaying import checksum
 from evenhand.recording.waiting import Waiting
 
@@ -43,7 +44,7 @@ class LoggedPolicy:
         self.policy: Policy = policy
         """The policy itself."""
         self._journal, self._about, self._waiting = journal, about, waiting
-        self._round, self._learned, self._open = policy.round, learned, True
+        self._round, self._learned, self._open = int(policy.round), learned, True
         self._line = line_with_candidates if about.candidates else plain_line
 
     # What is logged -----------------------------------------------------------------------------
@@ -53,17 +54,18 @@ class LoggedPolicy:
         policy, journal, before = self.policy, self._journal, self._round
         if policy.round != before or not self._open:
             raise self._refusal()
-        size = journal.size
+        mark = journal.mark
         try:
             decision = policy.select(contexts, available)
-            journal.append(self._line(policy, decision, contexts, available))
-            self._waiting.add(before + 1, decision.arm, decision.context)
+            kept = seen(policy, decision, before + 1)
+            journal.append(self._line(policy, kept, contexts, available))
+            self._waiting.add(kept.round, kept.arm, kept.context)
             self._round = before + 1
         except BaseException:  # as if it had never been asked
             policy.round = self._round = before
             self._waiting.kept.pop(before + 1, None)
-            if journal.size != size:
-                journal.cut(size)
+            if journal.mark != mark:
+                journal.cut(mark)
             raise
         return decision
 
@@ -123,7 +125,7 @@ class LoggedPolicy:
         chosen = int(numbers[0])
         if chosen == self._waiting.decision(round).arm:
             raise ValueError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
-        line = event_line("o", round, time_ns() // 1000, chosen, rows[0].tolist())
+        line = event_line("o", round, now(), chosen, rows[0].tolist())
         self._journal.append(line)
         self._waiting.add(round, chosen, rows[0])
         self._waiting.overridden.add(round)
@@ -153,7 +155,11 @@ class LoggedPolicy:
             self._journal.sync()
 
     def close(self) -> None:
-        """Put everything into the file, and let go of it. If that fails the journal stays."""
+        """Put everything into the file, and let go of it.
+
+        The journal stays if that fails: it is removed only when the file was read back, and is as
+        it should be.
+        """
         if not self._open:
             return
         self._open = False
@@ -161,11 +167,25 @@ class LoggedPolicy:
             self._journal.check()
             self._journal.sync()
             found = read_whole(self.path)
-            assert found is not None
-            write_table(self.path, replace(self._about, state=self._state()), found[1])
+            assert found is not None and found[0] is not None
+            self._stop_unless_all(found[1])
+            was = found[0].rows if self.path.exists() else None
+            about = replace(self._about, state=self._state(), before=was)
+            write_table(self.path, about, found[1])
             self._journal.remove()
         finally:
             self._journal.release()
+
+    def _stop_unless_all(self, frame: pd.DataFrame) -> None:
+        """Rounds and rewards are as many as this object has seen."""
+        made = self._about.first_round + int(frame[NAMES["propensity"]].notna().sum())
+        learned = int(frame[NAMES["learned"]].notna().sum())
+        if (made, learned) != (self._round, self._learned):
+            raise ValueError(
+                f"{self.path} would have rounds up to {made} and {learned} learned rewards, and "
+                f"there were {self._round} and {self._learned}; it is left as it is, with its "
+                "journal"
+            )
 
     def _state(self) -> dict[str, Any]:
         """What `replay` is held to."""
@@ -204,13 +224,13 @@ class LoggedPolicy:
 
     def _learn(self, line: bytes, number: int, rounds: list[int], learn: Any, *what: Any) -> None:
         """Log first, then learn: what was learned cannot be taken back, a line can."""
-        size = self._journal.size
+        mark = self._journal.mark
         try:
             self._journal.append(line)
             learn(*what)
         except Exception:
-            if self._journal.size != size:
-                self._journal.cut(size)
+            if self._journal.mark != mark:
+                self._journal.cut(mark)
             raise
         except BaseException:  # nobody knows whether it was learned; the log says it was
             self._journal.broken = "an update was interrupted"
@@ -221,7 +241,7 @@ class LoggedPolicy:
 
     def _round_of(self, decision: Any) -> int:
         if isinstance(decision, Decision):
-            return decision.round
+            return int(decision.round)
         if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
             raise ValueError(f"decision is {decision!r}; allowed is what `select` gave, or a round")
         return int(decision)

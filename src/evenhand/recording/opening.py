@@ -14,7 +14,7 @@ from evenhand.logs.about import About, feature_names
 from evenhand.logs.journal import Journal
 from evenhand.logs.reading import read_whole
 from evenhand.logs.schema import NAMES
-from evenhand.logs.tables import log_path
+from evenhand.logs.tables import log_path, stop_if_unwritable
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording.logged import LoggedPolicy
@@ -90,6 +90,7 @@ def _begin(
         raise ValueError(f"path is {str(path)!r}, where there is no log; give a policy")
     names = feature_names(features, policy.n_features)
     about = About(names, to_dict(policy), candidates=candidates)
+    stop_if_unwritable(path, about)
     return About.from_json(about.to_json(), path), policy, Waiting(), 0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.logs.about import About
+from evenhand.logs.about import DAMAGE, About, one_line
 from evenhand.logs.columns import find_roles
 from evenhand.logs.reading import read_whole
 from evenhand.logs.schema import NAMES, checked
@@ -85,8 +85,8 @@ def restored(about: About, frame: pd.DataFrame, where: object) -> Policy:
         _complete("round", made, about.first_round)
         _teach(policy, rows, rows[NAMES["arm"]].to_numpy(), list(about.features))
         policy.round += len(made)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+    except DAMAGE as error:
+        raise ValueError(f"{where}: {one_line(error)}") from error
     state = about.state or {}
     now = (policy.round, len(rows))
     if now == (state.get("round"), state.get("learned")) and checksum(policy) != state["sha256"]:

@@ -29,6 +29,7 @@ PolicyMaker = Callable[..., Policy]
 Progress = Callable[[int, int], None]
 
 CHUNK = 20_000  # rounds in a piece of work: short enough to share out, long enough not to matter
+SECONDS = 10  # to wait for a scheduler
 
 
 class Piece(NamedTuple):
@@ -83,7 +84,7 @@ def simulate(
     makers, places = named_policies(policies), _named_worlds(worlds)
     horizon = _checks.whole("horizon", horizon)
     replications = _checks.whole("replications", replications)
-    seed = _checks.whole("seed", seed, least=0)
+    seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
     count = available_cores() if workers is None else _checks.whole("workers", workers)
     pieces = [
         Piece(policy, world, make, place, settings, horizon, seed, part, trace)
@@ -189,21 +190,26 @@ def _run_in(piece: Piece, place: World) -> list[Run]:
     return run_piece(piece._replace(place=place))
 
 
-def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
+def connect(address: str) -> Any:
+    """A client of the Dask scheduler at this address."""
     try:
         from distributed import Client
     except ImportError as error:
         raise ValueError(
             "client needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
-    owned = isinstance(client, str)
     try:
-        connected = Client(client, timeout=10) if owned else client
-    except OSError as error:
+        return Client(address, timeout=SECONDS)
+    except (OSError, ValueError) as error:  # nobody answers, or it is no address
         raise ValueError(
-            f"client is {client!r}, where no Dask scheduler answers; give the address that "
+            f"client is {address!r}, where no Dask scheduler answers; give the address that "
             "`dask scheduler` prints, or a client"
         ) from error
+
+
+def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
+    owned = isinstance(client, str)
+    connected = connect(client) if owned else client
     sent = {id(piece.place): piece.place for piece in pieces}
     places = {key: connected.scatter(place, broadcast=True) for key, place in sent.items()}
     futures = connected.map(

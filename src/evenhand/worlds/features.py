@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
+from evenhand.bias.columns import FLAGS, Column
 from evenhand.worlds.buckets import is_dates, is_nominal, word
 from evenhand.worlds.frames import tell
 from evenhand.worlds.missing import filled
@@ -21,10 +23,17 @@ GAPS = frozenset(("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", 
 
 
 class Feature(NamedTuple):
-    """One number of a context: its name and the value of every row."""
+    """One number of a context: its name and the value of every row.
+
+    `levels` are the categories that the values number from 0 on; none for numbers. A feature that
+    stands for one category has the name of its column in `column`, and all of its categories.
+    """
 
     name: str
     values: NDArray[Any]
+    levels: tuple[str, ...] = ()
+    column: str = ""
+    categories: tuple[str, ...] = ()
 
 
 def features_of(
@@ -78,7 +87,7 @@ def encode(
                 f"{len(column):,} rows, and numbering them tells nothing; leave it out, or make "
                 "some categories of it"
             )
-        return [Feature(name, codes)]
+        return [Feature(name, codes, tuple(word(level) for level in levels))]
     if len(levels) > MOST_LEVELS:
         raise ValueError(
             f"features: column {name!r} has {len(levels):,} categories, and each would be a "
@@ -86,11 +95,35 @@ def encode(
             'nominal="codes"'
         )
     first = int(leave_first_out and len(levels) > 1)
+    words = tuple(word(level) for level in levels)
     return [
-        Feature(f"{name} = {word(level)}", codes == code)
+        Feature(f"{name} = {word(level)}", codes == code, (), name, words)
         for code, level in enumerate(levels)
         if code >= first
     ]
+
+
+def columns_of(features: Sequence[Feature], scales: pd.DataFrame) -> list[Column]:
+    """The columns that features were made of, for a bias report; codes are none.
+
+    Args:
+        features: all but the intercept.
+        scales: the mean that was subtracted from each, a row per feature in the order of contexts.
+    """
+    found: dict[str, Column] = {}
+    at = {str(name): k for k, name in enumerate(scales["feature"])}
+    for one in features:
+        if one.levels or one.name not in at:
+            continue
+        k, flag = at[one.name], bool(np.isin(one.values, (0, 1)).all())
+        centre = float(scales["mean"].iloc[k])
+        name = one.column or one.name
+        ends = (float(one.values.min()), float(one.values.max()))
+        before = found.get(name, Column(name, (), one.categories or (FLAGS if flag else ()), *ends))
+        found[name] = replace(
+            before, features=(*before.features, k), centres=(*before.centres, centre)
+        )
+    return list(found.values())
 
 
 def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
@@ -124,6 +157,15 @@ def _dates_in_text(column: pd.Series[Any]) -> bool:
     return len(levels) > 2 and bool(levels.str.fullmatch(_DATE).mean() > 0.9)
 
 
+def is_categories(column: pd.Series[Any]) -> bool:
+    """Whether a column of text holds categories, and neither dates nor numbers."""
+    try:
+        _check_kind(column)
+    except ValueError:
+        return False
+    return is_nominal(column)
+
+
 def _check_kind(column: pd.Series[Any]) -> None:
     """Refuse dates, and numbers that some words turned into text: they would become categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
@@ -155,7 +197,7 @@ def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool
     """Without the features that never change where they would break the fit; all are told of."""
     dropped: list[str] = []
     constant: list[str] = []
-    for name, values in features:
+    for name, values, *_ in features:
         if np.all(values == values[0]) or (scaled and not values.std(dtype=np.float64) > 0.0):
             (dropped if intercept or scaled or not values[0] else constant).append(name)
     if dropped:
@@ -180,7 +222,7 @@ def matrix(
     scales = [(INTERCEPT, 0.0, 1.0)] * extra
     if intercept:
         contexts[:, 0] = 1.0
-    for k, (name, values) in enumerate(features, extra):
+    for k, (name, values, *_) in enumerate(features, extra):
         mean, deviation = 0.0, 1.0
         contexts[:, k] = values[order]
         if standardise:

@@ -23,6 +23,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 SEPARATORS = (",", ";", "\t", "|")
+IN_FILE = "row of the file"  # what the index of a table from a CSV file is called
 LOOKED_AT = 50  # records, to find the separator
 UNREADABLE = (  # what damaged files raise
     pd.errors.ParserError,
@@ -83,6 +84,14 @@ def read_table(
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     return frame
+
+
+def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
+    """The first row of these in words, which say how it is counted."""
+    label = frame.index[where][0]
+    if frame.index.name == IN_FILE:
+        return f"row {label} of the file (row 1 has the column names)"
+    return f"the row with index {label}"
 
 
 def tell(text: str) -> None:
@@ -160,7 +169,7 @@ def _read_csv(
             "and give the frame"
         ) from error
     kept = _kept(path, head[0], columns)
-    frame.index = pd.RangeIndex(2, len(frame) + 2)
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     return frame[list(kept)].set_axis(list(kept.values()), axis=1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.worlds.buckets import MISSING
-from evenhand.worlds.frames import tell
+from evenhand.worlds.frames import row_of, tell
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
@@ -43,17 +43,18 @@ class Missing:
             )
         refused = [name for name in concerned if chosen[name] == ERROR]
         if refused:
-            row = frame.index[frame[refused].isna().any(axis=1)][0]
+            lacking = frame[refused].isna().any(axis=1)
             sole = "drop" if refused[0] in unfillable else FILL
             raise ValueError(
-                f"missing values in {_counted(self.rows, refused)}, of {len(frame):,} rows (the "
-                f'first in row {row}); choose missing="drop" to leave such rows out or '
+                f"missing values in {int(lacking.sum()):,} of {len(frame):,} rows "
+                f"({_counted(self.rows, refused)}), the first in "
+                f'{row_of(frame, lacking)}; choose missing="drop" to leave such rows out or '
                 'missing="fill" to fill them in (median or a category of their own, not rewards), '
                 f'for all columns or by column: missing={{"{refused[0]}": "{sole}"}}'
             )
         self._drop = [name for name in concerned if chosen[name] == DROP]
         self._fill = [name for name in concerned if chosen[name] == FILL]
-        self.dropped_rows = 0
+        self.dropped_rows = self.filled_rows = 0
 
     def settle(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows to keep; says how many were left out, and how many have values filled in."""
@@ -62,7 +63,8 @@ class Missing:
             keep = frame[self._drop].notna().all(axis=1)
             self.dropped_rows = int((~keep).sum())
             left_out = (
-                f"{self.dropped_rows:,} of {len(frame):,} rows are left out "
+                f"{self.dropped_rows:,} of {len(frame):,} rows "
+                f"{'is' if self.dropped_rows == 1 else 'are'} left out "
                 f"(missing: {_counted(self.rows, self._drop)})"
             )
             if not keep.any():
@@ -79,10 +81,10 @@ class Missing:
                     f"missing: column {empty[0]!r} has no value in any row, so there is nothing to "
                     "fill in; leave it out"
                 )
-            filled = int(frame[self._fill].isna().any(axis=1).sum())
+            self.filled_rows = int(frame[self._fill].isna().any(axis=1).sum())
             told.append(
-                f"{filled:,} rows have values filled in (missing: "
-                f"{_counted(self.rows, self._fill)})"
+                f"{self.filled_rows:,} {'row has' if self.filled_rows == 1 else 'rows have'} "
+                f"values filled in (missing: {_counted(self.rows, self._fill)})"
             )
         if told:
             tell("; ".join(told))

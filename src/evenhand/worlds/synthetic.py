@@ -13,6 +13,8 @@ from evenhand.conventions import PAPER, Conventions
 from evenhand.groups import Groups
 from evenhand.worlds.base import World, world_kernel
 
+_MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
+
 
 class LinearInstance(NamedTuple):
     """What is fixed during a replication."""
@@ -117,8 +119,8 @@ class SyntheticWorld(World):
         noise: float = 1.0,
         conventions: Conventions = PAPER,
     ) -> None:
-        n = _checks.whole("n_arms", n_arms, least=2)
-        self.n_features = _checks.whole("n_features", n_features)
+        n = _checks.whole("n_arms", n_arms, least=2, most=10**7)
+        self.n_features = _checks.whole("n_features", n_features, most=_MOST_NUMBERS // n)
         self.n_sensitive = (
             n // 2 if n_sensitive is None else _checks.whole("n_sensitive", n_sensitive)
         )

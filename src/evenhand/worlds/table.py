@@ -17,8 +17,9 @@ from evenhand.groups import Groups
 from evenhand.worlds.arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
 from evenhand.worlds.buckets import AS_IS, Buckets, group_labels, plain
-from evenhand.worlds.features import features_of, matrix, told_of_constants
+from evenhand.worlds.features import columns_of, features_of, matrix, told_of_constants
 from evenhand.worlds.frames import read_table
+from evenhand.worlds.identifiers import identifiers
 from evenhand.worlds.missing import ERROR, Choice, Missing
 from evenhand.worlds.rewards import numbers_for, rewards_of, true_rewards_of
 
@@ -80,7 +81,8 @@ class TableWorld(World):
             a value of each, such as ("F", "black").
         others: "apart", every value of `group` is a group; or "together", all but the sensitive
             one are a single group, as policies for two groups need it.
-        features: the columns of the context; without it all that have no other part.
+        features: the columns of the context; without it all that have no other part and are no
+            identifiers or row numbers, which are left out with a warning.
         leave_out: columns that are no features.
         nominal: categories become integer "codes" (the paper), in the order in which they appear or
             in their own if they have one, or "one-hot" features.
@@ -159,12 +161,21 @@ class TableWorld(World):
         _check_roles(rewards, [*group_columns, *cuts], listed, left)
 
         frame = pd.DataFrame({name: plain(frame[name]) for name in used}, copy=False)
+        self.identifiers: tuple[str, ...] = ()
+        """Columns that were left out because they only tell rows apart."""
+        if features is None:
+            self.identifiers = identifiers(frame, [name for name in listed if name not in codes])
+            listed = [name for name in listed if name not in self.identifiers]
+            used = [name for name in used if name not in self.identifiers]
+            frame = frame[used]
         missing_values = Missing(frame, used, missing, unfillable=rewards)
         frame = missing_values.settle(frame)
         self.missing = missing_values.table()
         """A row per column that lacks values: how many, and what was done."""
         self.dropped_rows = missing_values.dropped_rows
         """How many rows were left out because a value is missing."""
+        self.filled_rows = missing_values.filled_rows
+        """How many of the other rows have values filled in."""
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
         order, first, table = sorted_by_arm(frame, labels, cuts)
@@ -179,9 +190,12 @@ class TableWorld(World):
         found = told_of_constants(found, constant, scaled)
         if not found and not constant:
             raise ValueError("features are none; name at least one column, or ask for an intercept")
+        self.codes = {feature.name: feature.levels for feature in found if feature.levels}
+        """The features whose numbers are codes, with the categories that they number from 0 on."""
         contexts, scales = matrix(found, order, constant, scaled)
         self.scales = scales
         """A row per feature: the mean and the deviation that it was standardised by."""
+        self._columns = columns_of(found, scales)
         self.feature_names: tuple[str, ...] = tuple(self.scales["feature"])
         """The features in the order of the contexts."""
         self.n_features = len(self.feature_names)
@@ -212,10 +226,12 @@ class TableWorld(World):
 
         Every row counts once, and features are in their own units, centred where they were
         standardised. It is called bias under the assumption that the true averages of the groups
-        are equal; docs/explanation/reading-bias.md says how to read it.
+        are equal; docs/explanation/reading-bias.md says how to read it. Where categories are codes,
+        the words say nothing about one more of a code.
 
         Args:
-            reference: the group to compare with; without one, the mean of the groups.
+            reference: the group to compare with, or "mean" for the mean of the groups. Without
+                one it is the mean, and of two groups the one that is not sensitive.
             level: of the intervals.
             weighting: "pulls", the fit to all rows of a group, "arms", the plain average of its
                 arms' own coefficients, or "auto", by arms where the rows of every arm suffice.
@@ -227,11 +243,13 @@ class TableWorld(World):
         sums = Statistics.from_rows(contexts, rewards, list(labels[arms]), list(names[arms]))
         return bias_report(
             sums,
-            reference=reference,
+            reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
             feature_names=self.feature_names,
             scales=self.scales["deviation"],
+            codes=self.codes,
+            columns=self._columns,
         )
 
     def begin(self, generator: np.random.Generator) -> TableInstance:
