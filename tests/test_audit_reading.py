@@ -446,6 +446,13 @@ def decided(seed=223):
     return log
 
 
+def test_a_decision_in_words_is_no_arm():
+    log = decided()
+    log["action"], log["reward"] = log["action"].map({1: "a", 2: "b", 3: "c"}), log["reward"] == 1
+    (said,), found = warned(log)
+    assert "column 'action' is left out" in said and found.facts.columns.arm is None
+
+
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), found = warned(log, reference="M")
