@@ -23,7 +23,7 @@ from evenhand.audit.refusing import numbers_in_text
 from evenhand.audit.roles import columns_of, guessed_roles
 from evenhand.audit.settings import Settings
 from evenhand.audit.sources import Source
-from evenhand.audit.values import is_missing
+from evenhand.audit.values import as_number, is_missing
 from evenhand.logs.columns import NEEDED
 
 FEW = 10  # rows: with fewer, any column may have another value in each
@@ -70,7 +70,7 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
 def _plain(source: Source, name: str) -> bool:
     """Whether values of a column can be compared, which lists cannot everywhere."""
     kind = source.table.schema()[name]
-    return bool(kind.is_primitive() or kind.is_temporal() or kind.is_decimal())
+    return bool(kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal())
 
 
 def _decides(column: pd.Series[Any], reward: pd.Series[Any]) -> bool:
@@ -84,7 +84,9 @@ def _decides(column: pd.Series[Any], reward: pd.Series[Any]) -> bool:
 
 def _always_decides(source: Source, name: str, reward: str) -> bool:
     """The same of all rows."""
-    table = source.table.select(c=source.table[name], r=source.table[reward])
+    value = source.table[reward]
+    value = as_number(value) if value.type().is_boolean() else value  # PostgreSQL compares no truth
+    table = source.table.select(c=source.table[name], r=value)
     table = table.filter(~is_missing(table.c) & ~is_missing(table.r))
     each = table.group_by("c").aggregate(low=table.r.min(), high=table.r.max())
     apart = each.aggregate(apart=(each.low != each.high).cast("int32").sum())

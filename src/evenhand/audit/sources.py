@@ -177,8 +177,12 @@ def open_log(
     try:
         with _quiet():
             return replace(opener(), passwords=passwords)
-    except (ValueError, ImportError):
+    except ImportError:
         raise
+    except ValueError as error:
+        if not passwords:
+            raise
+        raise ValueError(hidden(str(error), passwords)) from None
     except Exception as error:
         raise _told(label, error, passwords) from (None if passwords else error)
 

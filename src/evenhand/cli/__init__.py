@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import Any, NoReturn
 
 from evenhand import __version__
@@ -44,8 +45,8 @@ class _Once(argparse.Action):
         """Keep the value, or say that there is one already."""
         if option_string is not None and self.seen is namespace:
             raise ValueError(
-                f"{option_string} is given twice, as {getattr(namespace, self.dest)!s} and as "
-                f"{values!s}; allowed is one: leave the other out"
+                f"{option_string} is given twice, as {quote(str(getattr(namespace, self.dest)))} "
+                f"and as {quote(str(values))}; allowed is one: leave the other out"
             )
         self.seen = namespace
         setattr(namespace, self.dest, values)
