@@ -99,6 +99,7 @@ def listening():
 
 @pytest.mark.usefixtures("listening")
 def test_compiling_is_told_once_and_only_where_the_cache_has_nothing(tmp_path, caplog):
+    caplog.set_level("WARNING", "evenhand")
     assert compiled_anew(tmp_path, "one")(2) == 4
     assert compiled_anew(tmp_path, "two")(2) == 4
     (said,) = [record.getMessage() for record in caplog.records if record.name == "evenhand"]

@@ -294,10 +294,8 @@ def test_a_run_that_was_killed_is_resumed(folder):
     path = put(folder, text.replace("replications = 2", "replications = 250"))
     command = [sys.executable, "-m", "evenhand", "run", str(path), "--out", str(folder / "out")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(6000):  # until the first point is there
+    while process.poll() is None and not parts_of(folder / "out"):  # until the first is there
         time.sleep(0.02)
-        if (folder / "out" / "parts").is_dir() and parts_of(folder / "out"):
-            break
     process.kill()
     process.wait()
     before = parts_of(folder / "out")
@@ -321,10 +319,8 @@ def test_an_interrupted_run_is_resumed(tmp_path):
         text=True,
     )
     parts = tmp_path / "out" / "parts"
-    for _ in range(1200):  # until the first point is there
+    while process.poll() is None and not list(parts.glob("*.csv")):  # until the first is there
         time.sleep(0.1)
-        if parts.is_dir() and list(parts.glob("*.csv")):
-            break
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told

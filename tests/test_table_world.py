@@ -106,7 +106,9 @@ def test_the_users_frame_is_not_changed():
 
 def test_a_row_of_an_arm_is_as_likely_as_any_other():
     # The chance of a false alarm, over seeds, is 0.001 for each of the four arms.
-    world = eh.TableWorld(numbered(), group="sex", arms="age", reward="paid", leave_out="worth")
+    world = eh.TableWorld(
+        numbered(), features="number", group="sex", arms="age", reward="paid", leave_out="worth"
+    )
     contexts, observed, true = rounds(world, 8000)
     numbers = contexts[:, :, 0].astype(int)
     for arm, row in world.arms.iterrows():
@@ -120,7 +122,9 @@ def test_a_row_of_an_arm_is_as_likely_as_any_other():
 
 def test_an_arm_draws_its_own_rows_and_context_and_rewards_are_one_rows():
     table = numbered()
-    world = eh.TableWorld(table, group="sex", arms="age", reward="paid", true_reward="worth")
+    world = eh.TableWorld(
+        table, features="number", group="sex", arms="age", reward="paid", true_reward="worth"
+    )
     contexts, observed, true = rounds(world, 200)
     numbers = contexts[:, :, 0].astype(int)
     np.testing.assert_array_equal(observed, 10 * numbers)
@@ -170,9 +174,13 @@ def test_one_hot_features():
 
 
 def test_true_regret_needs_true_rewards():
-    unknown = eh.TableWorld(numbered(), group="sex", arms="age", reward="paid", leave_out="worth")
+    unknown = eh.TableWorld(
+        numbered(), features="number", group="sex", arms="age", reward="paid", leave_out="worth"
+    )
     assert eh.simulate([eh.UniformRandom], unknown, 30, 2, seed=1).runs["true_regret"].isna().all()
-    world = eh.TableWorld(numbered(), group="sex", arms="age", reward="paid", true_reward="worth")
+    world = eh.TableWorld(
+        numbered(), features="number", group="sex", arms="age", reward="paid", true_reward="worth"
+    )
     found = eh.simulate([eh.UniformRandom], world, 30, 2, seed=1, trace=True)
     assert found.runs["perceived_regret"].gt(0).all()
     # True rewards are ten times the observed ones, in every row.
@@ -182,7 +190,9 @@ def test_true_regret_needs_true_rewards():
 
 def test_plain_and_compiled_policies_meet_the_same_rounds():
     # Both explore always, with the same seed: the same arms, so the same rewards.
-    world = eh.TableWorld(numbered(), group="sex", arms="age", reward="paid", noise=1.0)
+    world = eh.TableWorld(
+        numbered(), features="number", group="sex", arms="age", reward="paid", noise=1.0
+    )
     found = eh.simulate(
         [Greedy, eh.TopInterval], world, 40, 2, seed=3, workers=1, trace=True, exploration=1.0
     ).trace
@@ -254,7 +264,7 @@ def test_a_large_table_is_not_copied_over_and_over():
 
 
 def test_three_groups_and_all_but_one_together():
-    table = numbered(90).assign(race=["black", "white", "asian"] * 30)
+    table = numbered(90).drop(columns="number").assign(race=["black", "white", "asian"] * 30)
     apart = small(table, group="race", sensitive="black", arms="age")
     assert apart.groups.names == ("asian", "black", "white")
     assert apart.groups.sizes.tolist() == [2, 2, 2]
@@ -268,7 +278,7 @@ def test_three_groups_and_all_but_one_together():
 
 
 def test_intersections_of_columns():
-    table = numbered(120).assign(black=np.arange(120) // 60)
+    table = numbered(120).drop(columns="number").assign(black=np.arange(120) // 60)
     world = small(table, group=["sex", "black"], sensitive=("F", 1), arms="age")
     assert world.groups.sensitive == "F & black = 1"
     assert world.groups.names == (
