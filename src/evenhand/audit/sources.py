@@ -12,6 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pandas as pd
 
@@ -304,7 +305,8 @@ def _duckdb(path: Path | None = None) -> Any:
     con = ibis.duckdb.connect(
         ":memory:" if path is None else str(path),
         read_only=path is not None,
-        temp_directory=str(Path(tempfile.gettempdir()) / "evenhand-duckdb"),
+        # A folder of its own: that of another user could not be written.
+        temp_directory=str(Path(tempfile.gettempdir()) / f"evenhand-duckdb-{uuid4().hex}"),
         memory_limit=MEMORY,
         preserve_insertion_order=False,
     )
