@@ -121,6 +121,7 @@ def test_an_ibis_table(log, from_frame):
     assert_alike(audits(table), from_frame, 1e-12)
 
 
+@pytest.mark.slow
 @needs_java
 def test_spark_gives_the_same_numbers(parquet, from_frame):
     with warnings.catch_warnings():
@@ -184,6 +185,7 @@ def postgres(log, tmp_path_factory):
         run(f"{BIN}/pg_ctl", "-D", str(data), *patient, "-m", "immediate", "stop")
 
 
+@pytest.mark.slow
 @needs_postgres
 def test_a_table_of_postgresql(postgres, from_frame):
     assert_alike(audits(f"{postgres}::decisions"), from_frame, 1e-9)

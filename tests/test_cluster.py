@@ -17,6 +17,7 @@ def cluster():
         yield cluster
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_same_numbers_by_client_and_by_address(cluster):
     from distributed import Client

@@ -51,12 +51,14 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_is_built(site):
     expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     found = {page.relative_to(site) for page in site.rglob("*.html")}
     assert found == expected | {Path("404.html")}
 
 
+@pytest.mark.slow
 def test_what_is_broken_stops_the_build(tmp_path):
     """The settings in mkdocs.yml are what turns these into errors."""
     shutil.copytree(DOCS, tmp_path / "docs")
@@ -71,6 +73,7 @@ def test_what_is_broken_stops_the_build(tmp_path):
         assert words in broken.stderr, f"nothing is said of {words}"
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(site):
     pages = (site / "reference").glob("*.html")
     known = {
@@ -95,6 +98,7 @@ class Loaded(HTMLParser):
             self.addresses += [value for name, value in attrs if name == wanted and value]
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_the_network(site):
     for page in site.rglob("*.html"):
         parser = Loaded()

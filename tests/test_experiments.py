@@ -86,6 +86,7 @@ def test_points_hold_all_else_fixed():
     assert deltas == [0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5]
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows in some arms
 def test_the_real_grids_and_a_short_run_of_each(monkeypatch, tmp_path):
@@ -306,6 +307,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_resumed(folder):
     """As by a power cut, in the middle of the second point: nothing can be tidied up."""
     text = PEOPLE.replace("[10, 20]", "{ from = 11, to = 18, step = 1 }")
@@ -325,6 +327,7 @@ def test_a_run_that_was_killed_is_resumed(folder):
     assert set(means["metric"]) == {"share", "perceived_regret", "explored"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(tmp_path):
     options = ["paper", "--sweep", "ratio", "--seeds", "1000", "--out", str(tmp_path / "out")]
     process = subprocess.Popen(
@@ -345,6 +348,7 @@ def test_an_interrupted_run_is_resumed(tmp_path):
     assert all(len(pd.read_csv(path)) == 4 * 1000 for path in finished)
 
 
+@pytest.mark.slow
 def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     helper, policy = folder / "help_of_half.py", folder / "half_policy.py"
     helper.write_text("PART = 0.5\n")
@@ -393,6 +397,7 @@ def test_a_cell_that_changed_is_noticed(folder):
 # The commands -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_paper_command_writes_everything_and_resumes(tmp_path):
     out = tmp_path / "report"
     options = ("paper", "--sweep", "ratio", "--sweep", "delta", "--seeds", 3, "--out", out)
@@ -426,6 +431,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
     assert (out / "tables" / "runs.csv").read_text() == runs.to_csv(index=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -462,6 +468,7 @@ def test_help_and_version():
         assert option in shown
 
 
+@pytest.mark.slow
 def test_init_and_run_as_it_is(tmp_path):
     assert evenhand("init", cwd=tmp_path).returncode == 0
     found = evenhand("run", "experiment.toml", "--seeds", 2, cwd=tmp_path)
@@ -475,6 +482,7 @@ def test_init_and_run_as_it_is(tmp_path):
     assert "What the paper says" not in page
 
 
+@pytest.mark.slow
 def test_init_for_a_table_and_run_with_the_gaps_filled_in(folder):
     path = folder / "experiments" / "loans.toml"
     assert evenhand("init", path, "--data", folder / "people.csv").returncode == 0

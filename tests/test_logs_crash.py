@@ -36,6 +36,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "candidates"), [("parquet", False), ("csv", False), ("parquet", True)]
 )

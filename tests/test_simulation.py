@@ -190,6 +190,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_interrupting_ends_cleanly():
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],
