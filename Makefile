@@ -4,18 +4,23 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: paper test docs bench clean
+.PHONY: paper check test style docs bench clean
 
 paper: $(INSTALLED)  ## every synthetic figure of the paper beside ours
 	@echo "running the paper's experiments into paper-report; the first time it also compiles"
 	$(BIN)/evenhand paper --out paper-report
 
-test: $(INSTALLED)  ## style, types, arrows, then all tests
+test: style  ## style, types, arrows, then all tests
+	$(BIN)/pytest -n 2
+
+check: style  ## the same with the quick tests only, in under two minutes: for while you work
+	$(BIN)/pytest -n 2 -m "not slow" tests
+
+style: $(INSTALLED)  ## style, types, arrows between modules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
 
 docs: $(INSTALLED)  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

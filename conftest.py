@@ -1,7 +1,14 @@
-"""Every Python example in README.md and in docs/ runs as a test.
+"""Tests are the same on every machine, and every Python example in README.md and docs/ is one.
 
 The examples of a page share their names and run in a temporary folder. A block with a title, such
 as ```python title="shy.py", is a file of that name, which the blocks after it can import.
+
+A figure in the text is what the examples before it found. A comment after the paragraph says which:
+
+    It gave women 49 % of the choices.
+    <!-- figures: {shares["F"]:.0%} -->
+
+It is an f-string over the names of the page. The numbers in it must be those of the paragraph.
 """
 
 from __future__ import annotations
@@ -16,9 +23,22 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
+
+# No test depends on how fast the machine is, and a commit that passed once passes again: examples
+# are the same in every run. What fails says how to make it again.
+settings.register_profile(
+    "evenhand",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("evenhand")
+os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "30 minutes")  # 30 s unless told
 
 ROOT = Path(__file__).parent
 FILES = ROOT / ".cache" / "docs"  # always the same place, so that compiled code is found again
@@ -44,6 +64,33 @@ def write(example: Example) -> None:
         sys.path.insert(0, str(folder))
 
 
+def figures(document: Document) -> Iterator[Region]:
+    """The comments that say where the figures of the paragraph before come from."""
+    for found in re.finditer(
+        r"^ *<!-- figures: (.+?) -->$", document.text, re.MULTILINE | re.DOTALL
+    ):
+        before = re.sub(r"<!--.*?-->", "", document.text[: found.start()], flags=re.DOTALL)
+        paragraph = re.split(r"\n\s*\n", before.rstrip())[-1]
+        yield Region(found.start(), found.end(), (paragraph, found[1]), compare)
+
+
+def compare(example: Example) -> str | None:
+    """The numbers of a paragraph and of its comment, in their order."""
+    paragraph, template = example.parsed
+    stated = numbers(paragraph)
+    found = numbers(eval(f'f"""{template}"""', example.namespace))
+    if stated == found:
+        return None
+    return f"the text says {stated}, and the examples {found}:\n{paragraph}"
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text: 17 %, 4,000, -.5; none of code, addresses and names such as T_1."""
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", text)
+    found = re.findall(r"(?<![\w.,])-?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)", prose)
+    return [re.sub(r"^(-?)\.", r"\g<1>0.", one) for one in found]
+
+
 def enter(namespace: dict[str, Any]) -> None:
     """Before a page: go to a folder of its own."""
     namespace["__before__"] = (Path.cwd(), list(sys.path), set(sys.modules))
@@ -65,6 +112,7 @@ pytest_collect_file = Sybil(
     parsers=[
         PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE),
         titled_blocks,
+        figures,
     ],
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],
     setup=enter,

@@ -19,5 +19,5 @@ needs_shared = pytest.mark.skipif(
 needs_data = pytest.mark.skipif(
     not all(any(DATA.glob(name)) for name in ("family_income.*", "compas*", "student*")),
     reason="needs the real data sets in the folder `shared/data` beside the project: "
-    "`evenhand data fetch all --folder` and that folder",
+    "`evenhand data fetch all --folder ../shared/data` in the project's folder gets them",
 )

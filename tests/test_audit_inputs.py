@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 import warnings
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -159,7 +158,7 @@ def test_the_flag_of_the_message_works(tmp_path, capsys):
         max_size=5,
     )
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_is_written_is_what_is_read(worth):
     assert _worth(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
 
@@ -598,14 +597,12 @@ def test_a_query_tells_how_far_it_is_and_can_be_stopped():
 
     def progress(percent):
         parts.append(percent)
-        if len(parts) == 5:
+        if percent > parts[0]:  # it goes on; to the end it would take days
             raise KeyboardInterrupt
 
-    begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         answer_of(lambda: con.execute(ENDLESS).fetchall(), con, progress)
-    assert time.monotonic() - begin < 60  # it would take days
-    assert parts == sorted(parts) and 0.0 <= parts[0] < parts[-1] < 100.0
+    assert parts == sorted(parts) and parts[0] >= 0.0 and parts[-1] < 100.0
     assert con.execute("SELECT 1").fetchall() == [(1,)]
     with pytest.raises(duckdb.Error):
         answer_of(lambda: con.execute("SELECT nothing"), con)

@@ -121,6 +121,7 @@ def test_an_ibis_table(log, from_frame):
     assert_alike(audits(table), from_frame, 1e-12)
 
 
+@pytest.mark.slow
 @needs_java
 def test_spark_gives_the_same_numbers(parquet, from_frame):
     with warnings.catch_warnings():
@@ -128,6 +129,14 @@ def test_spark_gives_the_same_numbers(parquet, from_frame):
         found = audits(parquet, CHOICES[::2], engine="spark")  # it takes half a minute as it is
     assert found[0].facts.engine == "pyspark"
     assert_alike(found, from_frame[::2], 1e-9)
+
+
+def free_ports(number):
+    for _ in range(number):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        yield port
 
 
 @pytest.fixture(scope="module")
@@ -142,20 +151,23 @@ def postgres(log, tmp_path_factory):
         who = {"user": "postgres"}
         for one in (folder, *list(folder.parents)[:3]):
             one.chmod(0o777 if one == folder else 0o755)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
 
-    def run(*command):
-        subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            cwd=folder, timeout=120, **who,
-        )  # fmt: skip
+    def run(*command, check=True):
+        return subprocess.run(
+            command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=folder, **who,
+        ).returncode == 0  # fmt: skip
 
-    data = folder / "data"
+    data, wrote = folder / "data", folder / "log"
+    patient = ("-w", "-t", "1800")  # seconds; a minute unless told
     run(f"{BIN}/initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8")
-    settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    run(f"{BIN}/pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", settings, "start")
+    for port in free_ports(5):  # one that was free may be taken by now
+        settings = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+        start = (f"{BIN}/pg_ctl", "-D", str(data), *patient, "-l", str(wrote), "-o", settings)
+        if run(*start, "start", check=False):
+            break
+    else:
+        pytest.fail(f"PostgreSQL does not start: {wrote.read_text()}")
     address = f"postgresql://postgres@127.0.0.1:{port}/postgres"
     try:
         with psycopg.connect(address, autocommit=True) as con:
@@ -170,9 +182,10 @@ def postgres(log, tmp_path_factory):
                 cursor.executemany(f"INSERT INTO decisions VALUES ({marks})", rows)
         yield address
     finally:
-        run(f"{BIN}/pg_ctl", "-D", str(data), "-m", "immediate", "stop")
+        run(f"{BIN}/pg_ctl", "-D", str(data), *patient, "-m", "immediate", "stop")
 
 
+@pytest.mark.slow
 @needs_postgres
 def test_a_table_of_postgresql(postgres, from_frame):
     assert_alike(audits(f"{postgres}::decisions"), from_frame, 1e-9)

@@ -90,6 +90,7 @@ def ours():
     return runs.set_index(["sweep", "x", "policy"]).sort_index()
 
 
+@pytest.mark.slow
 @needs_shared
 def test_sweeps_agree_with_the_authors_code(ours):
     # 204 comparisons at three standard errors of the difference. All cells of a policy come from
@@ -105,6 +106,7 @@ def test_sweeps_agree_with_the_authors_code(ours):
     assert not far
 
 
+@pytest.mark.slow
 @needs_shared
 def test_sweeps_agree_with_the_published_pictures(ours):
     # Means of about 10 seeds, read to two pixels; GroupFairTopInterval's come from older code.
@@ -121,6 +123,7 @@ def test_sweeps_agree_with_the_published_pictures(ours):
     assert compared > 60
 
 
+@pytest.mark.slow
 def test_proportional_share_under_paper():
     # "within 4 points of proportional": the standard error of a mean share is about 0.2 points.
     for n_sensitive in range(2, 9):

@@ -13,6 +13,8 @@ import pytest
 import evenhand as eh
 from evenhand.bias import Statistics, bias_report
 
+pytestmark = pytest.mark.slow  # thousands of data sets
+
 LEVEL = 0.95
 
 

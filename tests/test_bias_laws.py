@@ -20,7 +20,7 @@ seeds = st.integers(0, 10_000)
 weightings = st.sampled_from(["pulls", "arms"])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, weightings, st.permutations(range(3)))
 def test_permuting_features_permutes(seed, weighting, order):
     x, y, groups, arms = rows_of(seed, n=150)
@@ -32,7 +32,7 @@ def test_permuting_features_permutes(seed, weighting, order):
     np.testing.assert_allclose(values(turned), values(plain), rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, weightings, st.permutations(["F", "M", "X"]))
 def test_permuting_groups_permutes(seed, weighting, names):
     x, y, groups, arms = rows_of(seed, n=150)
@@ -45,7 +45,7 @@ def test_permuting_groups_permutes(seed, weighting, names):
     np.testing.assert_allclose(values(turned), values(plain), rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, weightings, st.sampled_from([-3.0, 1e-6, 1e6]))
 def test_scaling_rewards_scales(seed, weighting, scale):
     x, y, groups, arms = rows_of(seed, n=150)
@@ -61,7 +61,7 @@ def test_scaling_rewards_scales(seed, weighting, scale):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, weightings, st.lists(st.sampled_from([1e-6, 0.5, 1e4]), min_size=3, max_size=3))
 def test_scaling_features_scales_back(seed, weighting, scales):
     x, y, groups, arms = rows_of(seed, n=150)
@@ -75,7 +75,7 @@ def test_scaling_features_scales_back(seed, weighting, scales):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.integers(1, 149))
 def test_statistics_add_up(seed, cut):
     """Two halves of a log give what the whole gives, if both know all arms."""
@@ -102,7 +102,7 @@ def test_statistics_add_up(seed, cut):
     np.testing.assert_allclose(both.means, whole.means, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_moving_a_reference_moves_everything_alike(seed):
     """Differences between groups do not depend on what they are compared with."""
@@ -117,7 +117,7 @@ def test_moving_a_reference_moves_everything_alike(seed):
     assert mean.difference() == named.difference()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seeds, weightings)
 def test_other_batches_of_a_group_change_nothing_by_pulls(seed, weighting):
     """The group's fit needs the sums of the group only; arms are needed for their average."""

@@ -12,11 +12,12 @@ def cluster():
     from distributed import LocalCluster
 
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as cluster:
         yield cluster
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_same_numbers_by_client_and_by_address(cluster):
     from distributed import Client

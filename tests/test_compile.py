@@ -51,6 +51,7 @@ def ask(folder, between=""):
     return found.stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_was_imported_is_what_runs(tmp_path):
     file = tmp_path / "flat.py"
     file.write_text(RULE.format(value="1.0"))
@@ -65,6 +66,7 @@ def test_what_was_imported_is_what_runs(tmp_path):
     assert ask(tmp_path) == "[4.0, 4.0]"
 
 
+@pytest.mark.slow
 def test_rules_of_the_users_stay_out_of_our_cache(tmp_path):
     (tmp_path / "flat.py").write_text(RULE.format(value="5.0"))
     ask(tmp_path)

@@ -12,6 +12,8 @@ from scipy import stats
 
 import evenhand as eh
 
+pytestmark = pytest.mark.slow  # thousands of data sets
+
 NOMINAL = 0.9
 
 

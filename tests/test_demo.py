@@ -40,6 +40,7 @@ def test_the_table_is_that_of_the_runs(found):
     assert any(f"{100 * runs['TopInterval']:.0f} %" in text for text in demo.sentences(found))
 
 
+@pytest.mark.slow
 def test_the_command_needs_no_network(tmp_path):
     blocked = "import socket; socket.socket.connect = None\n"
     code = blocked + "import sys; from evenhand.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -14,7 +14,10 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import conftest
 import pytest
+from sybil import Document
+from sybil.example import SybilFailure
 
 import evenhand as eh
 from evenhand.cli import parser
@@ -48,12 +51,14 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_is_built(site):
     expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     found = {page.relative_to(site) for page in site.rglob("*.html")}
     assert found == expected | {Path("404.html")}
 
 
+@pytest.mark.slow
 def test_what_is_broken_stops_the_build(tmp_path):
     """The settings in mkdocs.yml are what turns these into errors."""
     shutil.copytree(DOCS, tmp_path / "docs")
@@ -68,6 +73,7 @@ def test_what_is_broken_stops_the_build(tmp_path):
         assert words in broken.stderr, f"nothing is said of {words}"
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(site):
     pages = (site / "reference").glob("*.html")
     known = {
@@ -92,6 +98,7 @@ class Loaded(HTMLParser):
             self.addresses += [value for name, value in attrs if name == wanted and value]
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_the_network(site):
     for page in site.rglob("*.html"):
         parser = Loaded()
@@ -110,6 +117,39 @@ def test_every_block_of_code_has_a_known_kind(page):
     kinds = {re.sub(r'title="\w+\.py"', "title", kind) for kind in opened}
     assert kinds <= {"", "python", "python title", "console", "text", "toml"}
     assert page.read_text().count("```") == 2 * len(opened)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_figures_beside_an_example_are_checked(page):
+    """A comment says which they are (conftest.py compares them), or the text what measured them."""
+    after = r"^```python\n(?:.*\n)*?```\n\n(?!```|#|\|)((?:.+\n)+(?:\n<!-- figures: .*)?)"
+    for paragraph in re.findall(after, page.read_text(), re.MULTILINE):
+        prose = re.sub(r"<!--(?:.|\n)*?-->|`[^`]*`|\]\([^)]*\)", " ", paragraph)
+        if re.search(r"(?<![\w.,])\d*\.\d|\d %", prose):
+            known = r"<!-- figures: |`(make|evenhand|python -m|pytest) "
+            assert re.search(known, paragraph), f"say where these figures come from:\n{paragraph}"
+
+
+@pytest.mark.parametrize(
+    ("said", "comment", "right"),
+    [
+        ("It gave F 49 % of 4,000.", "{share:.0%} 4,000", True),
+        ("It gave F 48 % of 4,000.", "{share:.0%} 4,000", False),
+        ("Of 4,000 it gave F 49 %.", "{share:.0%} 4,000", False),
+        ("It gave F 49 %, and M 51 %.", "{share:.0%}", False),
+        ("From .49 to -.5 after T_1 in `x = 3`.", "{share:.2f} {-0.5}", True),
+        ("One more 7.\n\nIt gave F 49 %.\n<!-- 8 -->\n", "{share:.0%}", True),
+    ],
+)
+def test_figures_are_compared_with_what_the_page_found(tmp_path, said, comment, right):
+    (tmp_path / "page.md").write_text(f"{said}\n<!-- figures: {comment} -->\n")
+    (example,) = Document.parse(str(tmp_path / "page.md"), conftest.figures).examples()
+    example.namespace["share"] = 0.4851
+    if right:
+        example.evaluate()
+    else:
+        with pytest.raises(SybilFailure, match=r"the text says .*, and the examples "):
+            example.evaluate()
 
 
 def options(command):
@@ -212,12 +252,13 @@ def test_the_table_of_conventions_says_what_was_measured():
     pairs = [
         (float(a), float(a) + float(b)) for a, b in re.findall(pattern, measured, re.MULTILINE)
     ]
-    rows = [
-        line for line in table.splitlines() if re.match(r"\| `(width|level|singular|ties)", line)
-    ]
-    rows += [line for line in table.splitlines() if re.match(r"\| `(chain|group_c|corr)", line)]
-    quoted = re.findall(r"(\d*\.\d+) to (\d*\.\d+)", " ".join(rows))
-    assert len(quoted) >= 12
+    of_worlds = measured.split("The two that belong to the world:")[1].split("\n## ")[0]
+    means = re.findall(r"TopInterval +(\d+\.\d+) +(\d+\.\d+)$", of_worlds, re.MULTILINE)
+    for before, after in ((0, 2), (1, 3), (4, 6), (5, 7)):  # two policies in each of four worlds
+        pairs += [(float(a), float(b)) for a, b in zip(means[before], means[after], strict=True)]
+    rows = " ".join(line for line in table.splitlines() if line.startswith("| `"))
+    quoted = re.findall(r"(\d*\.\d+) to (\d*\.\d+)", rows)
+    assert len(quoted) >= 18
     for before, after in quoted:
         digits = len(before.split(".")[1])
         reach = 0.51 * 10.0**-digits  # rounded, from numbers that are rounded themselves

@@ -448,7 +448,7 @@ SECTIONS = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(top=st.dictionaries(NAMES, st.tuples(VALUES_IN_LINES, FILLING), max_size=3), rest=SECTIONS)
 def test_the_line_of_every_key(top, rest):
     lines, where = [], {}
@@ -527,7 +527,11 @@ def reads_or_tells(path):
 
 
 quick = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    suppress_health_check=[
+        *settings().suppress_health_check,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 
 

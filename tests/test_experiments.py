@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from evenhand.experiments.places import SYNTHETIC, TABLE
 from evenhand.experiments.reading import read_experiment
 from reference import DATA, needs_data
 from test_experiment_files import BOTH, MINE, PEOPLE, SWEPT, WORLD, people, put, quick
+from waiting import until
 
 
 @pytest.fixture
@@ -86,6 +86,7 @@ def test_points_hold_all_else_fixed():
     assert deltas == [0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5]
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows in some arms
 def test_the_real_grids_and_a_short_run_of_each(monkeypatch, tmp_path):
@@ -288,30 +289,47 @@ def test_a_part_that_was_cut_off_anywhere_is_computed_again(folder, text, monkey
     pd.testing.assert_frame_equal(whole, again, check_exact=True)
 
 
+DIES = """
+import os, signal, sys
+from evenhand.cli import main
+from evenhand.experiments import parts
+
+play, points = parts.simulate, []
+
+def dying(*place, progress, **settings):
+    points.append(place)
+    if len(points) == 2:  # the first one is finished, this one is going on
+        progress = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    return play(*place, progress=progress, **settings)
+
+parts.simulate = dying
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_resumed(folder):
-    """As by a power cut: nothing can be tidied up."""
-    text = PEOPLE.replace("[10, 20]", "{ from = 2001, to = 2008, step = 1 }")
-    path = put(folder, text.replace("replications = 2", "replications = 250"))
-    command = [sys.executable, "-m", "evenhand", "run", str(path), "--out", str(folder / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not parts_of(folder / "out"):  # until the first is there
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
+    """As by a power cut, in the middle of the second point: nothing can be tidied up."""
+    text = PEOPLE.replace("[10, 20]", "{ from = 11, to = 18, step = 1 }")
+    path = put(folder, text)
+    command = [sys.executable, "-c", DIES, "run", str(path), "--out", str(folder / "out")]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     before = parts_of(folder / "out")
-    assert 1 <= len(before) < 8 and not (folder / "out" / "report.html").exists()
+    assert len(before) == 1 and not (folder / "out" / "report.html").exists()
     found = evenhand("run", path, "--out", folder / "out")
     assert found.returncode == 0, found.stderr
     after = parts_of(folder / "out")
     assert len(after) == 8 and {name: after[name] for name in before} == before
     runs = pd.read_parquet(folder / "out" / "tables" / "runs.parquet")
-    assert len(runs) == 8 * 2 * 250 and runs["true_regret"].isna().all()
+    assert len(runs) == 8 * 2 * 2 and runs["true_regret"].isna().all()
     means = pd.read_csv(folder / "out" / "tables" / "means.csv")
     assert set(means["metric"]) == {"share", "perceived_regret", "explored"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(tmp_path):
-    options = ["paper", "--sweep", "ratio", "--seeds", "4000", "--out", str(tmp_path / "out")]
+    options = ["paper", "--sweep", "ratio", "--seeds", "1000", "--out", str(tmp_path / "out")]
     process = subprocess.Popen(
         [sys.executable, "-m", "evenhand", *options],
         stdout=subprocess.PIPE,
@@ -319,18 +337,18 @@ def test_an_interrupted_run_is_resumed(tmp_path):
         text=True,
     )
     parts = tmp_path / "out" / "parts"
-    while process.poll() is None and not list(parts.glob("*.csv")):  # until the first is there
-        time.sleep(0.1)
+    until(lambda: list(parts.glob("*.csv")), process)  # the first point is there
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate()
     assert process.returncode == 130, told
     assert "run the same command again" in told and "Traceback" not in told
     finished = list(parts.glob("*.csv"))
     assert 1 <= len(finished) < 14
     assert not list(parts.glob("*.part"))
-    assert all(len(pd.read_csv(path)) == 4 * 4000 for path in finished)
+    assert all(len(pd.read_csv(path)) == 4 * 1000 for path in finished)
 
 
+@pytest.mark.slow
 def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     helper, policy = folder / "help_of_half.py", folder / "half_policy.py"
     helper.write_text("PART = 0.5\n")
@@ -379,6 +397,7 @@ def test_a_cell_that_changed_is_noticed(folder):
 # The commands -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_paper_command_writes_everything_and_resumes(tmp_path):
     out = tmp_path / "report"
     options = ("paper", "--sweep", "ratio", "--sweep", "delta", "--seeds", 3, "--out", out)
@@ -412,6 +431,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
     assert (out / "tables" / "runs.csv").read_text() == runs.to_csv(index=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -448,6 +468,7 @@ def test_help_and_version():
         assert option in shown
 
 
+@pytest.mark.slow
 def test_init_and_run_as_it_is(tmp_path):
     assert evenhand("init", cwd=tmp_path).returncode == 0
     found = evenhand("run", "experiment.toml", "--seeds", 2, cwd=tmp_path)
@@ -461,6 +482,7 @@ def test_init_and_run_as_it_is(tmp_path):
     assert "What the paper says" not in page
 
 
+@pytest.mark.slow
 def test_init_for_a_table_and_run_with_the_gaps_filled_in(folder):
     path = folder / "experiments" / "loans.toml"
     assert evenhand("init", path, "--data", folder / "people.csv").returncode == 0

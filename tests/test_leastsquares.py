@@ -313,7 +313,7 @@ small_rows = st.integers(1, 4).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(rows=small_rows, seed=st.integers(0, 2**32 - 1))
 def test_singular_designs_of_small_whole_numbers(rows, seed):
     """Duplicate rows, collinear features and zero contexts turn up here all the time."""
@@ -607,7 +607,7 @@ def test_what_was_learned_does_not_change_by_asking():
 # Promises ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(0, 40),
@@ -628,7 +628,7 @@ def test_order_does_not_matter(seed, count, n_features, kind):
     assert residuals(here) == pytest.approx(residuals(there), rel=1e-8, abs=1e-8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(rows=small_rows, kind=st.sampled_from([k for k in KINDS if k[0] != "pseudo-inverse"]))
 def test_variance_shrinks_with_data(rows, kind):
     """At any fixed context, weakly with every row, whatever the row is.
@@ -665,7 +665,7 @@ wild = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     rows=st.lists(st.tuples(wild, wild, wild), min_size=1, max_size=8),
     reward=wild,

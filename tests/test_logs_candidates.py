@@ -89,7 +89,7 @@ def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     np.testing.assert_allclose(own, made["propensity_score"], rtol=0, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     parts=st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["close", "crash"])), max_size=4),
@@ -115,7 +115,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
             pd.testing.assert_frame_equal(one, two)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     values=st.lists(
         st.floats(-1e100, 1e100, allow_subnormal=True),

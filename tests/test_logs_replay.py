@@ -45,7 +45,7 @@ def test_settings_come_back(change, tmp_path):
     assert again.settings() == logged.settings() and bits(again) == bits(logged.policy)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     parts=st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["close", "crash"])), max_size=5),
@@ -69,7 +69,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
         assert bits(policy) == bits(alone)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     values=st.lists(st.floats(-1e100, 1e100, allow_subnormal=True), min_size=3, max_size=3),
     suffix=st.sampled_from(["parquet", "csv"]),

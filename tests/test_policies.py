@@ -103,7 +103,7 @@ def test_multi_group_with_two_groups_ranks_as_the_two_group_policy_does():
 
 
 @given(st.floats(-100, 100), st.floats(-100, 100))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_constant_rho_cancels(first, second):
     rewards = (1.0, 2.0, 7.0, 8.0)
     one = ready(eh.MultiGroupFairTopInterval, rewards, reference=first)
@@ -135,7 +135,7 @@ intervals = st.lists(
 
 
 @given(intervals)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_chain_is_the_connected_component(pairs):
     middle = np.array([float(m) for m, _ in pairs])
     width = np.array([float(w) for _, w in pairs])

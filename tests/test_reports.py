@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -292,8 +293,8 @@ def refuse_to_write(monkeypatch, folder):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "colour://x"])
 def test_a_cluster_that_does_not_answer_is_told_first(address, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("evenhand.simulation.run.SECONDS", 1)
-    said = refused(capsys, "run", put(tmp_path, SWEPT), "--dask", address)
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        said = refused(capsys, "run", put(tmp_path, SWEPT), "--dask", address)
     assert f"--dask is {address!r}, where no Dask scheduler answers" in said
 
 

@@ -411,7 +411,7 @@ def tables_with_roles(draw):
     return table, roles
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(tables_with_roles())
 def test_any_table_makes_a_world_or_is_refused_in_one_line(table_and_roles):
     table, roles = table_and_roles

@@ -303,6 +303,7 @@ def twins(coefficients, bias):
     return eh.LinearWorld(groups, [*coefficients, *coefficients], [bias, [0.0] * len(bias)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_regret_grows_no_faster_than_the_rate(seed):
     # Ten arms, two features. Over other seeds the exponent is 0.60 to 0.62, with a standard
@@ -312,6 +313,7 @@ def test_regret_grows_no_faster_than_the_rate(seed):
     assert exponent(regret) <= STEEPEST
 
 
+@pytest.mark.slow
 def test_regret_in_the_papers_world_grows_no_faster_than_the_rate():
     # Its group averages differ by chance, so the theorem does not apply; but up to 16000 rounds
     # exploring costs more than that. Measured over six seeds: 0.651, give or take 0.005,
@@ -320,6 +322,7 @@ def test_regret_in_the_papers_world_grows_no_faster_than_the_rate():
     assert exponent(regret) <= STEEPEST
 
 
+@pytest.mark.slow
 def test_regret_stays_below_the_bound_term_by_term():
     # The setting of the proofs: |x| <= 1, noise 1, equal averages. E x^2 = 1/3, and a round costs
     # at most 4. An exploring round costs 1.24 on average and there are 951, give or take 30 (one
@@ -339,6 +342,7 @@ def test_regret_stays_below_the_bound_term_by_term():
     assert explored.sum(axis=1).mean() == pytest.approx(exploration_rounds(16_000), abs=33)
 
 
+@pytest.mark.slow
 def test_equal_averages_are_not_enough_for_the_rate():
     """Where Lemma 2 fails, so does the theorem: documented, and measured so that it stays true.
 

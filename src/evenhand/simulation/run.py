@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +28,9 @@ from evenhand.worlds.base import World
 
 PolicyMaker = Callable[..., Policy]
 Progress = Callable[[int, int], None]
+Outcomes = Generator[list[Run], None, None]
 
 CHUNK = 20_000  # rounds in a piece of work: short enough to share out, long enough not to matter
-SECONDS = 10  # to wait for a scheduler
 
 
 class Piece(NamedTuple):
@@ -98,7 +99,8 @@ def simulate(
                 make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
             except TypeError as error:
                 raise ValueError(f"policy {policy}: {error}") from error
-    outcomes = list(_with_progress(run_pieces(pieces, count, client), pieces, progress))
+    with closing(run_pieces(pieces, count, client)) as played:  # Ctrl-C may come while we tell
+        outcomes = list(_with_progress(played, pieces, progress))
     keys = [Key(p.policy, p.world, number) for p in pieces for number in p.replications]
     runs = [one for outcome in outcomes for one in outcome]
     return Simulation(horizon, keys, runs, {name: place.groups for name, place in places.items()})
@@ -123,7 +125,7 @@ def run_piece(piece: Piece, stop: Event | None = None) -> list[Run]:
     return runs
 
 
-def run_pieces(pieces: Sequence[Piece], workers: int, client: Any = None) -> Iterator[list[Run]]:
+def run_pieces(pieces: Sequence[Piece], workers: int, client: Any = None) -> Outcomes:
     """The outcomes of the pieces, in their order, as soon as they are there."""
     if client is not None:
         return _on_dask(pieces, client)
@@ -132,7 +134,7 @@ def run_pieces(pieces: Sequence[Piece], workers: int, client: Any = None) -> Ite
     return _in_processes(pieces, workers)
 
 
-def _in_threads(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
+def _in_threads(pieces: Sequence[Piece], workers: int) -> Outcomes:
     """The compiled loop lets go of the interpreter's lock, so threads are enough."""
     stop = Event()
     with ThreadPoolExecutor(workers) as pool:
@@ -146,7 +148,7 @@ def _in_threads(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
             raise
 
 
-def _in_processes(pieces: Sequence[Piece], workers: int) -> Iterator[list[Run]]:
+def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
     """Plain Python holds the lock; joblib's own processes do not share it."""
     if workers > 1:
         try:
@@ -199,7 +201,7 @@ def connect(address: str) -> Any:
             "client needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
     try:
-        return Client(address, timeout=SECONDS)
+        return Client(address)  # Dask's own setting says how long it waits
     except (OSError, ValueError) as error:  # nobody answers, or it is no address
         raise ValueError(
             f"client is {address!r}, where no Dask scheduler answers; give the address that "
@@ -207,7 +209,7 @@ def connect(address: str) -> Any:
         ) from error
 
 
-def _on_dask(pieces: Sequence[Piece], client: Any) -> Iterator[list[Run]]:
+def _on_dask(pieces: Sequence[Piece], client: Any) -> Outcomes:
     owned = isinstance(client, str)
     connected = connect(client) if owned else client
     sent = {id(piece.place): piece.place for piece in pieces}
