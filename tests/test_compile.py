@@ -8,6 +8,7 @@ import numba
 import pytest
 from numba.core import event
 
+from evenhand import _notice
 from evenhand._notice import Notice
 
 RULE = """
@@ -92,7 +93,8 @@ def compiled_anew(folder, name):
 
 
 @pytest.fixture
-def listening():
+def listening(monkeypatch):
+    monkeypatch.setattr(_notice.NOTICE, "said", True)  # that of this process
     notice = Notice()
     event.register("numba:compile", notice)
     yield

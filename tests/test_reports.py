@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -402,3 +403,17 @@ def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):
     handler = signal.getsignal(signal.SIGINT)
     assert main(["data", "list"]) == 130
     assert written == ["\nevenhand: stopped\n"] and signal.getsignal(signal.SIGINT) is handler
+
+
+def test_make_says_what_it_does_before_it_takes_long():
+    found = subprocess.run(
+        ["make", "--dry-run", "paper", "VENV=absent"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    lines = found.stdout.splitlines()
+    for long in ("-m venv", "--editable", "evenhand paper"):
+        (place,) = (i for i, line in enumerate(lines) if long in line)
+        assert lines[place - 1].startswith("echo "), lines[place]

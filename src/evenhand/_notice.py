@@ -44,6 +44,9 @@ class Notice(numba_event.Listener):
         """Nothing is said at the end."""
 
 
+NOTICE = Notice()
+
+
 def install() -> None:
     """Listen to Numba from now on."""
-    numba_event.register("numba:compile", Notice())
+    numba_event.register("numba:compile", NOTICE)
