@@ -300,7 +300,7 @@ def test_a_decision_whose_context_was_changed_is_refused():
     for bad in (np.nan, np.inf, 1e200):
         decision = policy.select(ONE)
         decision.context[0] = bad
-        with pytest.raises(ValueError, match="decision has the context"):
+        with pytest.raises(ValueError, match="decision has a context"):
             policy.update(decision, 1.0)
     for wrong in (3, None, [3]):
         with pytest.raises(ValueError, match="allowed is what `select` gave"):
