@@ -55,7 +55,7 @@ modes = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(
     kind=st.sampled_from(OURS),
     mode=modes,

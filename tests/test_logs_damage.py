@@ -12,20 +12,11 @@ import pytest
 import evenhand as eh
 from evenhand.logs.journal import journal_of
 from evenhand.logs.tables import beside
-from log_scripts import bits, closed, contexts_of, fill, make, refused
+from log_scripts import bits, closed, contexts_of, fill, make, older, refused
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 
 # Tables that are not what was written -----------------------------------------------------------
-
-
-def older(path):
-    """As evenhand wrote it before there were checksums."""
-    told = json.loads(beside(path).read_text())
-    for name in ("check", "rows", "before"):
-        told.pop(name, None)
-    beside(path).write_text(json.dumps(told))
-    return path
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.logs.tables import beside
-from log_scripts import FEATURES, LABELS, OURS, Calls, bits, contexts_of, make, same_decisions
+from log_scripts import (
+    FEATURES,
+    LABELS,
+    OURS,
+    Calls,
+    bits,
+    contexts_of,
+    make,
+    older,
+    same_decisions,
+)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -167,6 +177,10 @@ def put(*keys):
 def test_what_the_log_says_of_itself_is_looked_at(change, words, tmp_path):
     written(tmp_path / "log.csv")
     change_about(tmp_path / "log.csv", change)
+    early = "version of the log|not a log of evenhand's"
+    with pytest.raises(ValueError, match=f"{early}|it was changed after it was written"):
+        eh.replay(tmp_path / "log.csv")
+    older(tmp_path / "log.csv")  # as older logs are
     with pytest.raises(ValueError, match=words) as error:
         eh.replay(tmp_path / "log.csv")
     assert "\n" not in str(error.value)
@@ -188,6 +202,12 @@ def test_a_lost_row_is_told(what, tmp_path):
     frame = pd.read_csv(path)
     lost = frame[frame[what].notna()].index[3]
     frame.drop(index=lost).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"and should have \d+ rounds"):
+        eh.replay(path)
+    older(path)
+    with pytest.raises(ValueError, match=r"and should have \d+ rounds"):
+        eh.replay(path)
+    change_about(path, put("state", None))  # nothing is left but the rows themselves
     with pytest.raises(ValueError, match=r"(learned|round) has no \d+"):
         eh.replay(path)
 

@@ -378,7 +378,7 @@ def test_a_stop_while_drawing_is_told(tmp_path):
         if "drawing" in line:
             process.send_signal(signal.SIGINT)
             break
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate()
     assert process.returncode == 130
     assert told == "\nevenhand: stopped; run the same command again to go on from here\n"
 

@@ -77,7 +77,7 @@ scaled_rows = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(case=scaled_rows, shared=st.booleans())
 def test_the_units_of_features_do_not_matter(case, shared):
     """Times any powers of two: the same rank, the coefficients in those units, the same sums.

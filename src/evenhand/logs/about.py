@@ -84,8 +84,9 @@ class About:
     def from_json(cls, text: str | bytes, where: object) -> About:
         """What `to_json` wrote; `where` it stood is named in errors."""
         damaged = f"{where}: what the log says of itself is damaged"
+        raw = text if isinstance(text, bytes) else text.encode()
         try:
-            told = _loaded(text if isinstance(text, bytes) else text.encode())
+            told = json.loads(raw)
         except (ValueError, RecursionError, MemoryError) as error:
             raise ValueError(f"{damaged}: {one_line(error)}") from error
         if not isinstance(told, dict) or told.get("format") != FORMAT:
@@ -95,6 +96,8 @@ class About:
                 f"{where}: the version of the log is {told.get('version')!r}; this evenhand reads "
                 f"versions {PLAIN} and {WITH_CANDIDATES}: update evenhand to read newer logs"
             )
+        if not _is_unchanged(raw, told):  # after the version: others may have other checksums
+            raise ValueError(f"{damaged}: it was changed after it was written")
         try:
             about = cls(
                 tuple(map(str, told["features"])),
@@ -114,15 +117,12 @@ class About:
         return about
 
 
-def _loaded(raw: bytes) -> Any:
-    """JSON whose checksum is right, or that never had one: older evenhands wrote none."""
-    told, check = json.loads(raw), _CHECK.search(raw)
+def _is_unchanged(raw: bytes, told: dict[str, Any]) -> bool:
+    """Whether the checksum is right, or there never was one: older evenhands wrote none."""
+    check = _CHECK.search(raw)
     if check is None:
-        if isinstance(told, dict) and {"check", "rows"} & told.keys():
-            raise ValueError("it was changed after it was written")
-    elif crc32(raw[: check.start()] + b"}") != int(check[1], 16):
-        raise ValueError("it was changed after it was written")
-    return told
+        return not {"check", "rows"} & told.keys()
+    return crc32(raw[: check.start()] + b"}") == int(check[1], 16)
 
 
 def _whole(told: Any, *numbers: str) -> dict[str, Any] | None:
