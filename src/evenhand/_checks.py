@@ -17,7 +17,7 @@ def whole(name: str, value: Any, least: int = 1) -> int:
 def _is_whole(value: Any) -> bool:
     try:
         return bool(math.isfinite(value) and int(value) == value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
@@ -25,7 +25,7 @@ def number(name: str, value: Any, low: float, high: float, *, open_ends: bool = 
     """`value` as a finite float between `low` and `high`."""
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     inside = low < result < high if open_ends else low <= result <= high
     if isinstance(value, (bool, str)) or not (math.isfinite(result) and inside):
