@@ -70,10 +70,11 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         wrong = ", ".join(sorted(map(str, set(saved) ^ KEYS[version])))
         raise _damaged(f"version {version} has {', '.join(sorted(KEYS[version]))}; look at {wrong}")
     try:
-        arms, groups = _table(saved["arms"]), _table(saved["groups"])
+        kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
         if version > 1 and saved["sha256"] != checksum(saved, arms, groups):
             raise _damaged("its checksum is another; take an undamaged copy of it")
-        policy = _made(saved["policy"], saved["settings"])
+        settings = saved["settings"].items()
+        policy = kind(**{name: rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
         if policy.round > 2**53:
             raise _damaged(f"round is {policy.round}")
@@ -115,13 +116,13 @@ def load(path: str | Path) -> Policy:
         raise ValueError(f"{path}: {_short(error, str)}") from error
 
 
-def _made(name: Any, settings: dict[str, Any]) -> Policy:
+def _kind(name: Any) -> type[Policy]:
     if name not in POLICIES:
         raise ValueError(
             f"policy is {_short(name)}; known are {', '.join(sorted(POLICIES))}: "
             "import the module that defines it first"
         )
-    return POLICIES[name](**{key: rich_setting(key, value) for key, value in settings.items()})
+    return POLICIES[name]
 
 
 def _table(saved: Any) -> NDArray[np.float64]:
