@@ -348,3 +348,39 @@ def test_group_intervals_are_those_of_the_correction():
     np.testing.assert_allclose(scores.correction_width[:2], widths.sum(axis=0)[:2])
     with pytest.raises(ValueError, match="learns_groups"):
         ready(eh.TopInterval).group_intervals(ONE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("delta", 0.5), ("seed", 4), ("noise", 2.0), ("exploration", 0.5), ("offset", 1.0)],
+)
+def test_settings_cannot_be_assigned_where_they_would_do_nothing(name, value):
+    policy = ready(eh.GroupFairTopInterval)
+    before = policy.settings()
+    with pytest.raises(AttributeError, match=rf"^{name} of a GroupFair.*policy.clone\({name}="):
+        setattr(policy, name, value)
+    assert policy.settings() == before
+    assert policy.clone(**{name: value}).settings()[name] == value
+    policy.round = 7  # not a setting
+    assert policy.select(ONE).round == 8
+
+
+class Fading(eh.Policy):
+    """In plain Python a setting of one's own is read in every round."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, *, part=1.0, **common):
+        super().__init__(groups, n_features, horizon, delta, **common)
+        self.part = part
+
+    def score(self, contexts):
+        self.part *= 0.5
+        estimate, width = self.intervals(contexts)
+        return estimate + self.part * width
+
+
+def test_a_policy_in_plain_python_may_change_settings_of_its_own():
+    policy = ready(Fading)
+    policy.select(ONE)
+    assert policy.part == 0.5
+    with pytest.raises(AttributeError, match="delta of a Fading"):
+        policy.delta = 0.5

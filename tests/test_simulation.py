@@ -204,6 +204,26 @@ def test_interrupting_ends_cleanly():
     assert out == "stopped\n" and process.returncode == 0, err
 
 
+def test_interrupting_while_work_is_handed_out_stops_what_has_begun(monkeypatch):
+    from evenhand.simulation import run as module
+
+    heard, submit = [], module.ThreadPoolExecutor.submit
+
+    def wait(*arguments):
+        heard.append(arguments[-1].wait(20))  # the event that asks to stop
+
+    def interrupted(pool, function, piece, stop):
+        if piece.replications.start:
+            raise KeyboardInterrupt
+        return submit(pool, function, piece, stop)
+
+    monkeypatch.setattr(module, "run", wait)
+    monkeypatch.setattr(module.ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        eh.simulate([eh.UniformRandom], WORLD, horizon=20_000, replications=2, workers=2)
+    assert heard == [True]
+
+
 def test_importing_is_light():
     code = (
         "import sys, evenhand; print([m for m in ('numba', 'pandas', 'scipy') if m in sys.modules])"

@@ -239,10 +239,9 @@ def _frequencies_match(
     number = 3000
     assert policy.horizon is None or policy.horizon >= HORIZON
     counted = np.zeros(len(LABELS))
-    for _ in range(number):
+    for key in range(number):
         policy.round = 0  # the same round again and again, with random numbers of its own
-        policy.seed += 1
-        policy.__dict__.pop("_key", None)
+        policy._key = key
         decision = policy.select(contexts)
         counted[decision.arm] += 1
         np.testing.assert_allclose(decision.propensity, chances[decision.arm], atol=1e-9)

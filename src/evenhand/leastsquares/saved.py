@@ -19,13 +19,22 @@ from evenhand.leastsquares.vectors import LANES
 
 def saved_tail(fits: Regressions) -> int:
     """The row of COUNT in a saved table; RESIDUAL, FREEDOM, RANK and the directions follow."""
-    return fits.n_features * (fits.n_features + 1) // 2 + 2 * fits.n_features
+    return _tail(fits.n_features)
 
 
 def saved_shape(fits: Regressions) -> tuple[int, int, int]:
     """The shape of a saved table."""
-    directions = 0 if fits.singular == RIDGE else fits.n_features**2
-    return fits.table.shape[0], saved_tail(fits) + BASIS + directions, LANES
+    return shape_for(fits.table.shape[0], fits.n_features, fits.singular == RIDGE)
+
+
+def shape_for(blocks: int, n_features: int, ridge: bool) -> tuple[int, int, int]:
+    """The same, before there are regressions."""
+    directions = 0 if ridge else n_features**2
+    return blocks, _tail(n_features) + BASIS + directions, LANES
+
+
+def _tail(d: int) -> int:
+    return d * (d + 1) // 2 + 2 * d
 
 
 def to_saved(fits: Regressions) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._arrays import unmasked
 from evenhand._compile import entry_point, for_sources
+from evenhand._generic import telling
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
@@ -80,6 +81,9 @@ class Policy:
     learns_groups: ClassVar[bool] = False
     """Whether group regressions are kept. They cost as much again as the arms' own."""
 
+    _fixed: ClassVar[frozenset[str]] = frozenset()
+    """The settings that do nothing any more once the policy is made, so they cannot be assigned."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         taken = POLICIES.get(cls.__name__)
@@ -91,6 +95,8 @@ class Policy:
             raise ValueError(f"{cls.__name__} is the name of a policy of evenhand's; take another")
         if not cls.__name__.startswith("_"):
             POLICIES[cls.__name__] = cls
+        # A rule is made once; a score in plain Python reads its own settings in every round.
+        cls._fixed = frozenset(_settings_of(cls if cls.is_compiled() else Policy))
 
     def __init__(
         self,
@@ -127,6 +133,14 @@ class Policy:
         self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
         self.round = 0
         """How many decisions were made."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed and name in self.__dict__:
+            raise AttributeError(
+                f"{name} of a {type(self).__name__} is fixed when it is made; make another one, "
+                f"such as policy.clone({name}=...)"
+            )
+        object.__setattr__(self, name, value)
 
     # The maths, by subclasses -------------------------------------------------------------------
 
@@ -372,16 +386,13 @@ class Policy:
     def settings(self) -> dict[str, Any]:
         """What the policy was made with, by the names of the constructor."""
         named: dict[str, Any] = {}
-        makers = [vars(kind).get("__init__") for kind in reversed(type(self).__mro__[:-1])]
-        for maker in filter(None, makers):
-            for name, parameter in list(inspect.signature(maker).parameters.items())[1:]:
-                if parameter.kind != parameter.VAR_KEYWORD:
-                    if not hasattr(self, name):
-                        raise ValueError(
-                            f"{type(self).__name__} has no attribute {name!r}; keep every "
-                            "parameter of the constructor under its own name"
-                        )
-                    named[name] = getattr(self, name)
+        for name in _settings_of(type(self)):
+            if not hasattr(self, name):
+                raise ValueError(
+                    f"{type(self).__name__} has no attribute {name!r}; keep every parameter of "
+                    "the constructor under its own name"
+                )
+            named[name] = getattr(self, name)
         return named
 
     def clone(self, **changes: Any) -> Self:
@@ -415,7 +426,9 @@ class Policy:
 
     @cached_property
     def _rule(self) -> NamedTuple:
-        return self.rule()
+        rule = self.rule()
+        kernels.check_rule(rule, type(self).__name__)
+        return rule
 
     @cached_property
     def _key(self) -> int:
@@ -434,18 +447,19 @@ class Policy:
     @cached_property
     def _decide(self) -> Callable[..., tuple[int, float, bool]]:
         rows, table = np.empty((1, 1)), np.empty((1, 1))
-        return entry_point(
-            self._compiled(kernels.decide),
-            self._rule,
-            self._memory,
-            self._schedule,
-            self._all_arms,
-            1,
-            1,
-            rows,
-            np.empty(1),
-            table,
-        )
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.decide),
+                self._rule,
+                self._memory,
+                self._schedule,
+                self._all_arms,
+                1,
+                1,
+                rows,
+                np.empty(1),
+                table,
+            )
 
     @cached_property
     def _remember(self) -> Callable[..., bool]:
@@ -453,15 +467,16 @@ class Policy:
 
     @cached_property
     def _tell_all(self) -> Callable[..., None]:
-        return entry_point(
-            self._compiled(kernels.all_propensities),
-            self._rule,
-            self._memory,
-            self._schedule,
-            self._all_arms,
-            1,
-            np.empty(1),
-        )
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.all_propensities),
+                self._rule,
+                self._memory,
+                self._schedule,
+                self._all_arms,
+                1,
+                np.empty(1),
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the compiled functions, which are found again."""
@@ -508,6 +523,17 @@ class Policy:
             zero = np.zeros(self.n_arms)
             table = np.vstack([estimate, width, zero, zero, table])
         self._memory.work[:N_SCORES, : self.n_arms] = table
+
+
+def _settings_of(kind: type[Policy]) -> tuple[str, ...]:
+    """The parameters of the constructors, those of `Policy` first."""
+    names: dict[str, None] = {}
+    makers = [vars(one).get("__init__") for one in reversed(kind.__mro__[:-1])]
+    for maker in filter(None, makers):
+        for name, parameter in list(inspect.signature(maker).parameters.items())[1:]:
+            if parameter.kind != parameter.VAR_KEYWORD:
+                names[name] = None
+    return tuple(names)
 
 
 class _PlainRule(NamedTuple):

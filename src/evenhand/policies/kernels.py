@@ -7,23 +7,14 @@ chooses by the type of the rule. Everything that decides, live or in a simulatio
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import (
-    INLINED,
-    Sources,
-    compiled,
-    inlined,
-    note_source,
-    open_to_users,
-    sources_of,
-)
+from evenhand._compile import INLINED, compiled, inlined, open_to_users
+from evenhand._generic import Generic
 from evenhand.exploration import probability
 from evenhand.policies.memory import LARGEST, UPPER
 from evenhand.streams import mix, uniform
@@ -54,8 +45,8 @@ def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  
     """The probability that `explore` gives `arm`."""
 
 
-GENERIC = (score, draw, chance, explore, explore_chance)
-_WRITTEN: dict[tuple[str, type | None], Callable[..., Any]] = {}
+_KERNELS = Generic("@kernel({function}, {kind})", score, draw, chance, explore, explore_chance)
+rule_sources = _KERNELS.sources
 
 
 def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function], Function]:
@@ -63,61 +54,37 @@ def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function
 
     Example: see docs/how-to/write-a-policy.md, or any file of `evenhand/policies`.
     """
-    if generic not in GENERIC:
-        names = ", ".join(function.__name__ for function in GENERIC)
-        raise ValueError(f"kernel for {generic!r}; allowed are {names}")
-
-    def register(function: Function) -> Function:
-        wanted, given = list(_parameters(generic)), list(_parameters(function))
-        if wanted != given:
-            raise ValueError(
-                f"{function.__name__} takes ({', '.join(given)}); "
-                f"a kernel for {generic.__name__} takes ({', '.join(wanted)})"
-            )
-        _WRITTEN[generic.__name__, rule] = function
-        note_source(Path(function.__code__.co_filename))
-        return function
-
-    return register
+    return _KERNELS.write(generic, rule)
 
 
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(function).parameters)
-
-
-def rule_sources(rule: type) -> Sources:
-    """The files of the user's that a rule and its functions stand in; see `for_sources`."""
-    return sources_of(rule, *(written for (_, kind), written in _WRITTEN.items() if kind is rule))
-
-
-def _find(name: str, rule: Any) -> Callable[..., Any] | None:
-    kind = getattr(rule, "instance_class", None)  # of Numba's type for a NamedTuple
-    return _WRITTEN.get((name, kind)) or _WRITTEN.get((name, None))
+def check_rule(rule: Any, policy: str) -> None:
+    """A rule that compiled code cannot take is told before it gets there."""
+    _KERNELS.check(rule, f"{policy}.rule", "score")
 
 
 @overload(score, jit_options=INLINED)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
-    return _find("score", rule)
+    return _KERNELS.find_typed("score", rule)
 
 
 @overload(draw, jit_options=INLINED)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return _find("draw", rule)
+    return _KERNELS.find_typed("draw", rule)
 
 
 @overload(chance, jit_options=INLINED)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    return _find("chance", rule)
+    return _KERNELS.find_typed("chance", rule)
 
 
 @overload(explore, jit_options=INLINED)
 def _explore(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return _find("explore", rule)
+    return _KERNELS.find_typed("explore", rule)
 
 
 @overload(explore_chance, jit_options=INLINED)
 def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    return _find("explore_chance", rule)
+    return _KERNELS.find_typed("explore_chance", rule)
 
 
 # The defaults --------------------------------------------------------------------------------

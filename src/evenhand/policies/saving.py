@@ -1,15 +1,14 @@
 """A policy as JSON: versioned, readable, and the same bits when it comes back.
 
-Numbers are written with the digits that give the same double again. Nothing is executed on
-loading: only policies whose class has been imported can be made.
+Numbers are written with the digits that give the same double again, and a checksum tells of any
+that changed. Nothing is executed on loading: only policies whose class has been imported can be
+made.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.conventions import BY_NAME, Conventions
-from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
-from evenhand.leastsquares.saved import from_saved, saved_shape, saved_tail, to_saved
+from evenhand.leastsquares.saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares.table import COUNT, RANK, RIDGE
+from evenhand.leastsquares.vectors import LANES
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.policies.memory import estimate_noise
+from evenhand.policies.plain_settings import plain_setting, rich_setting
+from evenhand.policies.saved_file import parse, write_whole
 
-FORMAT, VERSION = "evenhand policy", 1
+FORMAT, VERSION = "evenhand policy", 2
+_HEAD = ("format", "version", "policy", "settings", "round")
+KEYS = {1: {*_HEAD, "arms", "groups"}, 2: {*_HEAD, "arms", "groups", "sha256"}}  # by version
 
 
 def to_dict(policy: Policy) -> dict[str, Any]:
@@ -36,17 +38,21 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         >>> from evenhand.policies.saving import to_dict
         >>> saved = to_dict(eh.TopInterval(["F", "M"], n_features=1, seed=3))
         >>> saved["policy"], saved["version"], saved["settings"]["seed"]
-        ('TopInterval', 1, 3)
+        ('TopInterval', 2, 3)
     """
-    memory = policy._memory
-    return {
+    arms, groups = to_saved(policy._memory.arms), to_saved(policy._memory.groups)
+    head = {
         "format": FORMAT,
         "version": VERSION,
         "policy": type(policy).__name__,
-        "settings": {name: _plain(name, value) for name, value in policy.settings().items()},
-        "round": policy.round,
-        "arms": _regressions(memory.arms),
-        "groups": _regressions(memory.groups),
+        "settings": {name: plain_setting(name, one) for name, one in policy.settings().items()},
+        "round": int(policy.round),
+    }
+    return {
+        **head,
+        "arms": arms.tolist(),
+        "groups": groups.tolist(),
+        "sha256": checksum(head, arms, groups),
     }
 
 
@@ -54,47 +60,40 @@ def from_dict(saved: dict[str, Any]) -> Policy:
     """The policy that `to_dict` described."""
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise ValueError(f"this is not a saved policy: its format is not {FORMAT!r}")
-    if saved.get("version") != VERSION:
+    version = saved.get("version")
+    if type(version) is not int or version not in KEYS:
         raise ValueError(
-            f"version is {saved.get('version')!r}; this evenhand reads version {VERSION}: "
+            f"version is {_short(version)}; this evenhand reads versions 1 to {VERSION}: "
             "update evenhand to read newer files"
         )
+    if set(saved) != KEYS[version]:
+        wrong = ", ".join(sorted(map(str, set(saved) ^ KEYS[version])))
+        raise _damaged(f"version {version} has {', '.join(sorted(KEYS[version]))}; look at {wrong}")
     try:
-        name = saved["policy"]
-        if name not in POLICIES:
-            raise ValueError(
-                f"policy is {name!r}; known are {', '.join(sorted(POLICIES))}: "
-                "import the module that defines it first"
-            )
-        settings = {key: _rich(key, value) for key, value in saved["settings"].items()}
-        policy = POLICIES[name](**settings)
+        kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
+        if version > 1 and saved["sha256"] != checksum(saved, arms, groups):
+            raise _damaged("its checksum is another; take an undamaged copy of it")
+        settings = saved["settings"].items()
+        policy = kind(**{name: rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
         if policy.round > 2**53:
-            raise ValueError(f"the saved policy is damaged: round is {policy.round}")
-        _restore(policy._memory.arms, saved["arms"])
-        _restore(policy._memory.groups, saved["groups"])
-        if policy.noise == "estimate":
-            estimate_noise(policy._memory)
-    except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"the saved policy is damaged: {error!r}") from error
+            raise _damaged(f"round is {policy.round}")
+        _restore(policy, arms, groups)
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _damaged(_short(error)) from error
     return policy
+
+
+def checksum(head: dict[str, Any], arms: NDArray[np.float64], groups: NDArray[np.float64]) -> str:
+    """The SHA-256 of a saved policy: of all but the tables as JSON, then of their numbers."""
+    text = json.dumps({key: head[key] for key in _HEAD}, sort_keys=True, allow_nan=False)
+    numbers = (np.ascontiguousarray(table, dtype="<f8").tobytes() for table in (arms, groups))
+    return hashlib.sha256(b"".join([text.encode(), *numbers])).hexdigest()
 
 
 def save(policy: Policy, path: Path) -> None:
     """Write the policy to `path`; a crash leaves the old file or the new one, never half of it."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
-    text = json.dumps(to_dict(policy), allow_nan=False)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(to_dict(policy), allow_nan=False))
 
 
 def load(path: str | Path) -> Policy:
@@ -108,60 +107,49 @@ def load(path: str | Path) -> Policy:
         TopInterval(n_arms=2, groups=F, M, n_features=3, rounds=0)
     """
     try:
-        saved = json.loads(Path(path).read_text(encoding="utf-8"))
+        saved = parse(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is not a saved policy, or is cut off: {error}") from error
     try:
         return from_dict(saved)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: {_short(error, str)}") from error
 
 
-def _plain(name: str, value: Any) -> Any:
-    if isinstance(value, Groups):
-        return {"labels": list(value.labels), "sensitive": value.sensitive}
-    if isinstance(value, Conventions):
-        if BY_NAME.get(value.name) != value:
-            raise ValueError(
-                f"conventions {value.name!r} are your own and cannot be saved; "
-                f"allowed are {', '.join(BY_NAME)}"
-            )
-        return value.name
-    if isinstance(value, Callable):  # type: ignore[arg-type]
+def _kind(name: Any) -> type[Policy]:
+    if name not in POLICIES:
         raise ValueError(
-            f"{name} is a function, which cannot be saved; give its values as a list instead"
+            f"policy is {_short(name)}; known are {', '.join(sorted(POLICIES))}: "
+            "import the module that defines it first"
         )
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    return POLICIES[name]
 
 
-def _rich(name: str, value: Any) -> Any:
-    if name == "groups":
-        return Groups(value["labels"], value["sensitive"])
-    if name == "conventions":
-        if value not in BY_NAME:
-            raise ValueError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
-        return BY_NAME[value]
-    return value
+def _table(saved: Any) -> NDArray[np.float64]:
+    try:
+        values = np.asarray(saved)
+    except ValueError:
+        raise _damaged("a table has rows of several lengths") from None
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise _damaged("a table has what is not a finite number")
+    return values.astype(np.float64)
 
 
-def _regressions(fits: Regressions) -> list[Any]:
-    table: list[Any] = to_saved(fits).tolist()
-    return table
-
-
-def _restore(fits: Regressions, saved: list[Any]) -> None:
-    values, shape = np.asarray(saved, dtype=np.float64), saved_shape(fits)
-    if shape[0] == values.size == 0:
-        return
-    if values.shape != shape or not np.isfinite(values).all():
-        raise ValueError(
-            f"the saved policy is damaged: a table has shape {values.shape}, "
-            f"not {shape}, or numbers that are not finite"
-        )
-    _check_state(fits, values[:, :, : fits.per_block])
-    from_saved(fits, values)
+def _restore(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
+    """The sizes are checked before there is room for them: a setting can ask for any amount."""
+    d, ridge = policy.n_features, policy.singular == "ridge"
+    blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
+    for values, number in zip((arms, groups), blocks, strict=True):
+        shape = shape_for(number, d, ridge)
+        if values.shape != shape and not values.size == number == 0:
+            raise _damaged(f"a table has shape {values.shape}, not {shape} for {d} features")
+    memory = policy._memory
+    for fits, values in ((memory.arms, arms), (memory.groups, groups)):
+        if values.size:
+            _check_state(fits, values[:, :, : fits.per_block])
+            from_saved(fits, values)
+    if policy.noise == "estimate":
+        estimate_noise(memory)
 
 
 def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
@@ -170,8 +158,18 @@ def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
     rank, known = values[:, tail + RANK], values[:, tail : tail + RANK]
     lowest = fits.n_features if fits.singular == RIDGE else 0
     if ((rank != np.round(rank)) | (rank < lowest) | (rank > fits.n_features)).any():
-        raise ValueError("the saved policy is damaged: a rank is not possible")
+        raise _damaged("a rank is not possible")
     if (known < -1e-6 * np.abs(known).max(initial=1.0)).any():
-        raise ValueError("the saved policy is damaged: a count or a sum of squares is negative")
+        raise _damaged("a count or a sum of squares is negative")
     if values[:, tail + COUNT].reshape(-1)[fits.number :].any():
-        raise ValueError("the saved policy is damaged: it has data of more arms than labels")
+        raise _damaged("it has data of more arms than labels")
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"the saved policy is damaged: {what}")
+
+
+def _short(value: Any, write: Any = repr) -> str:
+    """On one line, and not longer than a few."""
+    text = " ".join(write(value).split())
+    return text if len(text) <= 400 else f"{text[:400]}..."

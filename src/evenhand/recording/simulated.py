@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._generic import telling
 from evenhand.logs.about import About, feature_names
 from evenhand.logs.reading import labelled
 from evenhand.logs.rows import frame_of
@@ -21,7 +22,7 @@ from evenhand.recording.lines import candidate_contexts, candidate_propensities
 from evenhand.recording.replaying import checksum
 from evenhand.simulation.loop import _for_types
 from evenhand.simulation.run import PolicyMaker, named_policies
-from evenhand.worlds.base import World, next_round, reward_of
+from evenhand.worlds.base import World, begin, next_round, reward_of
 
 
 def simulate_log(
@@ -102,25 +103,26 @@ def _play(
 ) -> pd.DataFrame:
     """The rounds of `simulation.loop`, with what they leave out."""
     generator = np.random.default_rng(stream)
-    instance: Any = world.begin(generator)
+    instance = begin(world, generator)
     draw = _for_types(next_round, policy._rule, instance)
     given = _for_types(reward_of, policy._rule, instance)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     contexts = np.empty((world.n_arms, world.n_features))
     kept, met = [], np.empty((horizon, world.n_features))
     others, chances = [], []
-    for t in range(horizon):
-        draw(instance, generator, contexts, observed, true)
-        noise = instance.noise * generator.standard_normal()
-        decision = policy.select(contexts)
-        if about.candidates:
-            others.append(candidate_contexts(policy, contexts))
-            chances.append(candidate_propensities(policy, decision, contexts))
-        arm = decision.arm
-        reward = float(given(instance, observed[arm], noise))
-        policy.update(decision, reward)
-        kept.append((arm, decision.propensity, reward, float(true[arm]), bool(decision.explored)))
-        met[t] = decision.context
+    with telling(f"{type(policy).__name__} in {type(world).__name__}"):
+        for t in range(1, horizon + 1):
+            noise = draw(instance, t, generator, contexts, observed, true)
+            decision = policy.select(contexts)
+            if about.candidates:
+                others.append(candidate_contexts(policy, contexts))
+                chances.append(candidate_propensities(policy, decision, contexts))
+            arm = decision.arm
+            reward = float(given(instance, t, arm, observed[arm], noise))
+            policy.update(decision, reward)
+            truth = float(true[arm])
+            kept.append((arm, decision.propensity, reward, truth, bool(decision.explored)))
+            met[t - 1] = decision.context
     arms, propensities, rewards, true_rewards, explored = zip(*kept, strict=True)
     rounds, none = range(1, horizon + 1), [None] * horizon
     return frame_of(

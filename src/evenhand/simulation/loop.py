@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled, for_sources, inlined
+from evenhand._generic import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, rule_sources
-from evenhand.policies.memory import remember
+from evenhand.policies.memory import LARGEST, remember
 from evenhand.worlds.base import (
     World,
+    begin,
+    draw_noise,
     draw_round,
     next_round,
     receive,
@@ -49,7 +52,7 @@ def run(
 ) -> Run:
     """Play `horizon` rounds of `world`, whose random numbers all come from `stream`."""
     generator = np.random.default_rng(stream)
-    instance = world.begin(generator)
+    instance = begin(world, generator)
     n = world.n_arms
     out = Run(
         np.zeros(N_TOTALS),
@@ -59,24 +62,25 @@ def run(
     observed, true = np.empty(n), np.empty(n)
     where = (instance, generator, observed, true, out)
     play = _for_types(rounds, policy._rule, instance) if policy.is_compiled() else None
-    for first in range(1, horizon + 1, SEGMENT):
-        if stop is not None and stop.is_set():
-            raise Stopped
-        last = min(first + SEGMENT - 1, horizon)
-        if play is not None:
-            play(
-                policy._rule,
-                policy._memory,
-                policy._schedule,
-                policy._all_arms,
-                policy._key,
-                first,
-                last,
-                *where,
-            )
-        else:
-            _plain_rounds(policy, first, last, *where)
-        policy.round = last
+    with telling(f"{type(policy).__name__} in {type(world).__name__}"):
+        for first in range(1, horizon + 1, SEGMENT):
+            if stop is not None and stop.is_set():
+                raise Stopped
+            last = min(first + SEGMENT - 1, horizon)
+            if play is not None:
+                play(
+                    policy._rule,
+                    policy._memory,
+                    policy._schedule,
+                    policy._all_arms,
+                    policy._key,
+                    first,
+                    last,
+                    *where,
+                )
+            else:
+                _plain_rounds(policy, first, last, *where)
+            policy.round = last
     return out
 
 
@@ -96,11 +100,13 @@ def rounds(  # type: ignore[no-untyped-def]
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
     for t in range(first, last + 1):
-        draw_round(instance, generator, contexts, observed, true)
-        noise = instance.noise * generator.standard_normal()
+        draw_round(instance, t, generator, contexts, observed, true)
+        noise = draw_noise(instance, t, generator)
         arm, explored = choose(rule, memory, schedule, available, t, key)
         check_arm(memory, arm)
-        reward = receive(instance, observed[arm], noise)
+        reward = receive(instance, t, arm, observed[arm], noise)
+        if not abs(reward) <= LARGEST:
+            raise ValueError("a world gave a reward that is not finite, or above 1e100")
         _note(out, t, arm, explored, reward, observed, true)
         remember(memory, arm, memory.contexts[arm], reward)
 
@@ -134,9 +140,8 @@ def _plain_rounds(
     draw = _for_types(next_round, policy._rule, instance)
     given = _for_types(reward_of, policy._rule, instance)
     for t in range(first, last + 1):
-        draw(instance, generator, contexts, observed, true)
-        noise = instance.noise * generator.standard_normal()
+        noise = draw(instance, t, generator, contexts, observed, true)
         decision = policy.select(contexts)
-        reward = float(given(instance, observed[decision.arm], noise))
+        reward = float(given(instance, t, decision.arm, observed[decision.arm], noise))
         _note(out, t, decision.arm, decision.explored, reward, observed, true)
         policy.update(decision, reward)

@@ -138,8 +138,8 @@ def _in_threads(pieces: Sequence[Piece], workers: int) -> Outcomes:
     """The compiled loop lets go of the interpreter's lock, so threads are enough."""
     stop = Event()
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run_piece, piece, stop) for piece in pieces]
         try:
+            futures = [pool.submit(run_piece, piece, stop) for piece in pieces]
             for future in futures:
                 yield future.result()
         except BaseException:

@@ -17,7 +17,7 @@ _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
 
 
 class LinearInstance(NamedTuple):
-    """What is fixed during a replication."""
+    """What is fixed during a replication. Inherit from it for other noise, or for drift."""
 
     coefficients: NDArray[np.float64]  # beta, (arms, features)
     bias: NDArray[np.float64]  # psi of the arm's group, (arms, features)
@@ -25,7 +25,7 @@ class LinearInstance(NamedTuple):
 
 
 @world_kernel(LinearInstance)
-def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
+def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
     """Equation 2: true reward beta_i . x, observed reward beta_i . x + psi_g(i) . x + noise."""
     n, d = instance.coefficients.shape
     for i in range(n):

@@ -39,7 +39,7 @@ class TableInstance(NamedTuple):
 
 
 @world_kernel(TableInstance)
-def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
+def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
     """One row per arm, each as likely as any other of the arm."""
     n, d = contexts.shape
     for i in range(n):
@@ -52,7 +52,7 @@ def _draw_round(instance, generator, contexts, observed, true):  # type: ignore[
 
 
 @world_kernel(TableInstance, receive)
-def _receive(instance, mean, noise):  # type: ignore[no-untyped-def]
+def _receive(instance, t, arm, mean, noise):  # type: ignore[no-untyped-def]
     return abs(mean + noise) if instance.absolute else mean + noise
 
 

@@ -1,0 +1,163 @@
+"""Functions that are written anew for every kind of rule or world, and errors about them.
+
+Such a function takes a NamedTuple first, of numbers and arrays, and Numba chooses by its class. A
+kind that inherits from another has the functions of that one, but for those written for itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError
+
+from evenhand._compile import Sources, note_source, sources_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+ALLOWED = "allowed are numbers, NumPy arrays of numbers, and tuples of these"
+
+
+class Generic:
+    """Some generic functions, and what has been written of them for kinds of NamedTuples.
+
+    Args:
+        mark: how a function is marked, with places for {function} and {kind}; for errors.
+        functions: the generic ones, which say what parameters there are.
+    """
+
+    def __init__(self, mark: str, *functions: Callable[..., Any]) -> None:
+        self.mark = mark
+        self._parameters = {one.__name__: _parameters(one) for one in functions}
+        self._functions = functions
+        self._written: dict[tuple[str, type | None], Callable[..., Any]] = {}
+
+    def write(
+        self, generic: Callable[..., Any], kind: type | None
+    ) -> Callable[[Function], Function]:
+        """A decorator for what `generic` is for a kind of NamedTuple; for None, for all others."""
+        if generic not in self._functions:
+            raise ValueError(f"kernel for {generic!r}; allowed are {', '.join(self._parameters)}")
+        name = generic.__name__
+        if kind is not None and not _is_named(kind):
+            raise ValueError(
+                f"kernel for {kind!r}; allowed is a class of NamedTuples: mark the function with "
+                + self.mark.format(function=name, kind="MyNamedTuple")
+            )
+
+        def register(function: Function) -> Function:
+            wanted, given = self._parameters[name], _parameters(function)
+            if wanted != given:
+                raise ValueError(
+                    f"{function.__name__} takes ({', '.join(given)}); "
+                    f"a kernel for {name} takes ({', '.join(wanted)})"
+                )
+            self._written[name, kind] = function
+            note_source(Path(function.__code__.co_filename))
+            return function
+
+        return register
+
+    def find(self, name: str, kind: type | None) -> Callable[..., Any] | None:
+        """What was written for a kind, for one that it inherits from, or for all."""
+        for one in (*getattr(kind, "__mro__", ()), None):
+            if (name, one) in self._written:
+                return self._written[name, one]
+        return None
+
+    def find_typed(self, name: str, argument: Any) -> Callable[..., Any] | None:
+        """The same for Numba's type of a NamedTuple."""
+        return self.find(name, getattr(argument, "instance_class", None))
+
+    def sources(self, kind: type) -> Sources:
+        """The files of the user's that a kind and its functions stand in; see `for_sources`."""
+        kinds = [one for one in kind.__mro__ if _is_named(one)]
+        written = [function for (_, one), function in self._written.items() if one in kinds]
+        return sources_of(*kinds, *written)
+
+    def check(self, given: Any, origin: str, needed: str) -> None:
+        """What compiled code cannot take is told here, before Numba says it in its own words."""
+        kind = type(given)
+        if not _is_named(kind):
+            raise ValueError(
+                f"{origin} gave an object of class {kind.__name__}; allowed is a NamedTuple of "
+                "numbers and NumPy arrays"
+            )
+        for name, value in zip(kind._fields, given, strict=True):
+            if not _fits(value):
+                raise ValueError(
+                    f"{origin} gave {kind.__name__} with {name} = {_short(value)}, which compiled "
+                    f"code cannot take; {ALLOWED}"
+                )
+        if self.find(needed, kind) is None:
+            mark = self.mark.format(function=needed, kind=kind.__name__)
+            raise ValueError(
+                f"{origin} gave {kind.__name__}, for which there is no {needed}; write a function "
+                f"({', '.join(self._parameters[needed])}) and mark it with {mark}"
+            )
+
+
+@contextmanager
+def telling(who: str) -> Iterator[None]:
+    """Say in a line what Numba cannot compile; its own text stays as the cause."""
+    try:
+        yield
+    except NumbaError as error:
+        raise ValueError(f"{who}: {_in_a_line(str(error))}") from error
+
+
+def _in_a_line(text: str) -> str:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    inmost = text[text.rfind("Failed in nopython mode pipeline") :]  # the rest is who called it
+    place = re.search(r'File "([^"]+)", line (\d+)', inmost)
+    where = f" ({Path(place[1]).name}, line {place[2]})" if place else ""
+    name = re.search(r"Untyped global name '(\w+)':\s+Cannot determine Numba type of (.+)", inmost)
+    if name and "function" in name[2]:
+        return (
+            f"a compiled function calls {name[1]}, which is not compiled{where}; "
+            "mark it with @evenhand.compiled"
+        )
+    if name:
+        return (
+            f"a compiled function uses {name[1]}, which it cannot take{where}; {ALLOWED}: "
+            "make it one of them, or a field of the NamedTuple"
+        )
+    lines = [line.strip(" >") for line in inmost.splitlines()[1:] if line.strip()]
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
+    return (
+        f"a function cannot be compiled{where}: {_short(said, str)}; keep to numbers, arrays and "
+        "functions marked with @evenhand.compiled"
+    )
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _is_named(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fits(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_fits(one) for one in value)
+    if isinstance(value, (list, set)):  # Numba takes them from Python, but not inside of a tuple
+        return False
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return False
+    try:
+        numba.typeof(value)
+    except (ValueError, TypeError, NumbaError):
+        return False
+    return True
+
+
+def _short(value: Any, write: Callable[[Any], str] = repr) -> str:
+    text = " ".join(write(value).split())
+    return text if len(text) <= 200 else text[:200] + "..."
