@@ -194,7 +194,7 @@ class Policy:
         )
         if arm < 0:
             raise checking.bad_contexts(-1 - arm, rows)
-        self.round = t
+        self.__dict__["round"] = t  # past __setattr__: it would be a tenth of a decision
         return Decision(arm, propensity, explored, t, context, Scores(scores))
 
     def propensities(
