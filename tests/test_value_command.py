@@ -77,7 +77,7 @@ def test_uniform_level_and_another_policys_bias(folder, capsys):
         folder, capsys, "plain.csv", "--uniform", "--level", "0.9", "--interval", "bootstrap",
         "--bias-from", "target.json", "--weighting", "arms",
     )  # fmt: skip
-    bias = eh.load(folder / "target.json").bias(level=0.9, weighting="arms")
+    bias = eh.load(folder / "target.json").bias("mean", level=0.9, weighting="arms")
     expected = off_policy(
         folder / "plain.csv", "uniform", bias=bias, level=0.9, interval="bootstrap"
     )
