@@ -222,7 +222,7 @@ WORLDS = [
     ("delta = 0.1", "delta = 3", "line 15: run.delta is 3; allowed is a number between 0 and 1"),
     ("delta = 0.1", 'delta = "a"', "line 15: run.delta is 'a'"),
     ("delta = 0.1", "delta = { a = 1 }", "line 15: run.delta is {'a': 1}"),
-    ("delta = 0.1", f"delta = {'9' * 400}", "which cannot be made: OverflowError"),
+    ("delta = 0.1", f"delta = {'9' * 400}", "line 15: run.delta is a whole number of about 400"),
     ("delta = 0.1", "replications = 3", "line 15: run.replications is unknown; it belongs above"),
     ("delta = 0.1", "seed = 3", "line 15: run.seed is unknown; it belongs above the first [table]"),
     ("delta = 0.1", "groups = 3", "line 15: run.groups is unknown"),

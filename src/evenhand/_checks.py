@@ -40,7 +40,7 @@ def _up_to(most: int) -> str:
 def shown(value: Any) -> str:
     """`value` for an error of one line, however long it is."""
     if isinstance(value, int) and not -(10**30) < value < 10**30:
-        digits = int(abs(value).bit_length() * math.log10(2.0)) + 1  # or one more than it has
+        digits = int((abs(value).bit_length() - 1) * math.log10(2.0)) + 1  # or one too few
         return f"a whole number of about {digits} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."

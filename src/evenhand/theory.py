@@ -34,6 +34,7 @@ from evenhand._arrays import unmasked
 
 PROOFS, THEOREMS = 3 / 2, 2 / 3  # the exponent of T_1 in the proofs, and as the theorems print it
 
+_MOST_ROUNDS = 10**30  # formulas reach further than simulations do
 _SUMMED = 1000  # terms of S added one by one; from there the integral with its first corrections
 
 
@@ -77,7 +78,7 @@ def exploration_rounds(horizon: int) -> float:
         >>> exploration_rounds(1), round(exploration_rounds(1000), 3)
         (1.0, 149.077)
     """
-    last = _checks.whole("horizon", horizon)
+    last = _checks.whole("horizon", horizon, most=_MOST_ROUNDS)
     first = np.arange(1, min(last, _SUMMED) + 1, dtype=np.float64)
     head = float(np.sum(first ** (-1 / 3)))
     return head if last <= _SUMMED else head + _antiderivative(last) - _antiderivative(_SUMMED)
@@ -98,7 +99,8 @@ def failure_chance(horizon: int, n_arms: int) -> float:
         >>> failure_chance(horizon=1000, n_arms=10) * 30_000
         1.0
     """
-    rounds, n = _checks.whole("horizon", horizon), _checks.whole("n_arms", n_arms, least=2)
+    rounds = _checks.whole("horizon", horizon, most=_MOST_ROUNDS)
+    n = _checks.whole("n_arms", n_arms, least=2)
     return float(min(1.0 / (3.0 * n * rounds), rounds ** (-1 / 3)))
 
 
