@@ -27,9 +27,14 @@ needs_postgres = pytest.mark.skipif(
 )
 
 CHOICES = (
-    {"missing": "drop", "cluster": "person", "leave_out": ["judge"]},
-    {"missing": "drop", "cluster": "judge", "leave_out": ["person"], "weighting": "pulls"},
-    {"missing": "fill", "leave_out": ["person", "judge"], "weigh_by_propensity": True},
+    {"missing": "drop", "cluster": "person", "leave_out": ["judge"], "count": "people"},
+    {
+        "missing": "drop",
+        "cluster": "judge",
+        "leave_out": ["person", "people"],
+        "weighting": "pulls",
+    },
+    {"missing": "fill", "leave_out": ["person", "judge", "people"], "weigh_by_propensity": True},
 )
 
 
@@ -42,6 +47,7 @@ def log():
     table["propensity_score"] = rng.uniform(0.1, 1.0, size=len(table))
     table["town"] = rng.choice(["a", "b", "c"], size=len(table), p=[0.5, 0.3, 0.2])
     table["person"] = table["group"] + (np.arange(len(table)) // 3).astype(str)
+    table["people"] = rng.integers(3, size=len(table))
     table["judge"] = rng.integers(60, size=len(table))  # of both groups
     table["true_reward"] = (table["reward"] + rng.normal(size=len(table))).where(
         rng.random(len(table)) < 0.8
@@ -68,7 +74,11 @@ def assert_alike(some, others, tolerance):
     reports = [
         pair
         for one, two in zip(some, others, strict=True)
-        for pair in ((one.bias, two.bias), (one.against_truth, two.against_truth))
+        for pair in (
+            (one.bias, two.bias),
+            (one.within, two.within),
+            (one.against_truth, two.against_truth),
+        )
     ]
     for one, two in reports:
         mine, theirs = one.to_frame(), two.to_frame()

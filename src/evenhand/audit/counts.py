@@ -13,7 +13,8 @@ from evenhand.audit.sources import Source
 from evenhand.audit.values import as_number, is_missing
 
 COPY = "evenhand_copy"
-MOST_PEOPLE = 10**10  # of one log: a day's work of an engine
+# Engines hold the copies of a batch of rows at once, in 8 bytes each: 400 MB for these.
+MOST_PEOPLE = 50_000_000
 
 
 def one_row_each(source: Source, column: str | None) -> Source:
@@ -66,5 +67,6 @@ def _check(source: Source, column: str) -> None:
         raise ValueError(f"{said} a value of {found['least']:g}; {allowed}")
     if not 0 < found["people"] <= MOST_PEOPLE:
         raise ValueError(
-            f"{said} a sum of {found['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people"
+            f"{said} a sum of {found['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: audit "
+            "a part of the log, or a table with a row per person"
         )
