@@ -74,7 +74,15 @@ def test_windows_have_the_errors_of_the_whole(how):
     log["window"] = np.minimum(log["timestamp"] // (len(log) // 4), 3)
     log["reward"] *= 1.0 + log["window"]  # unequal noise
     roles = {"cluster": "person"} if how == "cluster" else {"leave_out": ["person", "window"]}
-    found = eh.audit(log, reference="M", features=FEATURES, windows=4, errors="robust", **roles)
+    found = eh.audit(
+        log,
+        reference="M",
+        features=FEATURES,
+        windows=4,
+        errors="robust",
+        timestamp="timestamp",
+        **roles,
+    )
     names, levels, covariance = windowed(log, FEATURES, how)
     contrast = np.zeros((4, len(names)))
     for window in range(4):
@@ -278,7 +286,7 @@ def test_a_group_that_comes_late_does_not_move_the_others():
     )
     shift = log["group"].map({"A": -1.0, "B": 0.0, "C": 1.0})
     log["reward"] = log["x"] + shift + 0.5 * rng.normal(size=3000)
-    found = eh.audit(log, windows=4)
+    found = eh.audit(log, windows=4, reference="mean")
     assert not found.changes.set_index("group").loc[["A", "B"], "changes"].any()
     assert any("compared with the mean of A, B" in one for one in found.summary)
 

@@ -420,7 +420,7 @@ def test_rows_without_a_time_are_told():
     log.loc[log.index[::100], "timestamp"] = pd.NaT
     found = eh.audit(log, windows=2)
     assert found.facts.used == len(log)
-    assert "20 rows have no timestamp: they are in no window." in found.to_words()
+    assert "20 rows have no timestamp, and no time window." in found.to_words()
 
 
 def test_a_group_that_is_called_missing():

@@ -79,19 +79,19 @@ def test_a_bias_that_a_shift_hides_is_found():
 def test_without_a_shift_both_say_the_same_and_are_shown():
     found = eh.audit(shifting(slope=0.0, mix=0.0, gap=-1.0), reference="M")
     assert found.believe == "whole log"
-    assert found.summary[1].startswith("At the average context the feedback for group F is 1.0")
+    assert found.summary[1].startswith("At the average context the feedback for group F is 0.99")
     assert found.summary[2].startswith("Within time windows, at the average context the feedback")
     page = found.to_html()
     assert "over the whole log" in page and "within time windows" in page
 
 
 def test_unbiased_logs_that_shift_raise_no_alarm():
-    """Level and mix shift in all of them. With 40 logs at 95 %, more than 6 alarms: 1 in 100."""
+    """Level and mix shift in all of them. With 12 logs at 95 %, more than 3 alarms: 1 in 400."""
     alarms = 0
-    for seed in range(40):
+    for seed in range(12):
         said = eh.audit(shifting(seed, n=1500), reference="M").summary[1]
         alarms += "cannot be told" not in said
-    assert alarms <= 6
+    assert alarms <= 3
 
 
 def test_windows_without_a_group_are_left_out():

@@ -83,7 +83,7 @@ class Study:
                 self.means,
                 arms=tuple(str(arm) for arm in range(self.of.size)),
             )
-            yield bias_report(sums, level=LEVEL, **choices)
+            yield bias_report(sums, **{"reference": "mean", "level": LEVEL, **choices})
 
 
 def against_the_mean(vectors):

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from audit_logs import made_log
-
 HERE = Path(__file__).parent
 CLOCKS = {"sleep", "perf_counter", "monotonic", "process_time", "alarm", "setitimer"}
 LIMITS = {"timeout", "deadline"}
@@ -48,15 +46,3 @@ def test_examples_are_the_same_in_every_run_and_may_take_their_time():
     now = settings()
     assert now.deadline is None and now.derandomize and now.print_blob
     assert HealthCheck.too_slow in now.suppress_health_check
-
-
-def test_audits_at_the_same_time_share_no_folder(tmp_path):
-    """The folder of another user could not be written."""
-    from evenhand.audit.sources import open_log
-
-    made_log(1, n=50).to_csv(tmp_path / "log.csv", index=False)
-    folders = set()
-    for _ in range(2):
-        con = open_log(tmp_path / "log.csv").table.get_backend().con
-        folders |= set(con.execute("SELECT current_setting('temp_directory')").fetchone())
-    assert len(folders) == 2

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+from evenhand.leastsquares.saved import saved_tail
+from evenhand.leastsquares.table import BASIS
 from evenhand.policies.saving import checksum, from_dict, to_dict
 
 
@@ -248,7 +250,13 @@ def test_a_file_of_version_1_is_saved_as_the_newest(tmp_path):
     policy.save(tmp_path / "new.json")
     saved = json.loads((tmp_path / "new.json").read_text())
     assert saved["version"] == 2 and len(saved["sha256"]) == 64
-    assert {**saved, "version": 1} == {**VERSION_1, "sha256": saved["sha256"]}
+    same = {key: value for key, value in VERSION_1.items() if key not in ("version", "arms")}
+    assert {key: saved[key] for key in same} == same
+    # The last direction of a regression of full rank says nothing, and is not kept.
+    tail = saved_tail(policy._memory.arms) + BASIS
+    assert (
+        np.array(saved["arms"])[:, :tail].tolist() == np.array(VERSION_1["arms"])[:, :tail].tolist()
+    )
     assert to_dict(eh.load(tmp_path / "new.json")) == to_dict(policy)
 
 

@@ -210,7 +210,7 @@ def test_interrupting_while_work_is_handed_out_stops_what_has_begun(monkeypatch)
     heard, submit = [], module.ThreadPoolExecutor.submit
 
     def wait(*arguments):
-        heard.append(arguments[-1].wait(20))  # the event that asks to stop
+        heard.append(arguments[-1].wait())  # the event that asks to stop
 
     def interrupted(pool, function, piece, stop):
         if piece.replications.start:
