@@ -320,10 +320,10 @@ def test_code_is_run_only_where_it_is_allowed(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--seed", "1" + "0" * 400], "--seed is a whole number of about 401 digits; allowed"),
+        (["--seed", "1" + "0" * 400], "--seed is a whole number of about 400 digits; allowed"),
         (["--seed", "9" * 5000], "--seed"),
         (["--seeds", "10000000000"], "--seeds is 10000000000; allowed is a whole number up to"),
-        (["--workers", "1" + "0" * 400], "--workers is a whole number of about 401 digits"),
+        (["--workers", "1" + "0" * 400], "--workers is a whole number of about 400 digits"),
     ],
 )
 def test_numbers_that_are_too_large_are_told(flags, words, tmp_path, monkeypatch, capsys):

@@ -85,7 +85,7 @@ def put(saved, *keys, value):
     ("keys", "value", "words"),
     [
         (("settings", "n_features"), 10**9, "n_features is 1000000000 with 3 arms; allowed"),
-        (("settings", "n_features"), 10**400, "n_features is a whole number of about 401 digits"),
+        (("settings", "n_features"), 10**400, "n_features is a whole number of about 400 digits"),
         (("settings", "horizon"), 10**400, "horizon is a whole number of about"),
         (("settings", "delta"), 10**400, "delta is a whole number of about"),
         (("settings", "noise"), "1", "noise is '1'"),
