@@ -181,7 +181,9 @@ def postgres(log, tmp_path_factory):
     address = f"postgresql://postgres@127.0.0.1:{port}/postgres"
     try:
         with psycopg.connect(address, autocommit=True) as con:
-            kinds = {"float64": "double precision", "datetime64[us]": "timestamp"}
+            kinds = {"float64": "double precision", "datetime64[us]": "timestamp"} | {
+                "int64": "bigint"
+            }
             columns = ", ".join(
                 f'"{name}" {kinds.get(str(kind), "text")}' for name, kind in log.dtypes.items()
             )
