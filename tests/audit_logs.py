@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 import statsmodels.api as sm
+
+import evenhand as eh
 
 
 def made_log(seed=0, n=600, d=3, groups=("F", "M"), shift=0.0, bias=None, noise=1.0):
@@ -69,3 +72,11 @@ def assert_same(report, expected, rtol=1e-8):
             np.testing.assert_allclose(row["standard_error"], error, rtol=rtol)
             compared += 1
     assert compared == (len(report.groups) - 1) * d
+
+
+def refused(table, **options):
+    """The one line that an audit stops with."""
+    with pytest.raises(ValueError) as error:
+        eh.audit(table, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)

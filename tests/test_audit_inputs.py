@@ -6,9 +6,6 @@ import json
 import os
 import signal
 import sys
-import warnings
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
@@ -18,7 +15,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 import test_audit_sources as sources
-from audit_logs import made_log
+from audit_logs import made_log, refused
 from evenhand.audit.marks import marks_of, numbers_for
 from evenhand.audit.waiting import answer_of
 from evenhand.cli import main
@@ -35,13 +32,6 @@ def assert_same(one, other, rtol=1e-9):
         np.testing.assert_allclose(mine[name], theirs[name], rtol=rtol, atol=rtol)
     pd.testing.assert_frame_equal(one.missing, other.missing)
     assert one.facts.used == other.facts.used and one.facts.filled == other.facts.filled
-
-
-def refused(table, **options):
-    with pytest.raises(ValueError) as error:
-        eh.audit(table, **options)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def in_words():
@@ -319,68 +309,6 @@ def test_words_and_marks_in_postgresql(postgres):
     assert_same(eh.audit(f"{postgres}::plain", **usual), expected)  # a reward of true and false
     with pytest.raises(ValueError, match="--reward-values approved=1,denied=0"):
         eh.audit(f"{postgres}::words")
-
-
-# Spark
-
-
-@pytest.fixture(scope="module")
-def spark():
-    from evenhand.audit.engines import open_spark
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Spark itself
-        session = open_spark()._session
-        home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
-        known = home.exists()
-        yield session
-        if not known and home.exists():
-            home.rmdir()  # Spark makes it, and nothing is in it
-
-
-@sources.needs_java
-def test_words_and_marks_in_spark(spark, tmp_path):
-    words, options, (plain, usual) = both(*marked())
-    expected = eh.audit(plain, **usual)
-    for name, frame, chosen in (("words", words, options), ("plain", plain, usual)):
-        frame.to_parquet(tmp_path / f"{name}.parquet")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = eh.audit(tmp_path / f"{name}.parquet", engine="spark", **chosen)
-        assert_same(found, expected)
-    words.to_csv(tmp_path / "words.csv", index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = eh.audit(tmp_path / "words.csv", engine="spark", **options)
-        assert_same(found, expected)
-        with pytest.raises(ValueError, match="--reward-values approved=1,denied=0"):
-            eh.audit(tmp_path / "words.csv", engine="spark")
-
-
-@sources.needs_java
-def test_a_view_and_a_saved_table_of_spark(spark, tmp_path):
-    log = made_log(57)
-    log["town"] = np.array(["a", "b", "c"])[np.arange(len(log)) % 3]
-    log.to_parquet(tmp_path / "log.parquet")
-    expected = eh.audit(log, reference="M")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        rows = spark.read.parquet(str(tmp_path / "log.parquet"))
-        rows.createOrReplaceTempView("decisions_view")
-        spark.sql(f"CREATE DATABASE lake LOCATION '{tmp_path / 'lake'}'")
-        try:
-            rows.write.saveAsTable("lake.loans")
-            for name in ("decisions_view", "lake.loans", "Lake.Loans", "spark_catalog.lake.loans"):
-                found = eh.audit(f"spark::{name}", reference="M")
-                assert found.facts.engine == "pyspark"
-                assert_same(found, expected)
-            with pytest.raises(
-                ValueError, match=r"there is no table 'lake\.nothing'; there are .*"
-            ):
-                eh.audit("spark::lake.nothing")
-        finally:
-            spark.catalog.dropTempView("decisions_view")
-            spark.sql("DROP DATABASE lake CASCADE")
 
 
 # What cannot be filled in, and what the value filled in does

@@ -16,19 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
-from audit_logs import made_log
+from audit_logs import made_log, refused
 from evenhand.audit.looking import alike_groups
 from evenhand.audit.marks import split_marks
 from evenhand.audit.refusing import numbers_in_text
 from evenhand.cli import main
 from evenhand.cli.audit import _marks
-
-
-def refused(table, **options):
-    with pytest.raises(ValueError) as error:
-        eh.audit(table, **options)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def called(capsys, *call):

@@ -14,19 +14,11 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from audit_logs import assert_same, differences, interacted, made_log
+from audit_logs import assert_same, differences, interacted, made_log, refused
 from evenhand.audit import engines, sources
 from evenhand.audit.complaints import MOST, told
 from evenhand.audit.passwords import hidden, passwords_in, without_password
 from evenhand.cli import main
-from test_audit_sources import needs_java
-
-
-def refused(table, **options):
-    with pytest.raises(ValueError) as error:
-        eh.audit(table, **options)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def called(capsys, *call):
@@ -124,20 +116,6 @@ def test_words_of_the_command_line(tmp_path, capsys):
     assert found["bias"]["reference"] == "no" and len(found["drift"]) == 4
 
 
-@needs_java
-def test_labels_in_spark_are_what_the_file_says(tmp_path):
-    log = made_log(206, n=200, d=1, groups=("01", "1")).assign(flag="True")
-    log.to_csv(tmp_path / "log[1].csv", index=False)
-    log.assign(group="x").to_csv(tmp_path / "log1.csv", index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        opened = sources.open_log(tmp_path / "log[1].csv", "spark")
-        assert opened.table.schema()["group"].is_integer()  # unless it is asked for as a label
-        read = opened.with_labels(["group"])
-        found = read.fetch(read.table.select("group", "flag").distinct())
-    assert set(found["group"]) == {"01", "1"} and found["flag"].tolist() == [True, True]
-
-
 # Files
 
 
@@ -216,14 +194,6 @@ def test_a_column_of_two_kinds_is_refused_by_name(tmp_path):
     # A file in which a column has no value at all is of no kind.
     log.iloc[60:].assign(x0=None).to_parquet(tmp_path / "b.parquet", index=False)
     assert eh.audit(tmp_path, missing="drop").facts.used == 60
-
-
-@needs_java
-def test_spark_refuses_another_order_of_columns(tmp_path):
-    log = made_log(212, n=120, d=1)
-    log.iloc[:60].to_csv(tmp_path / "a.csv", index=False)
-    log.iloc[60:, ::-1].to_csv(tmp_path / "b.csv", index=False)
-    assert "b.csv has its columns in another order than" in refused(tmp_path, engine="spark")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

@@ -227,13 +227,7 @@ class BiasReport:
 
         `simultaneous_low` and `simultaneous_high` hold for all groups at once.
         """
-        m, d = len(self.groups), len(self.features)
-        place = np.full(d, np.nan) if self.overall is None else self.overall
-        overall = self._at(np.tile(place, (m, 1)), np.arange(m)).set_index("group")
-        overall.insert(0, "observations", list(self.observations))
-        if self.arms is not None:
-            overall.insert(1, "arms", list(self.arms))
-        return overall
+        return self._by_group.copy()
 
     def difference(self, context: ArrayLike | None = None) -> Gap:
         """The largest difference between the feedback for two groups at the same context.
@@ -313,6 +307,16 @@ class BiasReport:
         }
 
     @cached_property
+    def _by_group(self) -> pd.DataFrame:
+        m, d = len(self.groups), len(self.features)
+        place = np.full(d, np.nan) if self.overall is None else self.overall
+        overall = self._at(np.tile(place, (m, 1)), np.arange(m)).set_index("group")
+        overall.insert(0, "observations", list(self.observations))
+        if self.arms is not None:
+            overall.insert(1, "arms", list(self.arms))
+        return overall
+
+    @cached_property
     def _by_feature(self) -> Comparison:
         return self._compare(self._fit)
 
@@ -348,18 +352,16 @@ class BiasReport:
         known: Bools = ~np.asarray(np.isnan(contexts).any(axis=1))
         asked, weights = np.where(known[:, None], contexts, 0.0), self._weights[groups]
         found = compare(self._fit, weights[known], asked[known], self.level, self.features)
-        table = pd.DataFrame({"group": np.array(self.groups, dtype=object)[groups]})
+        columns = {"group": np.array(self.groups, dtype=object)[groups]}
         for name, column in _columns(found).items():
-            table[name] = np.nan
-            table.loc[known, name] = column
-        reasons = [
-            self._fit.blocked[g] or "the average context is not known; give average" for g in groups
+            columns[name] = np.full(len(groups), np.nan)
+            columns[name][known] = column
+        unknown = "the average context is not known; give average"
+        why = np.array([NOT + (self._fit.blocked[g] or unknown) for g in groups], dtype=object)
+        why[known] = [
+            one or self._overlap_of(int(g)) for one, g in zip(found.why, groups[known], strict=True)
         ]
-        table["why"] = [NOT + reason for reason in reasons]
-        table.loc[known, "why"] = [
-            why or self._overlap_of(int(g)) for why, g in zip(found.why, groups[known], strict=True)
-        ]
-        return table
+        return pd.DataFrame({**columns, "why": why})
 
     def _overlap_of(self, group: int) -> str:
         weak = self._weak[group]
