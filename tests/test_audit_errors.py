@@ -126,11 +126,11 @@ def test_the_tests_for_change_are_welchs_and_hotellings():
 
 @pytest.mark.slow
 def test_few_rows_in_windows_raise_no_alarms():
-    """Eight rows of the smaller group in a window: 60 logs without any bias.
+    """Eight rows of the smaller group in a window: 40 logs without any bias.
 
     The bound is 4 standard errors above 5 %: a false alarm of the test itself in 30,000.
     """
-    alarms, rounds = 0, 60
+    alarms, rounds = 0, 40
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         log = pd.DataFrame({"x": rng.normal(size=240), "timestamp": np.arange(240)})
@@ -176,12 +176,12 @@ def test_windows_by_pulls_where_arms_do_not_suffice_say_so():
 
 @pytest.mark.slow
 def test_clusters_across_groups_cover():
-    """40 logs of persons with rows in both groups and a noise of their own that is as large.
+    """24 logs of persons with rows in both groups and a noise of their own that is as large.
 
     The bound is 4 standard errors from the rate: a false alarm in 15,000. Without clusters the
     intervals of the level are too long: what two rows of a person have in common cancels.
     """
-    inside, changed, rounds = 0, 0, 40
+    inside, changed, rounds = 0, 0, 24
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         person = np.repeat(np.arange(80), 6)
@@ -201,11 +201,11 @@ def test_clusters_across_groups_cover():
 
 @pytest.mark.slow
 def test_unequal_noise_is_covered_without_being_asked_for():
-    """80 logs with a noise that grows with the feature; classical errors would cover in 85 %.
+    """50 logs with a noise that grows with the feature; classical errors would cover in 85 %.
 
     The bound is 4 standard errors from the rate: a false alarm in 15,000.
     """
-    inside, rounds = 0, 80
+    inside, rounds = 0, 50
     for seed in range(rounds):
         rng = np.random.default_rng(seed)
         log = pd.DataFrame({"x": rng.normal(size=500)})
@@ -218,7 +218,7 @@ def test_unequal_noise_is_covered_without_being_asked_for():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "count", "rounds"), [(2, 2, 120), (5, 4, 60)])
+@pytest.mark.parametrize(("d", "count", "rounds"), [(2, 2, 60), (5, 4, 30)])
 def test_unequal_arms_are_covered_without_being_asked_for(d, count, rounds):
     """Arms with coefficients of their own, chosen unequally; averages of the groups are equal.
 

@@ -104,7 +104,7 @@ def test_files_of_all_kinds(log, parquet, from_frame, tmp_path):
     log.to_csv(tmp_path / "log.csv.gz", index=False)
     assert_alike(audits(parquet), from_frame, 1e-12)
     assert_alike(audits(f"{parquet}/*.parquet", CHOICES[:1]), from_frame[:1], 1e-12)
-    assert_alike(audits(tmp_path / "log.csv.gz", CHOICES[::2]), from_frame[::2], 1e-12)
+    assert_alike(audits(tmp_path / "log.csv.gz", CHOICES[2:]), from_frame[2:], 1e-12)
 
 
 def test_a_table_of_duckdb(log, from_frame, tmp_path):
@@ -114,7 +114,7 @@ def test_a_table_of_duckdb(log, from_frame, tmp_path):
     with duckdb.connect(str(path)) as con:
         con.register("frame", log)
         con.execute("CREATE SCHEMA s; CREATE TABLE s.decisions AS SELECT * FROM frame")
-    assert_alike(audits(f"duckdb://{path}::s.decisions"), from_frame, 1e-12)
+    assert_alike(audits(f"duckdb://{path}::s.decisions", CHOICES[1:]), from_frame[1:], 1e-12)
     with pytest.raises(ValueError, match="there is no table 'wrong'"):
         eh.audit(f"duckdb://{path}::wrong")
 
@@ -128,7 +128,7 @@ def test_an_ibis_table(log, from_frame):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Ibis, about DuckDB
         table = con.table("decisions")
-    assert_alike(audits(table), from_frame, 1e-12)
+    assert_alike(audits(table, CHOICES[1:]), from_frame[1:], 1e-12)
 
 
 def free_ports(number):
