@@ -15,6 +15,7 @@ from evenhand.leastsquares import (
     absorb,
     coefficients,
     counts,
+    listed,
     noise_variance,
     padded,
     rank_of,
@@ -46,9 +47,9 @@ def ask_each(fits, contexts):
 
 
 @compiled
-def ask_shared(fits, g, contexts, wanted):
+def ask_shared(fits, g, contexts, arms):
     out = np.full((2 + fits.n_features, contexts.shape[0]), -7.0)
-    solve_shared(fits, g, contexts, wanted, out, 0, 1)
+    solve_shared(fits, g, contexts, arms, out, 0, 1)
     return out[:2]
 
 
@@ -439,7 +440,7 @@ def test_many_features_before_and_after_full_rank(count, singular, shared):
     estimates, variances, beta = pinv_answers(rows, rewards, contexts)
     if singular == "infinite" and count < 57:
         variances[2:] = np.inf  # they leave what was seen
-    given = ask_shared(fits, 2, contexts, np.ones(4, bool)) if shared else answers(fits, contexts)
+    given = ask_shared(fits, 2, contexts, np.arange(4)) if shared else answers(fits, contexts)
     np.testing.assert_allclose(given[0], estimates, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(given[1], variances, rtol=1e-8)
     np.testing.assert_allclose(coefficients(fits, 2), beta, rtol=1e-7, atol=1e-9)
@@ -529,7 +530,7 @@ def test_shared_equals_unshared(n_features, count, singular, ridge):
     contexts = rng.standard_normal((12, n_features))
     for arms in ([], [11], [1, 8, 10], [0, 2, 3, 9], [1, 4, 5, 7, 8, 11], list(range(12))):
         wanted = np.isin(np.arange(12), arms)
-        given = ask_shared(shared, 2, contexts, wanted)
+        given = ask_shared(shared, 2, contexts, listed(wanted))
         assert given[:, wanted].tolist() == answers(one, contexts[wanted]).tolist()
         assert (given[:, ~wanted] == -7.0).all()  # the others are left as they are
     assert coefficients(shared, 2).tolist() == coefficients(one, 2).tolist()

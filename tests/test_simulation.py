@@ -209,15 +209,15 @@ def test_interrupting_while_work_is_handed_out_stops_what_has_begun(monkeypatch)
 
     heard, submit = [], module.ThreadPoolExecutor.submit
 
-    def wait(*arguments):
-        heard.append(arguments[-1].wait())  # the event that asks to stop
+    def wait(piece, watch):
+        heard.append(watch._stop.wait())  # until it is asked to stop
 
-    def interrupted(pool, function, piece, stop):
+    def interrupted(pool, function, piece, watch):
         if piece.replications.start:
             raise KeyboardInterrupt
-        return submit(pool, function, piece, stop)
+        return submit(pool, function, piece, watch)
 
-    monkeypatch.setattr(module, "run", wait)
+    monkeypatch.setattr(module, "run_piece", wait)
     monkeypatch.setattr(module.ThreadPoolExecutor, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         eh.simulate([eh.UniformRandom], WORLD, horizon=20_000, replications=2, workers=2)

@@ -18,6 +18,7 @@ from threading import RLock
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import config as numba_config
 
 from evenhand import _notice
@@ -34,8 +35,15 @@ _DIGESTS: dict[Path, str] = {}
 
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
-OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
-INLINED: Any = {**OPTIONS, "forceinline": True}
+# Unless it is said, a function takes over from its caller whether it is copied into it.
+OPTIONS: Any = {"nogil": True, "error_model": "numpy", "forceinline": False}
+INLINED: Any = {
+    **OPTIONS,
+    "forceinline": True,
+    "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
+    "no_cfunc_wrapper": True,
+}
+WOVEN: Any = {**OPTIONS, "inline": "always"}
 
 _notice.install()
 
@@ -58,21 +66,32 @@ def compiled(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Compile `function` into each of its callers.
+    """Compile `function` into each of its callers; it cannot be called from Python.
 
-    For what runs in every round: a policy's memory is some fifty machine words, and a call that is
-    not inlined copies them all.
+    For what runs in every round: a call that is not inlined puts its arguments into memory and
+    fetches them again.
     """
     return _njit(function, INLINED, cache_folder(sources_of(function)))
 
 
+def woven(function: Function) -> Function:
+    """Put the lines of `function` into each of its callers, before anything is compiled.
+
+    For what is short, or takes a policy's memory of some fifty machine words. Unlike an inlined
+    function it is not compiled on its own first, and then again in each function around it: that
+    was half of the time to compile. Not for what is called often in one place, since its lines are
+    looked at once per call.
+    """
+    return _njit(function, WOVEN, cache_folder(sources_of(function)))
+
+
 def open_to_users(function: Function) -> Function:
-    """Like `inlined`, for a function that takes rules or worlds of the user's: never cached itself.
+    """Like `woven`, for a function that takes rules or worlds of the user's: never cached itself.
 
     Numba cannot read a function's cache any more once it holds a type whose module is gone. So
     user's types stay out of our caches: what calls this is compiled by `for_sources`.
     """
-    return _njit(function, INLINED, None)
+    return _njit(function, WOVEN, None)
 
 
 def for_sources(function: Function, sources: Sources) -> Function:
@@ -142,7 +161,8 @@ def _njit(function: Function, options: Any, folder: Path | None) -> Function:
 @cache
 def source_digest(everything: bool = False) -> str:
     """A hash of the sources that have to do with compiling (or of all), and of the compiler."""
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    versions = f"{numba.__version__} {np.__version__} {sys.version}"
+    digest = hashlib.sha256(versions.encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
         if everything or b"_compile" in text or b"kernel" in text:

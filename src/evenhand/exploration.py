@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import inlined
+from evenhand._compile import woven
 
 Exploration = str | float | Sequence[float] | Callable[[int], float]
 
@@ -22,7 +22,7 @@ class Schedule(NamedTuple):
     table: NDArray[np.float64]
 
 
-@inlined
+@woven
 def probability(schedule, t):  # type: ignore[no-untyped-def]
     """The probability of exploring in round `t`, counted from 1."""
     if schedule.table.size:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled
 
 
@@ -22,6 +23,7 @@ def normal_quantile(p):  # type: ignore[no-untyped-def]
         >>> round(normal_quantile(0.025), 6)
         1.959964
     """
+    stays_a_function()
     s = math.sqrt(-2.0 * math.log(p))
     z = s - (2.30753 + 0.27061 * s) / (1.0 + s * (0.99229 + 0.04481 * s))
     for _ in range(2):
@@ -42,6 +44,7 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
         >>> round(student_quantile(0.025, 3.0), 6)
         3.182446
     """
+    stays_a_function()
     if p >= 0.5:
         return 0.0
     z = normal_quantile(p)

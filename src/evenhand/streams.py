@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, inlined
+from evenhand._compile import compiled, woven
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -18,7 +18,7 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 _ONE = np.uint64(1)
 
 
-@inlined
+@woven
 def mix(key, position):  # type: ignore[no-untyped-def]
     """64 well mixed bits, a function of `key` and `position` only."""
     z = np.uint64(key) + _GOLDEN * (np.uint64(position) + _ONE)
@@ -27,7 +27,7 @@ def mix(key, position):  # type: ignore[no-untyped-def]
     return z ^ (z >> _S31)
 
 
-@inlined
+@woven
 def uniform(key, position):  # type: ignore[no-untyped-def]
     """A number in [0, 1) for the place `position` of the stream `key`.
 

@@ -25,7 +25,7 @@ from evenhand.experiments.places import (
     make_world,
 )
 from evenhand.policies.base import Policy
-from evenhand.simulation.run import PolicyMaker
+from evenhand.simulation.pieces import PolicyMaker
 from evenhand.worlds import World
 
 HORIZON = "horizon"

@@ -39,7 +39,7 @@ from evenhand.experiments.places import (
 from evenhand.experiments.toml_file import TomlFile
 from evenhand.experiments.trying import try_all
 from evenhand.policies.base import POLICIES, Policy
-from evenhand.simulation.run import PolicyMaker
+from evenhand.simulation.pieces import PolicyMaker
 
 CHARTS = ("share and regret", "rate")
 AXES = {

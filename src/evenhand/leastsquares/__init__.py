@@ -18,7 +18,7 @@ need, `triangle` and `rotating` the linear algebra, `basis` the directions seen,
 units that they are judged in, and `saved` the form in files.
 """
 
-from evenhand.leastsquares.absorbing import absorb
+from evenhand.leastsquares.absorbing import absorb, absorb_in
 from evenhand.leastsquares.solving import (
     coefficients,
     noise_variance,
@@ -29,6 +29,7 @@ from evenhand.leastsquares.table import (
     SINGULAR,
     Regressions,
     counts,
+    listed,
     padded,
     rank_of,
     regressions,
@@ -40,8 +41,10 @@ __all__ = [
     "SINGULAR",
     "Regressions",
     "absorb",
+    "absorb_in",
     "coefficients",
     "counts",
+    "listed",
     "noise_variance",
     "padded",
     "rank_of",

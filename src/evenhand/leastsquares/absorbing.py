@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.basis import to_basis
-from evenhand.leastsquares.rotating import rotate_in
+from evenhand.leastsquares.rotating import rotate_in_lanes
 from evenhand.leastsquares.scaling import fold, note_sizes, rescale, scale
 from evenhand.leastsquares.table import (
     COUNT,
@@ -18,7 +19,6 @@ from evenhand.leastsquares.table import (
     SMALLEST,
     basis_of,
     factors_of,
-    lane_of,
     room_of,
     row_start,
     tail_of,
@@ -31,8 +31,24 @@ from evenhand.leastsquares.vectors import LANES, apart, four, place, put, same, 
 @compiled
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
-    d, width, lanes = fits.n_features, width_of(fits.n_features), fits.per_block
-    (table, lane), room = lane_of(fits, i), room_of(fits)
+    if fits.per_block == 1:
+        absorb_in(fits, i, 1, x, y)
+    else:
+        absorb_in(fits, i, LANES, x, y)
+
+
+@inlined
+def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
+    """The same, told the lanes of a block: then the compiler knows how far apart numbers are.
+
+    What is rare gets them as `per_block`, which it does not know, and is compiled once for both.
+    """
+    d, width = fits.n_features, width_of(fits.n_features)
+    table, lane, room = (
+        place(fits.array, i // lanes * fits.array.shape[1]),
+        i % lanes,
+        room_of(fits),
+    )
     tail = tail_of(d) * lanes + lane
     before, rank = int(table[tail + RANK * lanes]), d
     for k in range(d):  # the room begins with the row, which the rotations use up
@@ -40,12 +56,13 @@ def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
     for k in range(d, width):
         room[k] = 0.0
     if fits.singular == RIDGE:
-        _note_ridge(fits.ridge, table, lane, lanes, d, room, y)
+        _note_ridge(fits.ridge, table, lane, fits.per_block, d, room, y)
     elif before < d:
-        if fits.singular == INFINITE:
-            before = _scale(table, lane, lanes, room, d, before, fits.new_direction)
-        rank = to_basis(table, basis_of(d, lane, lanes), room, d, before, fits.new_direction)
-    left = rotate_in(table, lane, lanes, room, y, width, rank)
+        scaled = fits.singular == INFINITE
+        before, rank = _to_basis(
+            table, lane, fits.per_block, room, d, before, fits.new_direction, scaled
+        )
+    left = rotate_in_lanes(place(table, lane), lanes, room, y, width, rank)
     table[tail + COUNT * lanes] += 1.0
     residual = table[tail + RESIDUAL * lanes] + left * left
     table[tail + RESIDUAL * lanes] = max(residual, 0.0)  # a ridge's may be a rounding error below
@@ -53,17 +70,22 @@ def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
         table[tail + FREEDOM * lanes] += 1.0 - (rank - before)  # a new direction is fitted exactly
     table[tail + RANK * lanes] = rank
     if before < rank == d:
-        fold(table, lane, lanes, room, d, fits.singular == INFINITE)
+        fold(table, lane, fits.per_block, room, d, fits.singular == INFINITE)
 
 
-@inlined
-def _scale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """The row in the units of a singular design, see `scaling`; the rank once they are right."""
-    at = factors_of(d, lane, lanes)
-    if note_sizes(table, at, room, d):
-        rank = rescale(table, lane, lanes, room, d, rank, new_direction)
-    scale(table, at, room, 0, d)
-    return rank
+@compiled
+def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # type: ignore[no-untyped-def]
+    """The row in the coordinates of a singular design; the rank before and after.
+
+    In the units of its features where these are scaled, see `scaling`.
+    """
+    stays_a_function()
+    if scaled:
+        at = factors_of(d, lane, lanes)
+        if note_sizes(table, at, room, d):
+            before = rescale(table, lane, lanes, room, d, before, new_direction)
+        scale(table, at, room, 0, d)
+    return before, to_basis(table, basis_of(d, lane, lanes), room, d, before, new_direction)
 
 
 @compiled
@@ -77,6 +99,7 @@ def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyp
     All in terms of u = P x root(ridge / (1 + x P x)), which is not longer than 1: |P x|^2 itself
     can be too large to hold.
     """
+    stays_a_function()
     width, tail, root = width_of(d), tail_of(d) * lanes + lane, np.sqrt(ridge)
     if lanes == 1:
         fitted, variance, cross, squared = _both_ways(table, lane, 1, room, width, root)

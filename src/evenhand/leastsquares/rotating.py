@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.table import row_start
 from evenhand.leastsquares.vectors import (
@@ -31,13 +32,15 @@ def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyp
     It has zeros from the rank on, up to a whole four. Returns what is left of y: its square is what
     this observation adds to the residuals.
     """
+    stays_a_function()
     if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
-        return _rotate_in(place(table, lane), 1, row, y, width, rank)
-    return _rotate_in(place(table, lane), LANES, row, y, width, rank)
+        return rotate_in_lanes(place(table, lane), 1, row, y, width, rank)
+    return rotate_in_lanes(place(table, lane), LANES, row, y, width, rank)
 
 
 @inlined
-def _rotate_in(table, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
+def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
+    """The same for the lane that the table begins with, told how many there are."""
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
         a, b, c, e = apart(four(row, k))
@@ -92,10 +95,17 @@ def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
         length = np.sqrt(squared)
         cos, sin = r / squared * length, s / squared * length  # no quotient waits for the root
     else:
-        length = np.hypot(r, s)
-        cos, sin = r / length, s / length
+        cos, sin, length = _far(r, s)
     table[p], table[inverse] = length, 1.0 / length
     return cos, sin
+
+
+@compiled
+def _far(r, s):  # type: ignore[no-untyped-def]
+    """The rotation of tiny or huge numbers, whose squares leave the range."""
+    stays_a_function()
+    length = np.hypot(r, s)
+    return r / length, s / length, length
 
 
 @inlined

@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined
 from evenhand.leastsquares.basis import copy, to_basis
 from evenhand.leastsquares.rotating import rotate_in
@@ -67,6 +68,7 @@ def _factor(size):  # type: ignore[no-untyped-def]
 @compiled
 def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
     """Change the factors that the row in the room has outgrown; the rank with them."""
+    stays_a_function()
     width, tail = width_of(d), tail_of(d) * lanes + lane
     at, row = factors_of(d, lane, lanes), np.zeros(width)
     rows, right = _taken_out(table, lane, lanes, d, rank)
@@ -112,6 +114,7 @@ def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
 @compiled
 def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
     """At full rank, turn R in the basis' coordinates into R in the features' own."""
+    stays_a_function()
     rows, right = _taken_out(table, lane, lanes, d, d)
     at, width = factors_of(d, lane, lanes), width_of(d)
     if scaled:

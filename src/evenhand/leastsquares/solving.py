@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, inlined
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, inlined, woven
 from evenhand.leastsquares.absorbing import back_substitute
 from evenhand.leastsquares.basis import coordinates, copy, leaves, squared_length
 from evenhand.leastsquares.scaling import scale
@@ -23,8 +24,8 @@ from evenhand.leastsquares.table import (
     tail_of,
     width_of,
 )
-from evenhand.leastsquares.triangle import forward, spread
-from evenhand.leastsquares.vectors import LANES, added, apart, four, place, put, same
+from evenhand.leastsquares.triangle import forward, forward_few, spread
+from evenhand.leastsquares.vectors import LANES, added, apart, check_list, four, place, put, same
 
 
 @compiled
@@ -46,55 +47,40 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
         if min(min(a, b), min(c, e)) == d:
             fitted, squared = _solve(table, LANES, points, arms, room, d)
         else:
-            most = 0
-            for lane in range(min(LANES, number - i)):  # in those beyond anything may stand
-                rank = _locate(table, lane, LANES, d, limit, points, arms[lane], room, lane)
-                most = max(most, rank)
-            fitted, squared = _solve_located(table, LANES, room, d, most)
+            used = min(LANES, number - i)  # in those beyond anything may stand
+            fitted, squared = _solve_singular(
+                table, fits.per_block, used, d, limit, points, arms, room
+            )
         put(results, estimates + i, fitted)
         put(results, variances + i, squared)
 
 
 @compiled
-def solve_shared(fits, g, contexts, wanted, out, estimate, variance):  # type: ignore[no-untyped-def]
-    """The wanted contexts against the one shared regression `g`, four at a time."""
-    d, n, limit = fits.n_features, wanted.size, _limit(fits)
+def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
+    """The contexts of the listed arms against the one shared regression `g`, four at a time.
+
+    The list is as `listed` makes it: a mask would have to be searched in every round.
+    """
+    check_list(arms)
+    d, limit = fits.n_features, _limit(fits)
     points, results = place(contexts, 0), place(out, 0)
-    (table, _), room = lane_of(fits, g), room_of(fits)
+    table, room = place(fits.array, g * fits.array.shape[1]), room_of(fits)
     estimates, variances = estimate * out.shape[1], variance * out.shape[1]
-    rank = int(table[tail_of(d) + RANK])
-    first = _next(wanted, 0, n)
-    while first < n:
-        second = _next(wanted, first + 1, n)
-        third = _next(wanted, second + 1, n)
-        fourth = _next(wanted, third + 1, n)
-        # Lanes left over do the first arm once more, or anything: it is written last.
-        arms = (
-            first,
-            second if second < n else first,
-            third if third < n else first,
-            fourth if fourth < n else first,
-        )
-        if rank == d:
-            fitted, squared = _solve(table, 1, points, arms, room, d)
+    full = table[tail_of(d) + RANK] == d
+    for k in range(0, arms.size, LANES):
+        some = (arms[k], arms[k + 1], arms[k + 2], arms[k + 3])
+        if full:
+            fitted, squared = _solve(table, 1, points, some, room, d)
         else:
-            for lane in range(1 + (second < n) + (third < n) + (fourth < n)):
-                _locate(table, 0, 1, d, limit, points, arms[lane], room, lane)
-            fitted, squared = _solve_located(table, 1, room, d, rank)
-        _scatter(results, estimates, arms, fitted)
-        _scatter(results, variances, arms, squared)
-        first = _next(wanted, fourth + 1, n)
+            used = min(LANES, arms.size - k)
+            fitted, squared = _solve_singular(
+                table, fits.per_block, used, d, limit, points, some, room
+            )
+        _scatter(results, estimates, some, fitted)
+        _scatter(results, variances, some, squared)
 
 
-@inlined
-def _next(wanted, i, n):  # type: ignore[no-untyped-def]
-    """The first wanted arm from i on; n if there is none."""
-    while i < n and not wanted[i]:
-        i += 1
-    return min(i, n)
-
-
-@inlined
+@woven
 def _scatter(results, row, arms, values):  # type: ignore[no-untyped-def]
     first, second, third, fourth = arms
     a, b, c, e = apart(values)
@@ -102,7 +88,7 @@ def _scatter(results, row, arms, values):  # type: ignore[no-untyped-def]
     results[row + second], results[row + first] = b, a
 
 
-@inlined
+@woven
 def _limit(fits):  # type: ignore[no-untyped-def]
     """How far outside of the directions seen a context may be, as a part of its squared length."""
     return fits.new_direction**2 if fits.singular == INFINITE else np.inf
@@ -113,15 +99,28 @@ def _solve(table, lanes, points, arms, room, d):  # type: ignore[no-untyped-def]
     """Estimates and variances of four arms at full rank."""
     first, second, third, fourth = arms
     head = spread(points, (first * d, second * d, third * d, fourth * d), room, d)
-    if d <= LANES:  # in so many words, so that the compiler knows that nothing is repeated
-        return forward(table, lanes, head, room, LANES, LANES, False)
-    width = width_of(d)
-    return forward(table, lanes, head, room, width, width, False)
+    if d < LANES:
+        return forward_few(table, lanes, head, d)
+    return forward(table, lanes, head, room, width_of(d), d, False)
 
 
 # Where a design is singular, contexts are first written in the coordinates of the directions that
 # it has seen: four points, in the room behind its lanes. Behind them are four variances, 0 or, for
 # contexts outside, infinite; and then a context as it was.
+
+
+@compiled
+def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: ignore[no-untyped-def]
+    """Estimates and variances of four arms where a design is singular."""
+    stays_a_function()
+    most = 0
+    for into in range(used):
+        lane = into if lanes == LANES else 0
+        rank = _locate(table, lane, lanes, d, limit, points, arms[into], room, into)
+        most = max(most, rank)
+    if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
+        return _solve_located(table, 1, room, d, most)
+    return _solve_located(table, LANES, room, d, most)
 
 
 @compiled

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import inlined
+from evenhand._compile import woven
 from evenhand.leastsquares.vectors import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
@@ -117,51 +117,51 @@ def regressions(
     return fits
 
 
-@inlined
+@woven
 def width_of(d):  # type: ignore[no-untyped-def]
     """`padded(d)`: the size of R, and the length of a direction in the basis."""
     return (d + LANES - 1) & -LANES
 
 
-@inlined
+@woven
 def tail_of(d):  # type: ignore[no-untyped-def]
     """The row of COUNT; RESIDUAL, FREEDOM and RANK follow, and then the basis."""
     width = width_of(d)
     return width * (width + 1) // 2 + 2 * width
 
 
-@inlined
+@woven
 def row_start(k, width):  # type: ignore[no-untyped-def]
     """Number j of row k of R is in row `row_start(k, width) + j` of the table, j >= k."""
     return k * width - k * (k + 1) // 2
 
 
-@inlined
+@woven
 def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
     """Where the basis of a lane begins."""
     return (tail_of(d) + BASIS) * lanes + lane * width_of(d) * width_of(d)
 
 
-@inlined
+@woven
 def factors_of(d, lane, lanes):  # type: ignore[no-untyped-def]
     """Where the factors of a lane begin: what its features are multiplied by while singular."""
     return basis_of(d, lanes, lanes) + lane * width_of(d)
 
 
-@inlined
+@woven
 def lane_of(fits, i):  # type: ignore[no-untyped-def]
     """The block of regression `i`, and its lane there."""
     return place(fits.array, i // fits.per_block * fits.array.shape[1]), i % fits.per_block
 
 
-@inlined
+@woven
 def room_of(fits):  # type: ignore[no-untyped-def]
     """Room to work in."""
     blocks, size = fits.array.shape
     return place(fits.array, (blocks - 1) * size)
 
 
-@inlined
+@woven
 def rank_of(fits, i):  # type: ignore[no-untyped-def]
     """How many directions regression `i` has seen."""
     table, lane = lane_of(fits, i)
@@ -171,6 +171,19 @@ def rank_of(fits, i):  # type: ignore[no-untyped-def]
 def padded(number: int) -> int:
     """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills."""
     return -(-number // LANES) * LANES
+
+
+def listed(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The numbers of the wanted arms, with the first one again up to a whole four.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import listed
+        >>> listed(np.array([False, True, True])).tolist()
+        [1, 2, 1, 1]
+    """
+    arms = np.flatnonzero(wanted)
+    return np.append(arms, np.repeat(arms[:1], padded(arms.size) - arms.size))
 
 
 def rows_of(fits: Regressions) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import inlined
+from evenhand._compile import inlined, woven
 from evenhand.leastsquares.vectors import (
     LANES,
     below,
@@ -43,7 +43,8 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
     fitted = squared = same(0.0)
     a, b, c, e = head
     p = 0  # number j of row k is p + j
-    for k in range(0, rank, LANES):
+    whole = rank & -LANES
+    for k in range(0, whole, LANES):
         q = p + width - k - 1
         r = q + width - k - 2
         s = r + width - k - 3
@@ -73,8 +74,51 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
         if keep:
             _put_four(room, k, a, b, c, e)
         p = s + width - k - 4
-    # Numbers too large to hold, times the zeros beyond the rank, are NaN. An estimate as large as
-    # these has a variance that is infinite, because rewards are not as large.
+    if whole < rank:
+        if whole > 0:
+            a = four(room, LANES * whole)
+            b, c = four(room, LANES * (whole + 1)), four(room, LANES * (whole + 2))
+        fitted, squared = _last(table, lanes, width, whole, p, rank, a, b, c, fitted, squared)
+    return _held(fitted, squared)
+
+
+@woven
+def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
+    """`forward` for one to three features: a quarter less of a simulated round at d = 2."""
+    a, b, c, _ = head
+    none = same(0.0)
+    fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, none, none)
+    return _held(fitted, squared)
+
+
+@woven
+def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: ignore[no-untyped-def]
+    """The last one to three rows of R, from row k on, which is at p."""
+    z = width * (width + 1) // 2
+    inverse = z + width
+    a = times(a, row_of(table, inverse + k, lanes))
+    fitted, squared = plus(fitted, a, row_of(table, z + k, lanes)), plus(squared, a, a)
+    if rank > k + 1:
+        b = less(b, row_of(table, p + k + 1, lanes), a)
+        b = times(b, row_of(table, inverse + k + 1, lanes))
+        fitted = plus(fitted, b, row_of(table, z + k + 1, lanes))
+        squared = plus(squared, b, b)
+    if rank > k + 2:
+        q = p + width - k - 1
+        c = less(c, row_of(table, p + k + 2, lanes), a)
+        c = less(c, row_of(table, q + k + 2, lanes), b)
+        c = times(c, row_of(table, inverse + k + 2, lanes))
+        fitted = plus(fitted, c, row_of(table, z + k + 2, lanes))
+        squared = plus(squared, c, c)
+    return fitted, squared
+
+
+@woven
+def _held(fitted, squared):  # type: ignore[no-untyped-def]
+    """Numbers too large to hold, times the zeros beyond the rank, are NaN.
+
+    An estimate as large as these has a variance that is infinite, because rewards are not as large.
+    """
     return below(fitted, same(HUGE), same(0.0)), below(squared, same(HUGE), same(np.inf))
 
 

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import errors, types
-from numba.extending import intrinsic, models, register_model
+from numba.core import cgutils, errors, types
+from numba.extending import models, register_model
+
+from evenhand._borrow import operation
 
 LANES = 4  # doubles in an AVX2 register
 
@@ -27,6 +29,7 @@ class FourType(types.Type):
 
 FOUR, NUMBER, NUMBERS = FourType(), types.float64, types.CPointer(types.float64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_ROOT = f"llvm.sqrt.v{LANES}f64"
 _ORDER = ir.VectorType(ir.IntType(32), LANES)
 
 
@@ -34,11 +37,6 @@ _ORDER = ir.VectorType(ir.IntType(32), LANES)
 class _FourModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
-
-
-def _operation(function: Callable[..., Any]) -> Any:
-    """Numba's `intrinsic`, of whose result a type checker should not think that it knows."""
-    return intrinsic(function)
 
 
 def _written(signature: Any, write: Callable[..., Any]) -> Any:
@@ -56,7 +54,7 @@ def _written(signature: Any, write: Callable[..., Any]) -> Any:
 # Memory -----------------------------------------------------------------------------------------
 
 
-@_operation
+@operation
 def place(typing: Any, numbers: Any, p: Any) -> Any:
     """Where number p is, counted from the first one of an array in C order, or from a place.
 
@@ -76,7 +74,19 @@ def place(typing: Any, numbers: Any, p: Any) -> Any:
     return NUMBERS(numbers, types.intp), code
 
 
-@_operation
+@operation
+def check_list(typing: Any, arms: Any) -> Any:
+    """Said while compiling: a mask in place of a list of arms would be read as one."""
+    if not (isinstance(arms, types.Array) and isinstance(arms.dtype, types.Integer)):
+        raise errors.TypingError(f"arms are {arms}; allowed is a list: `listed` makes it of a mask")
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return context.get_dummy_value()
+
+    return types.none(arms), code
+
+
+@operation
 def four(typing: Any, numbers: Any, p: Any) -> Any:
     """The numbers p to p + 3."""
 
@@ -86,7 +96,7 @@ def four(typing: Any, numbers: Any, p: Any) -> Any:
     return _written(FOUR(NUMBERS, types.intp), write)
 
 
-@_operation
+@operation
 def put(typing: Any, numbers: Any, p: Any, value: Any) -> Any:
     """Write four numbers to the places p to p + 3."""
 
@@ -103,19 +113,19 @@ def _address(builder: Any, numbers: Any, p: Any) -> Any:
 # Arithmetic -------------------------------------------------------------------------------------
 
 
-@_operation
+@operation
 def added(typing: Any, a: Any, b: Any) -> Any:
     """a + b."""
     return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fadd(a, b))
 
 
-@_operation
+@operation
 def times(typing: Any, a: Any, b: Any) -> Any:
     """a * b."""
     return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fmul(a, b))
 
 
-@_operation
+@operation
 def plus(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a + b * c, rounded twice."""
 
@@ -125,7 +135,7 @@ def plus(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return _written(FOUR(FOUR, FOUR, FOUR), write)
 
 
-@_operation
+@operation
 def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a - b * c, rounded twice."""
 
@@ -135,7 +145,18 @@ def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return _written(FOUR(FOUR, FOUR, FOUR), write)
 
 
-@_operation
+@operation
+def root(typing: Any, a: Any) -> Any:
+    """The square roots."""
+
+    def write(builder: Any, a: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, _ROOT), [a])
+
+    return _written(FOUR(FOUR), write)
+
+
+@operation
 def below(typing: Any, a: Any, limit: Any, other: Any) -> Any:
     """a where its size is below the limit; the other where it is not, or is NaN."""
 
@@ -155,7 +176,7 @@ def _size(builder: Any, a: Any) -> Any:
 # Between four and single numbers ----------------------------------------------------------------
 
 
-@_operation
+@operation
 def same(typing: Any, value: Any) -> Any:
     """One number four times."""
 
@@ -166,7 +187,7 @@ def same(typing: Any, value: Any) -> Any:
     return _written(FOUR(NUMBER), write)
 
 
-@_operation
+@operation
 def together(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Four single numbers."""
 
@@ -179,7 +200,7 @@ def together(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     return _written(FOUR(NUMBER, NUMBER, NUMBER, NUMBER), write)
 
 
-@_operation
+@operation
 def apart(typing: Any, a: Any) -> Any:
     """The four numbers as a tuple."""
 
@@ -189,7 +210,7 @@ def apart(typing: Any, a: Any) -> Any:
     return _written(types.UniTuple(NUMBER, LANES)(FOUR), write)
 
 
-@_operation
+@operation
 def turned(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Rows to columns: the first numbers of all four, the second, the third, the fourth."""
 

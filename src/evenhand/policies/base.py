@@ -18,7 +18,7 @@ from evenhand._generic import telling
 from evenhand.conventions import PAPER, Conventions
 from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
-from evenhand.leastsquares import counts
+from evenhand.leastsquares import counts, listed
 from evenhand.policies import checking, kernels
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.memory import (
@@ -304,7 +304,7 @@ class Policy:
             )
         self.intervals(contexts)  # loads them
         n, work = self.n_arms, self._memory.work
-        everyone = np.ones(work.shape[1], dtype=np.bool_)
+        everyone = listed(np.ones(n, dtype=np.bool_))
         rows = []
         for group in range(len(self.groups)):
             score_group(self._memory, group, everyone, self.round + 1)
@@ -433,6 +433,11 @@ class Policy:
     @cached_property
     def _key(self) -> int:
         return int(mix(np.uint64(self.seed), 0)) >> 1  # a whole number that fits either sign
+
+    def _restart(self, seed: int) -> None:
+        """Begin at round 1 with another seed; the memory has been wiped."""
+        vars(self).update(seed=seed, round=0)
+        vars(self).pop("_key", None)
 
     @cached_property
     def _is_compiled(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.groups import Groups
-from evenhand.leastsquares import padded
+from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
 from evenhand.policies.memory import (
@@ -30,7 +30,8 @@ class GroupFairRule(NamedTuple):
 
     sensitive: int
     other: int
-    corrected: NDArray[np.bool_]
+    corrected: NDArray[np.int64]  # the arms of P_1, see `listed`
+    number: int  # of these arms
     offset: float
 
 
@@ -40,15 +41,15 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     work = memory.work
     score_arms(memory, t)
     score_group(memory, rule.sensitive, rule.corrected, t)
-    for i in range(memory.settings.n_arms):
-        if rule.corrected[i]:
-            work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, i]
-            work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i]
+    for k in range(rule.number):
+        i = rule.corrected[k]
+        work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, i]
+        work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i]
     score_group(memory, rule.other, rule.corrected, t)
-    for i in range(memory.settings.n_arms):
-        if rule.corrected[i]:
-            work[CORRECTION, i] += work[GROUP_ESTIMATE, i]
-            work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, i]
+    for k in range(rule.number):
+        i = rule.corrected[k]
+        work[CORRECTION, i] += work[GROUP_ESTIMATE, i]
+        work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, i]
     add_up(memory)
 
 
@@ -110,6 +111,6 @@ class GroupFairTopInterval(Policy):
     def rule(self) -> GroupFairRule:
         """The two groups, and the arms to correct."""
         sensitive = self.groups.index(self.groups.sensitive)
-        corrected = np.zeros(padded(self.n_arms), dtype=np.bool_)
-        corrected[: self.n_arms] = self.groups.of == sensitive
-        return GroupFairRule(sensitive, 1 - sensitive, corrected, self.offset)
+        members = self.groups.of == sensitive
+        number = int(members.sum())
+        return GroupFairRule(sensitive, 1 - sensitive, listed(members), number, self.offset)

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numba.extending import overload
 
-from evenhand._compile import INLINED, compiled, inlined, open_to_users
+from evenhand._borrow import borrowed
+from evenhand._compile import INLINED, compiled, inlined, open_to_users, woven
 from evenhand._generic import Generic
 from evenhand.exploration import probability
+from evenhand.leastsquares.vectors import place
 from evenhand.policies.memory import LARGEST, UPPER
 from evenhand.streams import mix, uniform
 
@@ -179,7 +181,7 @@ def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untype
     return draw(rule, memory, available, round_key), False
 
 
-@inlined
+@woven
 def check_arm(memory, arm):  # type: ignore[no-untyped-def]
     """A rule of the user's may draw nonsense; better told than written outside of an array."""
     if arm < 0 or arm >= memory.settings.n_arms:
@@ -189,14 +191,16 @@ def check_arm(memory, arm):  # type: ignore[no-untyped-def]
 @compiled
 def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     """Copy the contexts of a round into the padded room; the first bad arm, or -1."""
-    bad = -1
-    for i in range(contexts.shape[0]):
-        for k in range(contexts.shape[1]):
-            x = contexts[i, k]
-            memory.contexts[i, k] = x
-            if not abs(x) <= LARGEST and bad < 0:
-                bad = i
-    return bad
+    given, room, bad = place(contexts, 0), place(memory.contexts, 0), False
+    for p in range(contexts.size):  # so plain that the compiler does four at once
+        room[p] = given[p]
+        bad |= not abs(given[p]) <= LARGEST
+    if bad:
+        for i in range(contexts.shape[0]):
+            for k in range(contexts.shape[1]):
+                if not abs(contexts[i, k]) <= LARGEST:
+                    return i
+    return -1
 
 
 @compiled
@@ -206,6 +210,9 @@ def decide(rule, memory, schedule, available, t, key, contexts, context, scores)
     Fills `context` with the arm's own and `scores` with the scores of all arms, which are made in
     rounds that explore as well.
     """
+    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
+    available, contexts = borrowed(available), borrowed(contexts)
+    context, scores = borrowed(context), borrowed(scores)
     bad = load_contexts(memory, contexts)
     if bad >= 0:
         return -1 - bad, 0.0, False

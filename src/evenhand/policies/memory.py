@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled, inlined
+from evenhand._borrow import borrowed, stays_a_function
+from evenhand._compile import compiled, woven
 from evenhand.leastsquares import (
+    LANES,
     Regressions,
-    absorb,
+    absorb_in,
     noise_variance,
     padded,
     regressions,
@@ -18,6 +20,7 @@ from evenhand.leastsquares import (
     solve_shared,
 )
 from evenhand.leastsquares.triangle import HUGE
+from evenhand.leastsquares.vectors import four, place, put, root, same, times
 from evenhand.quantiles import normal_quantile, student_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.
@@ -93,9 +96,25 @@ def make_memory(
     )
 
 
+def blank_of(memory: Memory) -> tuple[NDArray[np.float64], ...]:
+    """What `wipe` goes back to: taken while nothing has been learned."""
+    return tuple(table.copy() for table in _tables(memory))
+
+
+def wipe(memory: Memory, blank: tuple[NDArray[np.float64], ...]) -> None:
+    """Forget everything, in place: quicker than a new memory."""
+    for table, before in zip(_tables(memory), blank, strict=True):
+        table[...] = before
+
+
+def _tables(memory: Memory) -> tuple[NDArray[np.float64], ...]:
+    return memory.arms.array, memory.groups.array, memory.levels, memory.contexts, memory.work
+
+
 @compiled
 def learn(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     """`remember` for what comes from outside; False if the context has a bad number."""
+    memory, x = borrowed(memory), borrowed(x)
     for k in range(x.size):
         if not abs(x[k]) <= LARGEST:
             return False
@@ -103,12 +122,12 @@ def learn(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     return True
 
 
-@inlined
+@woven
 def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, where they are kept, to its group's."""
-    absorb(memory.arms, arm, x, reward)
+    absorb_in(memory.arms, arm, LANES, x, reward)
     if memory.groups.number:
-        absorb(memory.groups, memory.group_of[arm], x, reward)
+        absorb_in(memory.groups, memory.group_of[arm], 1, x, reward)
     if memory.settings.noise < 0.0:
         estimate_noise(memory)
 
@@ -116,6 +135,7 @@ def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
 @compiled
 def estimate_noise(memory):  # type: ignore[no-untyped-def]
     """sigma^2 from the residuals of all arms; infinite while there are none."""
+    stays_a_function()
     variance, freedom = noise_variance(memory.arms)
     memory.levels[NOISE, 0], memory.levels[NOISE, 1] = variance, max(freedom, 1.0)
 
@@ -132,7 +152,7 @@ def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
     return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)
 
 
-@inlined
+@woven
 def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
     """The upper quantile for the width of group `whose`, or of an ARM."""
     levels, settings = memory.levels, memory.settings
@@ -144,7 +164,7 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
     return levels[QUANTILE, whose]
 
 
-@inlined
+@woven
 def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
     """|Q| of N(0, sigma^2 x (X'X)^-1 x') for all arms; by_variance takes that for the deviation."""
     work, n, noise = memory.work, memory.settings.n_arms, memory.levels[NOISE, 0]
@@ -158,17 +178,19 @@ def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
             width = factor * work[_VARIANCE, i]
             work[row, i] = width if width < HUGE else np.inf
     else:
-        for i in range(n):
-            work[row, i] = factor * np.sqrt(work[_VARIANCE, i])
+        cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
+        for i in range(0, columns, LANES):
+            variance = four(cells, _VARIANCE * columns + i)
+            put(cells, row * columns + i, times(times_root, root(variance)))
 
 
-@inlined
+@woven
 def score_arms(memory, t):  # type: ignore[no-untyped-def]
     """Estimate and width of every arm (Algorithm 1, lines 7 to 9); no correction yet."""
     score_arms_at(memory, _quantile(memory, ARM, t))
 
 
-@inlined
+@woven
 def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
     """The same with a width of `quantile` standard deviations."""
     work = memory.work
@@ -179,16 +201,19 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
         work[CORRECTION_WIDTH, i] = 0.0
 
 
-@inlined
-def score_group(memory, group, wanted, t):  # type: ignore[no-untyped-def]
-    """psi_j . x_i and b_j for the wanted arms, group j (Algorithm 1, lines 4, 5 and 11 to 14)."""
+@woven
+def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
+    """psi_j . x_i and b_j for the arms in a list, group j (Algorithm 1, lines 4, 5 and 11 to 14).
+
+    The list is made by `evenhand.leastsquares.listed`.
+    """
     solve_shared(
-        memory.groups, group, memory.contexts, wanted, memory.work, GROUP_ESTIMATE, _VARIANCE
+        memory.groups, group, memory.contexts, arms, memory.work, GROUP_ESTIMATE, _VARIANCE
     )
     _widths(memory, GROUP_WIDTH, _quantile(memory, group, t))
 
 
-@inlined
+@woven
 def add_up(memory):  # type: ignore[no-untyped-def]
     """The upper bound: estimate + width + correction + correction width."""
     work = memory.work

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.groups import Groups
-from evenhand.leastsquares import padded
+from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
 from evenhand.policies.memory import (
@@ -28,15 +28,16 @@ from evenhand.policies.memory import (
 class MeanReferenceRule(NamedTuple):
     """The reference is the mean of the groups' vectors, so it depends on the context."""
 
-    members: NDArray[np.bool_]  # (groups, padded arms)
-    everyone: NDArray[np.bool_]
+    everyone: NDArray[np.int64]  # see `listed`
+    groups: int
     scale: float
 
 
 class ConstantReferenceRule(NamedTuple):
     """The reference is the same number rho for all arms and contexts."""
 
-    members: NDArray[np.bool_]
+    members: NDArray[np.int64]  # group after group, see `listed`
+    starts: NDArray[np.int64]  # where each group begins there, and where the last one ends
     rho: float
     scale: float
 
@@ -45,12 +46,12 @@ class ConstantReferenceRule(NamedTuple):
 def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
     """beta_hat . x + w - psi_j . x + mean over k of psi_k . x, the widths in the same weights."""
     work = memory.work
-    m = rule.members.shape[0]
+    m = rule.groups
     score_arms(memory, t)
     for k in range(m):
         score_group(memory, k, rule.everyone, t)
         for i in range(memory.settings.n_arms):
-            weight = rule.scale * (1.0 / m - (1.0 if rule.members[k, i] else 0.0))
+            weight = rule.scale * (1.0 / m - (1.0 if memory.group_of[i] == k else 0.0))
             if weight != 0.0:
                 work[CORRECTION, i] += weight * work[GROUP_ESTIMATE, i]
                 work[CORRECTION_WIDTH, i] += abs(weight) * work[GROUP_WIDTH, i]
@@ -62,12 +63,12 @@ def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
     """Algorithm 3, line 12: beta_hat . x + w + rho - psi_j . x + b_j."""
     work = memory.work
     score_arms(memory, t)
-    for k in range(rule.members.shape[0]):
-        score_group(memory, k, rule.members[k], t)
-        for i in range(memory.settings.n_arms):
-            if rule.members[k, i]:
-                work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, i])
-                work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, i]
+    for k in range(rule.starts.size - 1):
+        members = rule.members[rule.starts[k] : rule.starts[k + 1]]
+        score_group(memory, k, members, t)
+        for i in members:
+            work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, i])
+            work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, i]
     add_up(memory)
 
 
@@ -133,11 +134,9 @@ class MultiGroupFairTopInterval(Policy):
 
     def rule(self) -> MeanReferenceRule | ConstantReferenceRule:
         """The members of every group, for the kind of reference."""
-        everyone = np.zeros(padded(self.n_arms), dtype=np.bool_)
-        everyone[: self.n_arms] = True
-        members = np.zeros((len(self.groups), everyone.size), dtype=np.bool_)
-        members[self.groups.of, np.arange(self.n_arms)] = True
-        scale = self.conventions.correction_scale
+        of, m, scale = self.groups.of, len(self.groups), self.conventions.correction_scale
         if isinstance(self.reference, str):
-            return MeanReferenceRule(members, everyone, scale)
-        return ConstantReferenceRule(members, self.reference, scale)
+            return MeanReferenceRule(listed(of >= 0), m, scale)
+        members = [listed(of == k) for k in range(m)]
+        starts = np.cumsum([0, *(one.size for one in members)])
+        return ConstantReferenceRule(np.concatenate(members), starts, self.reference, scale)

@@ -21,7 +21,8 @@ from evenhand.policies.saving import to_dict
 from evenhand.recording.lines import candidate_contexts, candidate_propensities
 from evenhand.recording.replaying import checksum
 from evenhand.simulation.loop import _for_types
-from evenhand.simulation.run import PolicyMaker, named_policies
+from evenhand.simulation.pieces import PolicyMaker
+from evenhand.simulation.run import named_policies
 from evenhand.worlds.base import World, begin, next_round, reward_of
 
 

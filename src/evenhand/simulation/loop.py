@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled, for_sources, inlined
+from evenhand._borrow import borrowed
+from evenhand._compile import compiled, for_sources, woven
 from evenhand._generic import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, rule_sources
 from evenhand.policies.memory import LARGEST, remember
+from evenhand.simulation.watch import Watch
 from evenhand.worlds.base import (
     World,
     begin,
@@ -29,6 +30,9 @@ SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
 
+Found = dict[Any, Callable[..., Any]]
+Flush = Callable[[int, NDArray[np.float64]], None]
+
 
 class Run(NamedTuple):
     """What is kept of a replication: sums over its rounds, pulls per arm, and maybe a trace."""
@@ -38,37 +42,56 @@ class Run(NamedTuple):
     trace: NDArray[np.float64]
 
 
-class Stopped(Exception):
-    """The run was asked to stop."""
-
-
 def run(
     policy: Policy,
     world: World,
     horizon: int,
     stream: np.random.SeedSequence,
     trace: bool = False,
-    stop: Event | None = None,
 ) -> Run:
     """Play `horizon` rounds of `world`, whose random numbers all come from `stream`."""
-    generator = np.random.default_rng(stream)
-    instance = begin(world, generator)
-    n = world.n_arms
     out = Run(
         np.zeros(N_TOTALS),
-        np.zeros(n, dtype=np.int64),
+        np.zeros(world.n_arms, dtype=np.int64),
         np.zeros((horizon if trace else 0, len(TRACE))),
     )
-    observed, true = np.empty(n), np.empty(n)
-    where = (instance, generator, observed, true, out)
-    play = _for_types(rounds, policy._rule, instance) if policy.is_compiled() else None
+    play(policy, world, horizon, stream, out, Watch(), {})
+    return out
+
+
+def play(
+    policy: Policy,
+    world: World,
+    horizon: int,
+    stream: np.random.SeedSequence,
+    out: Run,
+    watch: Watch,
+    found: Found,
+    flush: Flush | None = None,
+) -> None:
+    """`run` into a place that is there, watched from outside.
+
+    Args:
+        policy: that has seen nothing.
+        world: where it plays.
+        horizon: the number of rounds.
+        stream: of all random numbers.
+        out: of zeros. With `flush` its trace has room for SEGMENT rounds, used again and again.
+        watch: asked before every segment of rounds whether to go on, and told of it afterwards.
+        found: the compiled loops that were found before, for the kinds of policies and worlds.
+        flush: called with the first round of a segment and its part of the trace.
+    """
+    generator = np.random.default_rng(stream)
+    instance = begin(world, generator)
+    observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     with telling(f"{type(policy).__name__} in {type(world).__name__}"):
         for first in range(1, horizon + 1, SEGMENT):
-            if stop is not None and stop.is_set():
-                raise Stopped
+            watch.check()
             last = min(first + SEGMENT - 1, horizon)
-            if play is not None:
-                play(
+            kept = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
+            where = (instance, generator, observed, true, out._replace(trace=kept))
+            if policy._is_compiled:
+                _compiled_rounds(policy, instance, found)(
                     policy._rule,
                     policy._memory,
                     policy._schedule,
@@ -81,7 +104,17 @@ def run(
             else:
                 _plain_rounds(policy, first, last, *where)
             policy.round = last
-    return out
+            if flush:
+                flush(first, kept)
+            watch.add(last - first + 1)
+
+
+def _compiled_rounds(policy: Policy, instance: NamedTuple, found: Found) -> Callable[..., Any]:
+    """The compiled loop for a policy and a world; looked for once in a piece of work."""
+    kinds = type(policy._rule), type(instance)
+    if kinds not in found:
+        found[kinds] = _for_types(rounds, policy._rule, instance)
+    return found[kinds]
 
 
 def _for_types(
@@ -98,6 +131,9 @@ def rounds(  # type: ignore[no-untyped-def]
     rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
 ):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
+    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
+    available, instance, out = borrowed(available), borrowed(instance), borrowed(out)
+    observed, true, generator = borrowed(observed), borrowed(true), borrowed(generator)
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
     for t in range(first, last + 1):
         draw_round(instance, t, generator, contexts, observed, true)
@@ -107,22 +143,33 @@ def rounds(  # type: ignore[no-untyped-def]
         reward = receive(instance, t, arm, observed[arm], noise)
         if not abs(reward) <= LARGEST:
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
-        _note(out, t, arm, explored, reward, observed, true)
+        _note(out, t - first, arm, explored, reward, observed, true)
         remember(memory, arm, memory.contexts[arm], reward)
 
 
-@inlined
-def _note(out, t, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
+@woven
+def _note(out, place, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
     """Perceived regret with the reward received, true regret without noise, as published."""
-    perceived = np.max(observed) - reward
-    regret = np.max(true) - true[arm]
+    perceived = _highest(observed) - reward
+    regret = _highest(true) - true[arm]
     out.totals[PERCEIVED] += perceived
     out.totals[TRUE] += regret
     out.totals[EXPLORED] += explored
     out.pulls[arm] += 1
     if out.trace.shape[0]:
-        row = out.trace[t - 1]
+        row = out.trace[place]
         row[0], row[1], row[2], row[3], row[4] = arm, explored, reward, perceived, regret
+
+
+@woven
+def _highest(values):  # type: ignore[no-untyped-def]
+    """The highest value; NaN if there is one. `np.max` takes as long as a solve at d = 2."""
+    top = values[0]
+    for i in range(1, values.size):
+        value = values[i]
+        if value > top or value != value:
+            top = value
+    return top
 
 
 def _plain_rounds(
@@ -143,5 +190,5 @@ def _plain_rounds(
         noise = draw(instance, t, generator, contexts, observed, true)
         decision = policy.select(contexts)
         reward = float(given(instance, t, decision.arm, observed[decision.arm], noise))
-        _note(out, t, decision.arm, decision.explored, reward, observed, true)
+        _note(out, t - first, decision.arm, decision.explored, reward, observed, true)
         policy.update(decision, reward)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +14,21 @@ from numpy.typing import NDArray
 
 from evenhand.groups import Groups
 from evenhand.metrics import summarise
-from evenhand.simulation.loop import EXPLORED, PERCEIVED, TRACE, TRUE, Run
+from evenhand.simulation.loop import EXPLORED, PERCEIVED, TRACE, TRUE
+from evenhand.simulation.pieces import Runs
+from evenhand.simulation.traces import read_traces
 
+KEY = ("policy", "world", "replication")
 METRICS = ("share", "perceived_regret", "true_regret", "explored")
 
 
-class Key(NamedTuple):
-    """What tells runs apart."""
+class Part(NamedTuple):
+    """Some replications of one policy in one world."""
 
     policy: str
     world: str
-    replication: int
+    replications: range
+    runs: Runs
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,63 +42,75 @@ class Simulation:
     """
 
     horizon: int
-    keys: Sequence[Key]
-    outcomes: Sequence[Run]
+    parts: Sequence[Part]
     groups_of: dict[str, Groups]
+    folder: Path | None = None  # of traces
 
     @cached_property
     def runs(self) -> pd.DataFrame:
         """A row per run, with means over its rounds."""
-        totals = np.array([run.totals for run in self.outcomes]) / self.horizon
-        frame = self._keys()
-        frame["horizon"] = self.horizon
-        frame["share"] = [
-            _share(run.pulls, self.groups_of[key.world])
-            for key, run in zip(self.keys, self.outcomes, strict=True)
-        ]
-        frame["perceived_regret"] = totals[:, PERCEIVED]
-        frame["true_regret"] = totals[:, TRUE]
-        frame["explored"] = totals[:, EXPLORED]
-        return frame
+        totals = np.concatenate([part.runs.totals for part in self.parts]) / self.horizon
+        return self._keys([len(part.replications) for part in self.parts]).assign(
+            horizon=self.horizon,
+            share=np.concatenate([self._share(part) for part in self.parts]),
+            perceived_regret=totals[:, PERCEIVED],
+            true_regret=totals[:, TRUE],
+            explored=totals[:, EXPLORED],
+        )
 
     @cached_property
     def groups(self) -> pd.DataFrame:
         """A row per run and group: its pulls and its share of them."""
-        rows = []
-        for key, run in zip(self.keys, self.outcomes, strict=True):
-            groups = self.groups_of[key.world]
-            pulls = np.bincount(groups.of, weights=run.pulls, minlength=len(groups))
-            for name, size, number in zip(groups.names, groups.sizes, pulls, strict=True):
-                rows.append((*key, name, int(number), number / self.horizon, size / groups.n_arms))
-        names = [*Key._fields, "group", "pulls", "share", "proportional_share"]
-        return pd.DataFrame(rows, columns=names)
+
+        def columns(part: Part) -> dict[str, Any]:
+            groups, number = self.groups_of[part.world], len(part.replications)
+            members = groups.of[:, None] == np.arange(len(groups))
+            pulls = (part.runs.pulls @ members).ravel()
+            return {
+                "group": np.tile(np.array(groups.names, dtype=object), number),
+                "pulls": pulls,
+                "share": pulls / self.horizon,
+                "proportional_share": np.tile(groups.sizes / groups.n_arms, number),
+            }
+
+        return self._table(columns)
 
     @cached_property
     def arms(self) -> pd.DataFrame:
         """A row per run and arm: its group and its pulls."""
-        rows: list[tuple[Any, ...]] = []
-        for key, run in zip(self.keys, self.outcomes, strict=True):
-            labels = self.groups_of[key.world].labels
-            rows += [(*key, arm, labels[arm], int(n)) for arm, n in enumerate(run.pulls)]
-        return pd.DataFrame(rows, columns=[*Key._fields, "arm", "group", "pulls"])
+
+        def columns(part: Part) -> dict[str, Any]:
+            groups, number = self.groups_of[part.world], len(part.replications)
+            return {
+                "arm": np.tile(np.arange(groups.n_arms), number),
+                "group": np.tile(np.array(groups.labels, dtype=object), number),
+                "pulls": part.runs.pulls.ravel(),
+            }
+
+        return self._table(columns)
 
     @cached_property
     def trace(self) -> pd.DataFrame:
-        """A row per run and round. Empty unless traces were asked for."""
-        kept = [(key, run.trace) for key, run in zip(self.keys, self.outcomes, strict=True)]
-        if not any(trace.shape[0] for _, trace in kept):
-            return pd.DataFrame(columns=[*Key._fields, "round", *TRACE])
-        frame = self._keys().loc[np.repeat(np.arange(len(kept)), self.horizon)]
-        frame = frame.reset_index(drop=True)
-        frame["round"] = np.tile(np.arange(1, self.horizon + 1), len(kept))
-        stacked = np.concatenate([trace for _, trace in kept])
-        for column, name in enumerate(TRACE):
-            frame[name] = stacked[:, column]
-        return frame.astype({"arm": int, "explored": bool})
+        """A row per run and round. Empty unless traces were asked for; read from files if written.
+
+        Traces in files may be larger than memory: `pandas.read_parquet(folder, columns=...,
+        filters=...)` or DuckDB read some of them.
+        """
+        if self.folder is not None:
+            return read_traces(self.folder)
+        if not any(len(part.runs.trace) for part in self.parts):
+            return pd.DataFrame(columns=[*KEY, "round", *TRACE])
+
+        def columns(part: Part) -> dict[str, Any]:
+            rounds = np.tile(np.arange(1, self.horizon + 1), len(part.replications))
+            return {"round": rounds, **dict(zip(TRACE, part.runs.trace.T, strict=True))}
+
+        return self._table(columns).astype({"arm": int, "explored": bool})
 
     def __repr__(self) -> str:
-        policies = ", ".join(dict.fromkeys(key.policy for key in self.keys))
-        return f"Simulation({policies}: {len(self.keys)} runs of {self.horizon} rounds)"
+        policies = ", ".join(dict.fromkeys(part.policy for part in self.parts))
+        number = sum(len(part.replications) for part in self.parts)
+        return f"Simulation({policies}: {number} runs of {self.horizon} rounds)"
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Mean, standard deviation and interval of each metric, by policy and world.
@@ -112,11 +129,36 @@ class Simulation:
         )
         return summarise(long.dropna(subset="value"), ["policy", "world", "metric"], "value", level)
 
-    def _keys(self) -> pd.DataFrame:
-        return pd.DataFrame(list(self.keys), columns=list(Key._fields))
+    def _keys(self, rows: Sequence[int]) -> pd.DataFrame:
+        """Policy, world and replication, with so many rows for each part."""
+        counts = list(rows)
+        each = [
+            np.repeat(np.array(part.replications), count // len(part.replications))
+            for part, count in zip(self.parts, counts, strict=True)
+        ]
+        names = [(part.policy, part.world) for part in self.parts]
+        policies, worlds = (np.array(one, dtype=object) for one in zip(*names, strict=True))
+        return pd.DataFrame(
+            {
+                "policy": np.repeat(policies, counts),
+                "world": np.repeat(worlds, counts),
+                "replication": np.concatenate(each),
+            }
+        )
 
+    def _table(self, columns: Callable[[Part], dict[str, Any]]) -> pd.DataFrame:
+        """Columns of every part, behind what tells its runs apart."""
+        made = [columns(part) for part in self.parts]
+        frame = self._keys([len(next(iter(one.values()))) for one in made])
+        for name in made[0]:
+            frame[name] = np.concatenate([one[name] for one in made])
+        return frame
 
-def _share(pulls: NDArray[np.int64], groups: Groups) -> float:
-    if groups.sensitive is None:
-        return float("nan")
-    return float(pulls[groups.of == groups.index(groups.sensitive)].sum() / pulls.sum())
+    def _share(self, part: Part) -> NDArray[np.float64]:
+        """Of the sensitive group."""
+        groups, pulls = self.groups_of[part.world], part.runs.pulls
+        if groups.sensitive is None:
+            return np.full(len(pulls), np.nan)
+        members = groups.of == groups.index(groups.sensitive)
+        shares: NDArray[np.float64] = pulls[:, members].sum(axis=1) / pulls.sum(axis=1)
+        return shares

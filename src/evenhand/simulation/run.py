@@ -9,42 +9,29 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from evenhand import _checks
 from evenhand.policies.base import Policy
-from evenhand.simulation.loop import Run, run
-from evenhand.simulation.results import Key, Simulation
+from evenhand.simulation.pieces import Piece, PolicyMaker, Runs, run_piece
+from evenhand.simulation.results import Part, Simulation
+from evenhand.simulation.traces import trace_folder
+from evenhand.simulation.watch import Watch
 from evenhand.worlds.base import World
 
-PolicyMaker = Callable[..., Policy]
 Progress = Callable[[int, int], None]
-Outcomes = Generator[list[Run], None, None]
+Outcomes = Generator[Runs, None, None]
 
-CHUNK = 20_000  # rounds in a piece of work: short enough to share out, long enough not to matter
-
-
-class Piece(NamedTuple):
-    """Some replications of one policy in one world: what a worker gets."""
-
-    policy: str
-    world: str
-    make: PolicyMaker
-    place: World | None  # sent on its own where a piece travels
-    settings: dict[str, Any]
-    horizon: int
-    seed: int
-    replications: range
-    trace: bool
+# Rounds in a piece of work: short enough to share out, long enough not to matter. With traces in
+# files a piece is a file, and there should not be too many.
+CHUNK, CHUNK_OF_FILE = 20_000, 1_000_000
+PAUSE = 0.2  # seconds between two looks at how far threads are
 
 
 def simulate(
@@ -53,7 +40,7 @@ def simulate(
     horizon: int,
     replications: int = 80,
     seed: int = 0,
-    trace: bool = False,
+    trace: bool | str | Path = False,
     workers: int | None = None,
     client: Any = None,
     progress: bool | Progress = False,
@@ -68,7 +55,8 @@ def simulate(
         horizon: the number of rounds.
         replications: how often; each with random numbers of its own.
         seed: of everything. The same seed gives the same numbers, whatever the workers.
-        trace: keep every round, and not only sums. Costs 40 bytes a round.
+        trace: True to keep every round, and not only sums, which costs 40 bytes of memory a round.
+            The name of a new folder to write them there instead, to Parquet files, as they come.
         workers: threads; all cores without it. Policies in plain Python run in processes (joblib).
         client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
         progress: True for a line in the terminal, or a function of (rounds done, rounds in all).
@@ -87,11 +75,17 @@ def simulate(
     replications = _checks.whole("replications", replications)
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
     count = available_cores() if workers is None else _checks.whole("workers", workers)
-    pieces = [
-        Piece(policy, world, make, place, settings, horizon, seed, part, trace)
+    kept = trace_folder(trace)
+    chunk = CHUNK if isinstance(kept, bool) else CHUNK_OF_FILE
+    work = [
+        (policy, world, make, place, part)
         for world, place in places.items()
         for policy, make in makers.items()
-        for part in _parts(replications, max(1, CHUNK // horizon))
+        for part in _parts(replications, max(1, chunk // horizon))
+    ]
+    pieces = [
+        Piece(number, policy, world, make, place, settings, horizon, seed, part, kept)
+        for number, (policy, world, make, place, part) in enumerate(work)
     ]
     for policy, make in makers.items():  # a wrong setting is told before anything runs
         for place in places.values():
@@ -99,51 +93,48 @@ def simulate(
                 make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
             except TypeError as error:
                 raise ValueError(f"policy {policy}: {error}") from error
-    with closing(run_pieces(pieces, count, client)) as played:  # Ctrl-C may come while we tell
-        outcomes = list(_with_progress(played, pieces, progress))
-    keys = [Key(p.policy, p.world, number) for p in pieces for number in p.replications]
-    runs = [one for outcome in outcomes for one in outcome]
-    return Simulation(horizon, keys, runs, {name: place.groups for name, place in places.items()})
+    tell = _teller(progress, sum(piece.rounds for piece in pieces))
+    with closing(run_pieces(pieces, count, client, tell)) as played:  # Ctrl-C may come meanwhile
+        parts = [
+            Part(piece.policy, piece.world, piece.replications, runs)
+            for piece, runs in zip(pieces, played, strict=True)
+        ]
+    groups = {name: place.groups for name, place in places.items()}
+    return Simulation(horizon, parts, groups, None if isinstance(kept, bool) else kept)
 
 
-def run_piece(piece: Piece, stop: Event | None = None) -> list[Run]:
-    """The work of a worker: some replications of one policy in one world."""
-    place = piece.place
-    assert place is not None
-    runs = []
-    for number in piece.replications:
-        stream = np.random.SeedSequence(piece.seed, spawn_key=(number,))
-        of_world, of_policy = stream.spawn(2)
-        policy = piece.make(
-            place.groups,
-            place.n_features,
-            horizon=piece.horizon,
-            seed=int(of_policy.generate_state(1, np.uint64)[0]),
-            **piece.settings,
-        )
-        runs.append(run(policy, place, piece.horizon, of_world, piece.trace, stop))
-    return runs
+def run_pieces(
+    pieces: Sequence[Piece], workers: int, client: Any, tell: Callable[[int], None]
+) -> Outcomes:
+    """The outcomes of the pieces, in their order, as soon as they are there.
+
+    `tell` hears of the rounds that are done.
+    """
+    if client is None and all(_is_compiled(piece.make) for piece in pieces):
+        yield from _in_threads(pieces, workers, tell)
+        return
+    done = 0
+    played = _in_processes(pieces, workers) if client is None else _on_dask(pieces, client)
+    with closing(played):
+        for piece, runs in zip(pieces, played, strict=True):
+            done += piece.rounds
+            tell(done)
+            yield runs
 
 
-def run_pieces(pieces: Sequence[Piece], workers: int, client: Any = None) -> Outcomes:
-    """The outcomes of the pieces, in their order, as soon as they are there."""
-    if client is not None:
-        return _on_dask(pieces, client)
-    if all(_is_compiled(piece.make) for piece in pieces):
-        return _in_threads(pieces, workers)
-    return _in_processes(pieces, workers)
-
-
-def _in_threads(pieces: Sequence[Piece], workers: int) -> Outcomes:
+def _in_threads(pieces: Sequence[Piece], workers: int, tell: Callable[[int], None]) -> Outcomes:
     """The compiled loop lets go of the interpreter's lock, so threads are enough."""
-    stop = Event()
+    watch = Watch()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            futures = [pool.submit(run_piece, piece, stop) for piece in pieces]
+            futures = [pool.submit(run_piece, piece, watch) for piece in pieces]
             for future in futures:
+                while not wait([future], timeout=PAUSE).done:
+                    tell(watch.done)
+                tell(watch.done)
                 yield future.result()
         except BaseException:
-            stop.set()
+            watch.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -175,7 +166,7 @@ def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
         )
 
 
-def _run_pickled(path: list[str], piece: bytes, place: str) -> list[Run]:
+def _run_pickled(path: list[str], piece: bytes, place: str) -> Runs:
     """In a process that may be older than the module of the user's policy: find it first."""
     sys.path[:] = path
     return _run_in(pickle.loads(piece), _world_from(place))
@@ -188,7 +179,7 @@ def _world_from(file: str) -> World:
     return world
 
 
-def _run_in(piece: Piece, place: World) -> list[Run]:
+def _run_in(piece: Piece, place: World) -> Runs:
     return run_piece(piece._replace(place=place))
 
 
@@ -286,19 +277,19 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _with_progress(
-    outcomes: Iterator[list[Run]], pieces: Sequence[Piece], progress: bool | Progress
-) -> Iterator[list[Run]]:
+def _teller(progress: bool | Progress, total: int) -> Callable[[int], None]:
+    """What hears of the rounds that are done: says it where there is something new."""
     if not progress:
-        yield from outcomes
-        return
-    tell = _print_progress if progress is True else progress
-    total = sum(len(piece.replications) * piece.horizon for piece in pieces)
-    done = 0
-    for piece, outcome in zip(pieces, outcomes, strict=True):
-        done += len(piece.replications) * piece.horizon
-        tell(done, total)
-        yield outcome
+        return lambda _: None
+    show, told = _print_progress if progress is True else progress, 0
+
+    def tell(done: int) -> None:
+        nonlocal told
+        if done > told:
+            told = done
+            show(done, total)
+
+    return tell
 
 
 def _print_progress(done: int, total: int) -> None:

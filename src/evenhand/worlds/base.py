@@ -18,6 +18,7 @@ from numba.extending import overload
 from evenhand._compile import INLINED, compiled
 from evenhand._generic import Generic
 from evenhand.groups import Groups
+from evenhand.worlds.drawing import check_generator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -137,6 +138,7 @@ _TRIED: set[tuple[type, int, int]] = set()
 
 def begin(world: World, generator: np.random.Generator) -> Any:
     """An instance of a world, checked."""
+    check_generator(generator)
     instance = world.begin(generator)
     kind = type(instance)
     _KERNELS.check(instance, f"{type(world).__name__}.begin", "draw_round")

@@ -12,6 +12,7 @@ from evenhand import _checks
 from evenhand.conventions import PAPER, Conventions
 from evenhand.groups import Groups
 from evenhand.worlds.base import World, world_kernel
+from evenhand.worlds.drawing import fill_uniform
 
 _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
 
@@ -28,11 +29,11 @@ class LinearInstance(NamedTuple):
 def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
     """Equation 2: true reward beta_i . x, observed reward beta_i . x + psi_g(i) . x + noise."""
     n, d = instance.coefficients.shape
+    fill_uniform(generator, contexts)
     for i in range(n):
         worth = distortion = 0.0
         for k in range(d):
-            x = generator.random()
-            contexts[i, k] = x
+            x = contexts[i, k]
             worth += instance.coefficients[i, k] * x
             distortion += instance.bias[i, k] * x
         true[i] = worth
