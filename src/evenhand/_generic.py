@@ -37,6 +37,7 @@ class Generic:
         self._parameters = {one.__name__: _parameters(one) for one in functions}
         self._functions = functions
         self._written: dict[tuple[str, type | None], Callable[..., Any]] = {}
+        self._sources: dict[type, Sources] = {}  # until something else is written
 
     def write(
         self, generic: Callable[..., Any], kind: type | None
@@ -59,6 +60,7 @@ class Generic:
                     f"a kernel for {name} takes ({', '.join(wanted)})"
                 )
             self._written[name, kind] = function
+            self._sources.clear()
             note_source(Path(function.__code__.co_filename))
             return function
 
@@ -77,9 +79,11 @@ class Generic:
 
     def sources(self, kind: type) -> Sources:
         """The files of the user's that a kind and its functions stand in; see `for_sources`."""
-        kinds = [one for one in kind.__mro__ if _is_named(one)]
-        written = [function for (_, one), function in self._written.items() if one in kinds]
-        return sources_of(*kinds, *written)
+        if kind not in self._sources:
+            kinds = [one for one in kind.__mro__ if _is_named(one)]
+            written = [function for (_, one), function in self._written.items() if one in kinds]
+            self._sources[kind] = sources_of(*kinds, *written)
+        return self._sources[kind]
 
     def check(self, given: Any, origin: str, needed: str) -> None:
         """What compiled code cannot take is told here, before Numba says it in its own words."""

@@ -59,7 +59,8 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
 def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The contexts of the listed arms against the one shared regression `g`, four at a time.
 
-    The list is as `listed` makes it: a mask would have to be searched in every round.
+    The list is as `listed` makes it: a mask would have to be searched in every round. The results
+    are in the order of the list, so that four are written, and read again, at once.
     """
     check_list(arms)
     d, limit = fits.n_features, _limit(fits)
@@ -76,16 +77,8 @@ def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ign
             fitted, squared = _solve_singular(
                 table, fits.per_block, used, d, limit, points, some, room
             )
-        _scatter(results, estimates, some, fitted)
-        _scatter(results, variances, some, squared)
-
-
-@woven
-def _scatter(results, row, arms, values):  # type: ignore[no-untyped-def]
-    first, second, third, fourth = arms
-    a, b, c, e = apart(values)
-    results[row + fourth], results[row + third] = e, c
-    results[row + second], results[row + first] = b, a
+        put(results, estimates + k, fitted)
+        put(results, variances + k, squared)
 
 
 @woven

@@ -43,13 +43,13 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_group(memory, rule.sensitive, rule.corrected, t)
     for k in range(rule.number):
         i = rule.corrected[k]
-        work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, i]
-        work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i]
+        work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, k]
+        work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, k]
     score_group(memory, rule.other, rule.corrected, t)
     for k in range(rule.number):
         i = rule.corrected[k]
-        work[CORRECTION, i] += work[GROUP_ESTIMATE, i]
-        work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, i]
+        work[CORRECTION, i] += work[GROUP_ESTIMATE, k]
+        work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, k]
     add_up(memory)
 
 

@@ -165,9 +165,9 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
 
 
 @woven
-def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
-    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for all arms; by_variance takes that for the deviation."""
-    work, n, noise = memory.work, memory.settings.n_arms, memory.levels[NOISE, 0]
+def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
+    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance takes that for the deviation."""
+    work, noise = memory.work, memory.levels[NOISE, 0]
     by_variance = memory.settings.by_variance
     factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
     if not factor < WIDEST:  # nothing to estimate the noise from yet, or too large to hold
@@ -179,7 +179,7 @@ def _widths(memory, row, quantile):  # type: ignore[no-untyped-def]
             work[row, i] = width if width < HUGE else np.inf
     else:
         cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
-        for i in range(0, columns, LANES):
+        for i in range(0, n, LANES):
             variance = four(cells, _VARIANCE * columns + i)
             put(cells, row * columns + i, times(times_root, root(variance)))
 
@@ -195,7 +195,7 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
     """The same with a width of `quantile` standard deviations."""
     work = memory.work
     solve_each(memory.arms, memory.contexts, work, ESTIMATE, _VARIANCE)
-    _widths(memory, WIDTH, quantile)
+    _widths(memory, WIDTH, quantile, work.shape[1])
     for i in range(memory.settings.n_arms):
         work[CORRECTION, i] = 0.0
         work[CORRECTION_WIDTH, i] = 0.0
@@ -205,12 +205,13 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
 def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
     """psi_j . x_i and b_j for the arms in a list, group j (Algorithm 1, lines 4, 5 and 11 to 14).
 
-    The list is made by `evenhand.leastsquares.listed`.
+    The list is made by `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
+    is of its arm k.
     """
     solve_shared(
         memory.groups, group, memory.contexts, arms, memory.work, GROUP_ESTIMATE, _VARIANCE
     )
-    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t))
+    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), arms.size)
 
 
 @woven

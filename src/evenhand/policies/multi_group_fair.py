@@ -66,9 +66,10 @@ def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
     for k in range(rule.starts.size - 1):
         members = rule.members[rule.starts[k] : rule.starts[k + 1]]
         score_group(memory, k, members, t)
-        for i in members:
-            work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, i])
-            work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, i]
+        for place in range(members.size):
+            i = members[place]
+            work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, place])
+            work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, place]
     add_up(memory)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import borrowed
-from evenhand._compile import compiled, for_sources, woven
+from evenhand._compile import compiled, entry_point, for_sources, woven
 from evenhand._generic import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, rule_sources
@@ -29,6 +29,8 @@ from evenhand.worlds.base import (
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
+
+_INSTANCE = 7  # its place among the arguments of `rounds`
 
 Found = dict[Any, Callable[..., Any]]
 Flush = Callable[[int, NDArray[np.float64]], None]
@@ -91,7 +93,8 @@ def play(
             kept = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
             where = (instance, generator, observed, true, out._replace(trace=kept))
             if policy._is_compiled:
-                _compiled_rounds(policy, instance, found)(
+                _play_compiled(
+                    found,
                     policy._rule,
                     policy._memory,
                     policy._schedule,
@@ -109,12 +112,18 @@ def play(
             watch.add(last - first + 1)
 
 
-def _compiled_rounds(policy: Policy, instance: NamedTuple, found: Found) -> Callable[..., Any]:
-    """The compiled loop for a policy and a world; looked for once in a piece of work."""
-    kinds = type(policy._rule), type(instance)
+def _play_compiled(found: Found, *given: Any) -> None:
+    """The compiled loop for a policy and a world; looked for once in a piece of work.
+
+    Rules and worlds of this package have the same types in all replications, so Numba's look at
+    them, a tenth of a replication of 1,000 rounds, is left out.
+    """
+    rule, instance = given[0], given[_INSTANCE]
+    kinds = type(rule), type(instance)
     if kinds not in found:
-        found[kinds] = _for_types(rounds, policy._rule, instance)
-    return found[kinds]
+        play = _for_types(rounds, rule, instance)
+        found[kinds] = entry_point(play, *given) if play is rounds else play
+    found[kinds](*given)
 
 
 def _for_types(

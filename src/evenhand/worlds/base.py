@@ -141,14 +141,18 @@ def begin(world: World, generator: np.random.Generator) -> Any:
     check_generator(generator)
     instance = world.begin(generator)
     kind = type(instance)
+    tried = (kind, world.n_arms, world.n_features) in _TRIED
+    if tried and world_sources(kind) == ():
+        return instance  # ours, and so always of the same types
     _KERNELS.check(instance, f"{type(world).__name__}.begin", "draw_round")
     if _KERNELS.find("draw_noise", kind) is _normal_noise and not _is_number(instance):
         raise ValueError(
             f"{kind.__name__} has no number in a field noise, the standard deviation of normal "
             "noise; give it one, or write draw_noise for other noise"
         )
-    if (kind, world.n_arms, world.n_features) not in _TRIED and world_sources(kind) != ():
-        _try_round(world, deepcopy(instance), deepcopy(generator))
+    if not tried:
+        if world_sources(kind) != ():
+            _try_round(world, deepcopy(instance), deepcopy(generator))
         _TRIED.add((kind, world.n_arms, world.n_features))
     return instance
 
