@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import lru_cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,6 +32,10 @@ Outcomes = Generator[Runs, None, None]
 # Rounds in a piece of work: short enough to share out, long enough not to matter. With traces in
 # files a piece is a file, and there should not be too many.
 CHUNK, CHUNK_OF_FILE = 20_000, 1_000_000
+# Making a policy ready holds the interpreter's lock for as long as some hundred rounds take. So
+# replications shorter than these, if there are enough for the start of processes to pay, do not go
+# in threads: two of them took longer than one at T = 100.
+SHORT, MANY = 2_000, 50_000
 PAUSE = 0.2  # seconds between two looks at how far threads are
 
 
@@ -57,7 +62,8 @@ def simulate(
         seed: of everything. The same seed gives the same numbers, whatever the workers.
         trace: True to keep every round, and not only sums, which costs 40 bytes of memory a round.
             The name of a new folder to write them there instead, to Parquet files, as they come.
-        workers: threads; all cores without it. Policies in plain Python run in processes (joblib).
+        workers: threads; all cores without it. Policies in plain Python, and tens of thousands of
+            short replications, run in processes (joblib).
         client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
         progress: True for a line in the terminal, or a function of (rounds done, rounds in all).
         settings: passed to every policy, such as delta=0.2 or conventions=eh.AUTHORS_CODE.
@@ -110,7 +116,8 @@ def run_pieces(
 
     `tell` hears of the rounds that are done.
     """
-    if client is None and all(_is_compiled(piece.make) for piece in pieces):
+    compiled = all(_is_compiled(piece.make) for piece in pieces)
+    if client is None and compiled and not (workers > 1 and _are_short(pieces)):
         yield from _in_threads(pieces, workers, tell)
         return
     done = 0
@@ -120,6 +127,18 @@ def run_pieces(
             done += piece.rounds
             tell(done)
             yield runs
+
+
+def _are_short(pieces: Sequence[Piece]) -> bool:
+    """Whether processes are quicker than threads, and can be had; only for what is our own."""
+    number = sum(len(piece.replications) for piece in pieces)
+    kinds = {kind for piece in pieces for kind in (_class_of(piece.make), type(piece.place))}
+    return (
+        pieces[0].horizon < SHORT
+        and number >= MANY
+        and all(kind.__module__.startswith("evenhand.") for kind in kinds)
+        and find_spec("joblib") is not None
+    )
 
 
 def _in_threads(pieces: Sequence[Piece], workers: int, tell: Callable[[int], None]) -> Outcomes:
@@ -143,8 +162,8 @@ def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
     """Plain Python holds the lock; joblib's own processes do not share it."""
     if workers > 1:
         try:
+            import cloudpickle
             from joblib import Parallel, delayed
-            from joblib.externals import cloudpickle
         except ImportError:
             workers = 1  # joblib is in evenhand[cluster]; one core does the same, slower
     if workers == 1:

@@ -109,4 +109,4 @@ def read_traces(folder: Path) -> pd.DataFrame:
     """All rounds that were written, in the order of the pieces."""
     parts = [pd.read_parquet(path) for path in sorted(folder.glob("part-*.parquet"))]
     frame = pd.concat(parts, ignore_index=True)
-    return frame.astype({"policy": object, "world": object})
+    return frame.astype({"policy": str, "world": str})
