@@ -250,6 +250,7 @@ def test_a_frame_of_numbers_and_words_together():
     assert_same(found, eh.audit(plain, missing="fill"))
 
 
+@pytest.mark.slow
 def test_marks_that_a_csv_file_shows_late(tmp_path):
     """DuckDB looks at the first 100,000 rows to find the kinds of columns."""
     log = made_log(56, n=120_000, d=1).round(2)
@@ -288,6 +289,7 @@ def both(words, plain, **options):
     return words, {**options, "missing_marks": MARKS, "reward_values": values}, (plain, options)
 
 
+@pytest.mark.slow
 @sources.needs_postgres
 def test_words_and_marks_in_postgresql(postgres):
     import psycopg
@@ -552,6 +554,7 @@ def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (tmp_path / "r.json").read_text() == "before"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of Unix")
 def test_control_c_ends_an_audit_that_shows_its_percentage(tmp_path):
     """A process in a terminal of its own, with a log that has no end; stopped when it shows a %."""

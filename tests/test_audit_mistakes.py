@@ -157,6 +157,7 @@ def test_marks_of_one_column_leave_the_others_alone(form, marks, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_marks_of_columns_on_the_command_line_and_in_a_file(tmp_path, capsys):
     log, _ = by_column()
     log["x0"] = log["x0"].astype(object)
@@ -175,6 +176,7 @@ def test_marks_of_columns_on_the_command_line_and_in_a_file(tmp_path, capsys):
         assert json.loads(out.read_text(encoding="utf-8"))["rows_used"] == len(log) - gone
 
 
+@pytest.mark.slow
 def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
     """DuckDB looks at the first 100,000 rows to find the kinds of columns."""
     log = made_log(86, n=110_000, d=2).round(2).astype({"x0": object})
@@ -202,6 +204,7 @@ def test_marks_by_column_are_read_and_checked():
     assert "--missing-marks x1=-1,gone" in refused(log, missing_marks={"x1": [-1]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["frame", "object", "parquet", "csv"])
 def test_a_mark_that_marks_nothing_is_told(form, tmp_path):
     log = made_log(88).round(3)
@@ -425,6 +428,7 @@ def test_a_typo_makes_no_folders(csv, tmp_path, capsys):
     assert (tmp_path / "new" / "a.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of Unix")
 def test_a_reader_that_goes_away_is_no_error(csv, tmp_path):
     """The reading end of the pipe is closed before anything is written."""

@@ -205,6 +205,7 @@ def test_utf16_is_told_as_such(encoding, tmp_path):
     assert "LATIN1" not in said
 
 
+@pytest.mark.slow
 def test_damaged_files_are_told_in_one_line(tmp_path, capsys):
     """Parquet files cut off anywhere, and with flipped bits in their footers."""
     path, rng = tmp_path / "log.parquet", np.random.default_rng(214)
@@ -347,6 +348,7 @@ def test_a_password_is_in_no_error(address, capsys, monkeypatch):
     assert "s3cret" not in str(error.value) and error.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_a_password_is_in_no_report(tmp_path, capsys, monkeypatch):
     """A database that is DuckDB in truth, under an address with a password."""
     import ibis

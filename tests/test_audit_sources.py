@@ -100,6 +100,7 @@ def from_frame(log):
     return audits(log)
 
 
+@pytest.mark.slow
 def test_files_of_all_kinds(log, parquet, from_frame, tmp_path):
     log.to_csv(tmp_path / "log.csv.gz", index=False)
     assert_alike(audits(parquet), from_frame, 1e-12)
@@ -107,6 +108,7 @@ def test_files_of_all_kinds(log, parquet, from_frame, tmp_path):
     assert_alike(audits(tmp_path / "log.csv.gz", CHOICES[2:]), from_frame[2:], 1e-12)
 
 
+@pytest.mark.slow
 def test_a_table_of_duckdb(log, from_frame, tmp_path):
     import duckdb
 
@@ -119,6 +121,7 @@ def test_a_table_of_duckdb(log, from_frame, tmp_path):
         eh.audit(f"duckdb://{path}::wrong")
 
 
+@pytest.mark.slow
 def test_an_ibis_table(log, from_frame):
     import ibis
 

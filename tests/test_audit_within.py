@@ -85,6 +85,7 @@ def test_without_a_shift_both_say_the_same_and_are_shown():
     assert "over the whole log" in page and "within time windows" in page
 
 
+@pytest.mark.slow
 def test_unbiased_logs_that_shift_raise_no_alarm():
     """Level and mix shift in all of them. With 12 logs at 95 %, more than 3 alarms: 1 in 400."""
     alarms = 0

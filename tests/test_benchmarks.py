@@ -144,6 +144,7 @@ def test_short(value: float, text: str) -> None:
     assert report.short(value) == text
 
 
+@pytest.mark.slow
 def test_measurement_of_one_policy_ends_in_a_page() -> None:
     plan = Plan(
         cells=[(10, 2)],

@@ -124,6 +124,7 @@ def test_nothing_is_told_where_the_cache_is_hit_or_code_is_not_ours(tmp_path, ca
     assert not caplog.records
 
 
+@pytest.mark.slow
 def test_the_word_about_compiling_is_on_the_error_stream():
     code = (
         "import evenhand._compile, numba\n"

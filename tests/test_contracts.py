@@ -33,6 +33,7 @@ class PlainTopInterval(Policy):
         return estimate + width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(
     "kind",

@@ -188,6 +188,7 @@ def test_the_options_of_the_command_line_are_the_real_ones():
     assert sorted(rows(guide)) == sorted(options(commands["paper"]))
 
 
+@pytest.mark.slow
 def test_every_experiment_in_the_documentation_is_a_good_one(tmp_path):
     """In a process of its own: it imports the policy of the page by its name."""
     text = EXPERIMENTS.read_text()

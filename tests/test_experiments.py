@@ -499,6 +499,7 @@ def test_init_for_a_table_and_run_with_the_gaps_filled_in(folder):
     assert len(runs) == 4 * 3 * 2
 
 
+@pytest.mark.slow
 def test_output_is_respected(folder, capsys):
     text = WORLD + '[output]\nfolder = "results"\nfigures = ["svg"]\ntables = ["csv"]\n'
     assert main(["run", str(put(folder, text))]) == 0
@@ -517,6 +518,7 @@ def test_output_is_respected(folder, capsys):
     assert Path("none/report.html").read_text().count("<svg") == 2
 
 
+@pytest.mark.slow
 def test_panels_and_labels_reach_the_tables_and_the_report(folder):
     of_two = """[{ policy = "TopInterval", label = "<i>NA</i>" }, { policy = "UniformRandom",
         label = "NA" }]"""

@@ -55,6 +55,7 @@ modes = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(
     kind=st.sampled_from(OURS),

@@ -89,6 +89,7 @@ def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     np.testing.assert_allclose(own, made["propensity_score"], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -115,6 +116,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
             pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     values=st.lists(

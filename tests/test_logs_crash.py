@@ -81,6 +81,7 @@ def journal_with_states(path, number=25, **how):
     return journal_of(path).read_bytes(), states
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", [False, True])
 def test_cut_off_at_every_byte(candidates, tmp_path):
     number = 9 if candidates else 14  # lines with all arms are long
@@ -253,6 +254,7 @@ print(number)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.parametrize(
     ("suffix", "changes", "least"),
@@ -295,6 +297,7 @@ def test_journals_of_other_logs_are_not_mixed_in(tmp_path):
             read(tmp_path / "one.csv")
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     with eh.log_to(path, make()) as logged:
@@ -308,6 +311,7 @@ def test_a_second_writer_is_refused(tmp_path):
         assert again.round == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_cannot_write(tmp_path):
     code = f"""
@@ -335,6 +339,7 @@ logged.close()
     assert eh.replay(tmp_path / "log.csv").counts.sum() == 1
 
 
+@pytest.mark.slow
 def test_a_full_disk_changes_nothing(tmp_path):
     """The system refuses to let the file grow in the middle of a line."""
     code = f"""

@@ -277,6 +277,7 @@ def test_groups_of_others_stay_text(tmp_path):
     assert found["branch"].tolist() == ["01", "1e3"]
 
 
+@pytest.mark.slow
 @SUFFIXES
 def test_other_names_of_a_log_have_the_same_writer(suffix, tmp_path, monkeypatch):
     """Links, and other spellings; each from a process of its own."""

@@ -55,6 +55,7 @@ def test_settings_come_back(change, tmp_path):
     assert again.settings() == logged.settings() and bits(again) == bits(logged.policy)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -79,6 +80,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
         assert bits(policy) == bits(alone)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     values=st.lists(st.floats(-1e100, 1e100, allow_subnormal=True), min_size=3, max_size=3),

@@ -136,6 +136,7 @@ def hits(bandit, n, replications, seed, **choices):
     }
 
 
+@pytest.mark.slow
 def test_normal_intervals_cover():
     """17 rates: a false alarm once in 45 seeds. With 500 rows some logs are skewed and say so."""
     covered, flagged = hits(GOOD, 500, 300, seed=1)
@@ -146,6 +147,7 @@ def test_normal_intervals_cover():
         assert flagged[key] < 0.1, key
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_cover():
     """15 rates: a false alarm once in 50 seeds. A bootstrap with 200 draws is good to a point."""
     covered, _ = hits(GOOD, 200, 100, seed=2, interval="bootstrap", resamples=200)
@@ -187,6 +189,7 @@ WEAK = Bandit(
 )
 
 
+@pytest.mark.slow
 def test_weak_overlap_is_flagged():
     """Arms of M are in one row of 500, and the target wants them in every second.
 
@@ -202,6 +205,7 @@ def test_weak_overlap_is_flagged():
     assert flagged["target", "share", "M"] == 0.0  # needs no weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rare", [0.002, 0.005, 0.01, 0.02, 0.05])
 def test_what_is_not_flagged_covers(rare):
     """From weak to fair overlap: values passed as good cover. 15 rates: once in 50 seeds.

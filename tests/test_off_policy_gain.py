@@ -56,6 +56,7 @@ def test_four_rows_by_hand():
     assert row["standard_error"] == pytest.approx(error)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_gain_cover():
     """A world in closed form. 15 rates, three standard errors each: a false alarm in 50 seeds."""
     rates = covered(GOOD, 1000, 250, seed=21)
@@ -65,6 +66,7 @@ def test_intervals_of_the_gain_cover():
         assert rate < 0.99, key
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_of_the_gain_cover():
     """15 rates: a false alarm once in 50 seeds. A bootstrap with 200 draws is good to a point."""
     rates = covered(GOOD, 200, 100, seed=22, interval="bootstrap", resamples=200)

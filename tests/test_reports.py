@@ -290,6 +290,7 @@ def refuse_to_write(monkeypatch, folder):
     monkeypatch.setattr(tempfile, "TemporaryFile", file)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "colour://x"])
 def test_a_cluster_that_does_not_answer_is_told_first(address, tmp_path, monkeypatch, capsys):
@@ -365,6 +366,7 @@ def test_files_that_are_nested_deeply_are_one_line(tmp_path, capsys):
     refused(capsys, "value", tmp_path / "log.csv", "--policy", policy)
 
 
+@pytest.mark.slow
 def test_a_stop_while_drawing_is_told(tmp_path):
     """By Ctrl-C, in a process of its own; again and again, as people press it."""
     code = MADE_UP + "import sys\nfrom evenhand.cli import main\nsys.exit(main(sys.argv[1:]))"
@@ -413,7 +415,10 @@ def test_make_says_what_it_does_before_it_takes_long():
         check=True,
         cwd=Path(__file__).parent.parent,
     )
-    lines = found.stdout.splitlines()
-    for long in ("-m venv", "--editable", "evenhand paper"):
-        (place,) = (i for i, line in enumerate(lines) if long in line)
-        assert lines[place - 1].startswith("echo "), lines[place]
+    words = {
+        "-m venv": 'echo "making a Python environment',
+        "--editable": 'echo "installing evenhand',
+        "evenhand paper": 'echo "running the paper',
+    }
+    for long, said in words.items():
+        assert said in found.stdout[: found.stdout.index(long)], long

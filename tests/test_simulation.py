@@ -33,6 +33,7 @@ def test_workers_do_not_change_the_numbers():
     assert tables[0].equals(tables[1]) and tables[0].equals(tables[2])
 
 
+@pytest.mark.slow
 def test_plain_policies_run_in_processes_with_the_same_numbers():
     tables = [
         eh.simulate([Greedy], WORLD, horizon=40, replications=4, seed=5, workers=workers).runs
@@ -239,6 +240,7 @@ def test_every_exported_name_is_there():
         _ = eh.nonsense
 
 
+@pytest.mark.slow
 def test_a_policy_in_a_file_of_the_users_is_found_by_old_workers(tmp_path, monkeypatch):
     eh.simulate([Greedy], WORLD, horizon=20, replications=2, workers=2)  # the workers are there
     (tmp_path / "users_policy.py").write_text(

@@ -202,6 +202,7 @@ def test_plain_and_compiled_policies_meet_the_same_rounds():
     assert plain["reward"].nunique() == 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Greedy, eh.TopInterval])
 def test_workers_do_not_change_the_numbers(policy):
     world = small(noise=1.0)
@@ -411,6 +412,7 @@ def tables_with_roles(draw):
     return table, roles
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(tables_with_roles())
 def test_any_table_makes_a_world_or_is_refused_in_one_line(table_and_roles):

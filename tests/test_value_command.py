@@ -72,6 +72,7 @@ def test_a_saved_policy_on_a_log_of_ours(folder, capsys):
     assert "In corrected reward the target would have earned" in said
 
 
+@pytest.mark.slow
 def test_uniform_level_and_another_policys_bias(folder, capsys):
     code, said, _ = run(
         folder, capsys, "plain.csv", "--uniform", "--level", "0.9", "--interval", "bootstrap",

@@ -259,6 +259,7 @@ ONE_LINE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("instance", "words"), ONE_LINE)
 def test_a_mistake_in_a_world_is_told_in_a_line(instance, words):
     with pytest.raises(ValueError, match=words) as caught:
@@ -315,6 +316,7 @@ class Ruled(eh.Policy):
         return self.given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
