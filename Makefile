@@ -44,7 +44,7 @@ define install
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV), once"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing evenhand[$(1)] and what it needs into $(VENV), once: about a minute"
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt uv \
-		&& $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[$(1)]' \
+		&& $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt --editable '.[$(1)]' \
 		|| { echo "without uv, by pip: some minutes"; \
 			$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(1)]'; }
 	@echo "installed"
