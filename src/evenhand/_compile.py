@@ -37,12 +37,12 @@ _DIGESTS: dict[Path, str] = {}
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 # Unless it is said, a function takes over from its caller whether it is copied into it.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "forceinline": False}
-INLINED: Any = {
+SUBROUTINE: Any = {
     **OPTIONS,
-    "forceinline": True,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
 }
+INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}
 
 _notice.install()
@@ -63,6 +63,11 @@ def compiled(function: Function) -> Function:
         42.0
     """
     return _njit(function, OPTIONS, cache_folder(sources_of(function)))
+
+
+def subroutine(function: Function) -> Function:
+    """Compile `function` for other compiled functions alone; it cannot be called from Python."""
+    return _njit(function, SUBROUTINE, cache_folder(sources_of(function)))
 
 
 def inlined(function: Function) -> Function:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled
+from evenhand._compile import compiled, subroutine
 
 
 @compiled
@@ -68,7 +68,7 @@ def student_quantile(p, freedom):  # type: ignore[no-untyped-def]
     return math.exp(u)
 
 
-@compiled
+@subroutine
 def _student_by_series(z, freedom):  # type: ignore[no-untyped-def]
     """From the normal quantile z, four terms in 1 / freedom (Abramowitz and Stegun 26.7.5)."""
     s = z * z
@@ -79,13 +79,13 @@ def _student_by_series(z, freedom):  # type: ignore[no-untyped-def]
     return z + (first + (second + (third + fourth / freedom) / freedom) / freedom) / freedom
 
 
-@compiled
+@subroutine
 def _log_spread(u, freedom):  # type: ignore[no-untyped-def]
     """log(1 + t^2 / freedom) at t = exp(u), where t^2 may be too large to hold."""
     return math.log1p(math.exp(2.0 * u) / freedom) if u < 300.0 else 2.0 * u - math.log(freedom)
 
 
-@compiled
+@subroutine
 def _student_log_tail(u, spread, freedom):  # type: ignore[no-untyped-def]
     """log P(T > t): P = I_x(freedom / 2, 1 / 2) / 2 with x = 1 / (1 + t^2 / freedom)."""
     a, b, x = 0.5 * freedom, 0.5, math.exp(-spread)
@@ -97,7 +97,7 @@ def _student_log_tail(u, spread, freedom):  # type: ignore[no-untyped-def]
     return math.log(0.5 - 0.5 * rest)
 
 
-@compiled
+@subroutine
 def _beta_fraction(a, b, x):  # type: ignore[no-untyped-def]
     """The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method."""
     tiny = 1e-300

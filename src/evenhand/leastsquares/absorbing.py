@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined
+from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares.basis import to_basis
 from evenhand.leastsquares.rotating import rotate_in_lanes
 from evenhand.leastsquares.scaling import fold, note_sizes, rescale, scale
@@ -73,7 +73,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
         fold(table, lane, fits.per_block, room, d, fits.singular == INFINITE)
 
 
-@compiled
+@subroutine
 def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # type: ignore[no-untyped-def]
     """The row in the coordinates of a singular design; the rank before and after.
 
@@ -88,7 +88,7 @@ def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # ty
     return before, to_basis(table, basis_of(d, lane, lanes), room, d, before, new_direction)
 
 
-@compiled
+@subroutine
 def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyped-def]
     """What a ridge changes in the residuals and their degrees of freedom, before the rotations.
 
@@ -124,7 +124,7 @@ def _both_ways(table, lane, lanes, room, width, root):  # type: ignore[no-untype
     return apart(fitted)[lane], variance, apart(cross)[lane], apart(squared)[lane]
 
 
-@compiled
+@subroutine
 def back_substitute(table, lane, lanes, width, rank, b):  # type: ignore[no-untyped-def]
     """b = R^-1 z in the leading corner of R."""
     z = width * (width + 1) // 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, inlined
+from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares.table import width_of
 from evenhand.leastsquares.vectors import (
     LANES,
@@ -99,7 +99,7 @@ def squared_length(room, x, width):  # type: ignore[no-untyped-def]
     return total(squares)
 
 
-@compiled
+@subroutine
 def length(room, x, width):  # type: ignore[no-untyped-def]
     """The length of a padded vector, of tiny and of huge numbers as well."""
     squared = squared_length(room, x, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined
+from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares.table import row_start
 from evenhand.leastsquares.vectors import (
     LANES,
@@ -25,7 +25,7 @@ from evenhand.leastsquares.vectors import (
 )
 
 
-@compiled
+@subroutine
 def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
     """Take (row, y) into the leading rank x rank corner of R, and into z. The row is used up.
 
@@ -100,7 +100,7 @@ def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
     return cos, sin
 
 
-@compiled
+@subroutine
 def _far(r, s):  # type: ignore[no-untyped-def]
     """The rotation of tiny or huge numbers, whose squares leave the range."""
     stays_a_function()

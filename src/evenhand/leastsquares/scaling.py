@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined
+from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares.basis import copy, to_basis
 from evenhand.leastsquares.rotating import rotate_in
 from evenhand.leastsquares.table import (
@@ -65,7 +65,7 @@ def _factor(size):  # type: ignore[no-untyped-def]
     return 1.0 if _LEAST <= size <= _MOST else math.ldexp(1.0, -math.frexp(size)[1])
 
 
-@compiled
+@subroutine
 def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
     """Change the factors that the row in the room has outgrown; the rank with them."""
     stays_a_function()
@@ -89,7 +89,7 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
     return seen
 
 
-@compiled
+@subroutine
 def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
     """All rows seen as `rank` rows and their right hand sides; R, z and the basis are emptied.
 
@@ -111,7 +111,7 @@ def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
     return rows, right
 
 
-@compiled
+@subroutine
 def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
     """At full rank, turn R in the basis' coordinates into R in the features' own."""
     stays_a_function()

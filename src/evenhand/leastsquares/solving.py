@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined, woven
+from evenhand._compile import compiled, inlined, subroutine, woven
 from evenhand.leastsquares.absorbing import back_substitute
 from evenhand.leastsquares.basis import coordinates, copy, leaves, squared_length
 from evenhand.leastsquares.scaling import scale
@@ -102,7 +102,7 @@ def _solve(table, lanes, points, arms, room, d):  # type: ignore[no-untyped-def]
 # contexts outside, infinite; and then a context as it was.
 
 
-@compiled
+@subroutine
 def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: ignore[no-untyped-def]
     """Estimates and variances of four arms where a design is singular."""
     stays_a_function()
@@ -116,7 +116,7 @@ def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: 
     return _solve_located(table, LANES, room, d, most)
 
 
-@compiled
+@subroutine
 def _locate(table, lane, lanes, d, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
     """The context of an arm in the coordinates of regression `lane`, as point `into`; its rank."""
     tail, width = tail_of(d), width_of(d)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, open_to_users
+from evenhand._compile import open_to_users, subroutine
 from evenhand.policies.kernels import FREE, PICKS, pick
 from evenhand.streams import uniform
 
 GROUP = FREE  # the place of the group's number in the random stream of a round
 
 
-@compiled
+@subroutine
 def _open(members, available):  # type: ignore[no-untyped-def]
     """How many arms each group has open this round."""
     count = np.zeros(members.shape[0])

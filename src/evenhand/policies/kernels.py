@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._borrow import borrowed
-from evenhand._compile import INLINED, compiled, inlined, open_to_users, woven
+from evenhand._compile import INLINED, compiled, inlined, open_to_users, subroutine, woven
 from evenhand._generic import Generic
 from evenhand.exploration import probability
 from evenhand.leastsquares.vectors import place
@@ -130,7 +130,7 @@ def best(memory, allowed, u):  # type: ignore[no-untyped-def]
     return arm
 
 
-@compiled
+@subroutine
 def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
     """The probability that `best` gives `arm`."""
     upper = memory.work[UPPER]
@@ -175,10 +175,15 @@ def _explore_all_chance(rule, memory, available, arm):  # type: ignore[no-untype
 def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
     """The arm of round t and whether it explores. `score` runs only where it is needed."""
     round_key = mix(key, t)
-    if uniform(round_key, EXPLORES) < probability(schedule, t):
+    if _explores(schedule, t, round_key):
         return explore(rule, memory, available, round_key), True
     score(rule, memory, t)
     return draw(rule, memory, available, round_key), False
+
+
+@woven
+def _explores(schedule, t, round_key):  # type: ignore[no-untyped-def]
+    return uniform(round_key, EXPLORES) < probability(schedule, t)
 
 
 @woven
@@ -216,10 +221,14 @@ def decide(rule, memory, schedule, available, t, key, contexts, context, scores)
     bad = load_contexts(memory, contexts)
     if bad >= 0:
         return -1 - bad, 0.0, False
-    arm, explored = choose(rule, memory, schedule, available, t, key)
-    check_arm(memory, arm)
+    score(rule, memory, t)  # in one place: it is most of what there is to compile
+    round_key = mix(key, t)
+    explored = _explores(schedule, t, round_key)
     if explored:
-        score(rule, memory, t)
+        arm = explore(rule, memory, available, round_key)
+    else:
+        arm = draw(rule, memory, available, round_key)
+    check_arm(memory, arm)
     for k in range(context.size):
         context[k] = memory.contexts[arm, k]
     for row in range(scores.shape[0]):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled
+from evenhand._compile import subroutine
 from evenhand.policies.group_choice import (
     GROUP,
     explore_in_group,
@@ -86,7 +86,7 @@ def _chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-d
     return probability * _highest(rule, memory, group, arm)
 
 
-@compiled
+@subroutine
 def _highest(rule, memory, group, arm):  # type: ignore[no-untyped-def]
     """The integral of the density of the arm's draw times P(all others are below it)."""
     estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
@@ -112,7 +112,7 @@ def _highest(rule, memory, group, arm):  # type: ignore[no-untyped-def]
     return min(total, 1.0)
 
 
-@compiled
+@subroutine
 def _all_below(memory, group, arm, value):  # type: ignore[no-untyped-def]
     estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
     below = 1.0
@@ -127,7 +127,7 @@ def _all_below(memory, group, arm, value):  # type: ignore[no-untyped-def]
     return below
 
 
-@compiled
+@subroutine
 def _unknown(memory, group):  # type: ignore[no-untyped-def]
     unknown = np.zeros(group.size, dtype=np.bool_)
     for i in range(group.size):
