@@ -23,7 +23,7 @@ import pandas as pd
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.bias.words import clear_features, clear_totals
+from evenhand.bias._sentences import clear_features, clear_totals
 
 ROWS = 600
 LABELS = (

@@ -166,10 +166,10 @@ def floor(log: Path, features: int) -> dict[str, float]:
 
 def audit(log: Path, features: int, engine: str = "duckdb") -> dict[str, float]:
     """An audit, from opening the log to its numbers; imports and the page are not in it."""
-    from evenhand.audit.sources import open_log
+    from evenhand.audit.input.sources import open_log
 
     open_log(log, engine).close()  # imports, and Spark's start
-    from evenhand.audit.running import audit as run
+    from evenhand.audit.api import audit as run
 
     begin, used = time.perf_counter(), cpu_time()
     found = run(log, engine=engine)

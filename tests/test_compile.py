@@ -8,14 +8,14 @@ import numba
 import pytest
 from numba.core import event
 
-from evenhand import _notice
-from evenhand._notice import Notice
+from evenhand import _compile
+from evenhand._compile import Notice
 
 RULE = """
 from typing import NamedTuple
 import evenhand as eh
 from evenhand.policies.kernels import kernel, score
-from evenhand.policies.memory import UPPER
+from evenhand.policies.state import UPPER
 
 class FlatRule(NamedTuple):
     pass
@@ -94,7 +94,7 @@ def compiled_anew(folder, name):
 
 @pytest.fixture
 def listening(monkeypatch):
-    monkeypatch.setattr(_notice.NOTICE, "said", True)  # that of this process
+    monkeypatch.setattr(_compile.NOTICE, "said", True)  # that of this process
     notice = Notice()
     event.register("numba:compile", notice)
     yield

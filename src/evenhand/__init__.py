@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from evenhand import charts as charts
     from evenhand import contracts as contracts
     from evenhand import datasets as datasets
-    from evenhand import evaluation as evaluation
+    from evenhand import fairness as fairness
     from evenhand import metrics as metrics
+    from evenhand import offpolicy as offpolicy
     from evenhand import theory as theory
     from evenhand._compile import compiled as compiled
     from evenhand.audit import Audit as Audit
-    from evenhand.audit.running import audit as audit
+    from evenhand.audit.api import audit as audit
     from evenhand.bias import BiasReport as BiasReport
     from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
     from evenhand.conventions import PAPER as PAPER
     from evenhand.conventions import Conventions as Conventions
+    from evenhand.events import read_log as read_log
     from evenhand.groups import Groups as Groups
-    from evenhand.logs import read_log as read_log
     from evenhand.policies import Decision as Decision
     from evenhand.policies import GroupFairTopInterval as GroupFairTopInterval
     from evenhand.policies import IntervalChaining as IntervalChaining
@@ -70,12 +71,22 @@ _HOME = {
     "compiled": "_compile",
     "load": "policies",
     "log_to": "recording",
-    "read_log": "logs",
+    "read_log": "events",
     "replay": "recording",
     "simulate": "simulation",
     "simulate_log": "recording",
 }
-_MODULES = ("audit", "bias", "charts", "contracts", "datasets", "evaluation", "metrics", "theory")
+_MODULES = {
+    "audit": "audit",
+    "bias": "bias",
+    "charts": "charts",
+    "contracts": "contracts",
+    "datasets": "datasets",
+    "fairness": "fairness",
+    "metrics": "metrics",
+    "offpolicy": "offpolicy",
+    "theory": "theory",
+}
 
 __all__ = sorted([*_HOME, *_MODULES])
 
@@ -84,7 +95,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(import_module(f"evenhand.{_HOME[name]}"), name)
     elif name in _MODULES:
-        value = import_module(f"evenhand.{name}")
+        value = import_module(f"evenhand.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
     globals()[name] = value

@@ -3,11 +3,18 @@
 Numba's own cache notices a change in the file of a cached function, but not in another file whose
 functions it calls. So the cache lives in a folder named by a hash of every source file of this
 package that has to do with compiling: change any of them, and everything is compiled once more.
+
+A word when compiling begins: a first use would be silent for a minute otherwise.
+
+It goes to the logger "evenhand", which writes to the error stream unless logging is set up
+otherwise. `logging.getLogger("evenhand").setLevel("ERROR")` silences it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -20,8 +27,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba.core import config as numba_config
-
-from evenhand import _notice
+from numba.core import event as numba_event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Sources = tuple[tuple[Path, str], ...] | None
@@ -44,8 +50,6 @@ SUBROUTINE: Any = {
 }
 INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}
-
-_notice.install()
 
 
 def compiled(function: Function) -> Function:
@@ -206,3 +210,39 @@ def _cache_root() -> Path:
         return Path(chosen) / "evenhand"
     base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "evenhand" / "compiled"
+
+
+LOGGER = logging.getLogger("evenhand")
+
+
+class Notice(numba_event.Listener):
+    """Says once per process that code of this package is being compiled, and not read from disk.
+
+    Numba tells of a function when it is not in its cache, so nothing is said where it is.
+    """
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        """Numba holds a lock while it compiles, so threads come here one by one."""
+        function = event.data["dispatcher"]
+        if self.said or not function.py_func.__module__.startswith("evenhand."):
+            return
+        self.said = True
+        if multiprocessing.parent_process() is not None:  # a worker: its parent speaks
+            return
+        kept = function.stats.cache_path is not None
+        LOGGER.warning(
+            "evenhand is compiling, which can take a minute; %s",
+            "it is kept on disk, and the next start is quick"
+            if kept
+            else "it cannot be kept on disk here, and is done once per process",
+        )
+
+    def on_end(self, event: Any) -> None:
+        """Nothing is said at the end."""
+
+
+NOTICE = Notice()
+numba_event.register("numba:compile", NOTICE)  # from now on

@@ -26,7 +26,7 @@ from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.simulation import simulate
-from evenhand.simulation.loop import run
+from evenhand.simulation._loop import run
 from evenhand.worlds import SyntheticWorld
 
 Contract = Callable[[type[Policy]], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._arrays import is_missing, unmasked
+from evenhand._checks import is_missing, unmasked
 
 
 class Groups:

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
-from evenhand._arrays import numbers
+from evenhand._checks import numbers
 from evenhand.groups import Groups
 
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
-from evenhand._arrays import unmasked
+from evenhand._checks import unmasked
 
 PROOFS, THEOREMS = 3 / 2, 2 / 3  # the exponent of T_1 in the proofs, and as the theorems print it
 

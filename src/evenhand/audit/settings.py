@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import _checks
-from evenhand.audit.marks import numbers_for, split_marks
-from evenhand.bias.fitting import WEIGHTINGS
+from evenhand.audit.input.expressions import numbers_for, split_marks
+from evenhand.bias._fit import WEIGHTINGS
 
 ERRORS = ("auto", "classical", "robust")
 MISSING = ("error", "drop", "fill")

@@ -12,16 +12,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._arrays import numbers
-from evenhand.bias.cautions import cautions
-from evenhand.bias.columns import FLAGS, Column, places_of
-from evenhand.bias.comparing import NOT, Comparison, compare
-from evenhand.bias.contexts import BINARY, Contexts, weak_overlap
-from evenhand.bias.fitting import Fit
-from evenhand.bias.gaps import Gap, largest_difference, smallest_ratio
-from evenhand.bias.plain import plain
+from evenhand._checks import numbers
+from evenhand.bias._cautions import cautions
+from evenhand.bias._contexts import BINARY, FLAGS, Column, Contexts, places_of, weak_overlap
+from evenhand.bias._contrasts import (
+    NOT,
+    Comparison,
+    Gap,
+    compare,
+    largest_difference,
+    smallest_ratio,
+)
+from evenhand.bias._fit import Fit
+from evenhand.bias._sentences import ASSUMPTION, sentences
+from evenhand.bias.estimate import plain
 from evenhand.bias.statistics import Array, Bools, Whole
-from evenhand.bias.words import ASSUMPTION, sentences
 
 if TYPE_CHECKING:
     import altair as alt

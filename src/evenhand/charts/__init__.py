@@ -3,12 +3,12 @@
 The functions take tidy tables and return Altair charts; `save` renders them without a browser.
 """
 
+from evenhand.charts._style import COLOURS as COLOURS
 from evenhand.charts.bias import bias_chart as bias_chart
-from evenhand.charts.rate import rate_chart as rate_chart
+from evenhand.charts.files import FORMATS as FORMATS
+from evenhand.charts.files import save as save
+from evenhand.charts.files import to_svg as to_svg
+from evenhand.charts.runs import rate_chart as rate_chart
 from evenhand.charts.runs import regret_chart as regret_chart
 from evenhand.charts.runs import share_chart as share_chart
-from evenhand.charts.saving import FORMATS as FORMATS
-from evenhand.charts.saving import save as save
-from evenhand.charts.saving import to_svg as to_svg
-from evenhand.charts.style import COLOURS as COLOURS
 from evenhand.charts.windows import windows_chart as windows_chart

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.charts.style import OF_GROUPS, WIDTH, altair, frame
-from evenhand.plain import in_digits
+from evenhand.charts._style import OF_GROUPS, WIDTH, altair, frame
+from evenhand.prose import in_digits
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.charts.style import HEIGHT, OF_GROUPS, WIDTH, altair, frame
+from evenhand.charts._style import HEIGHT, OF_GROUPS, WIDTH, altair, frame
 
 if TYPE_CHECKING:
     import altair as alt

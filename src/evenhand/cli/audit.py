@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.progress import needs, steps
-from evenhand.cli.writing import check_file
+from evenhand.cli._terminal import check_file, needs, steps
 
 if TYPE_CHECKING:
-    from evenhand.audit.result import Audit
+    from evenhand.audit.report.result import Audit
 
 INTERRUPTED = 130
 NEEDED = ("ibis", "duckdb", "rich", "altair", "vl_convert")
@@ -171,11 +170,11 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
-    from evenhand.charts.saving import get_ready
+    from evenhand.charts.files import get_ready
 
     get_ready()
-    from evenhand.audit.passwords import without_password
-    from evenhand.audit.running import audit
+    from evenhand.audit.api import audit
+    from evenhand.audit.input.sources import without_password
 
     with steps() as (tell, progress):
         found = audit(

@@ -52,7 +52,9 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _where(name: str, folder: Path | None) -> str:
-    from evenhand.datasets import files, find, packaged
+    from evenhand.datasets import _files as files
+    from evenhand.datasets import _tables as packaged
+    from evenhand.datasets import find
 
     try:
         found = find(name, folder)

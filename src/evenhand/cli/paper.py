@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.running import add_options, prepare, run
+from evenhand.cli._experiments import add_options, prepare, run
 
 if TYPE_CHECKING:
-    from evenhand.experiments.experiment import Experiment
+    from evenhand.experiments.model import Experiment
 
 TITLE = "Group fairness in bandits with biased feedback"
 
@@ -57,7 +57,7 @@ def _paper(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> list[Experiment]:
     from evenhand.experiments import bundled
-    from evenhand.experiments.reading import read_experiment
+    from evenhand.experiments.file import read_experiment
 
     if options.sweep:
         paths = [bundled.path_of(name) for name in dict.fromkeys(options.sweep)]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli.running import add_options, prepare, run
+from evenhand.cli._experiments import add_options, prepare, run
 
 
 def add(commands: Any) -> None:
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     prepare("run", options)
     from evenhand.experiments import bundled
-    from evenhand.experiments.reading import read_experiment
+    from evenhand.experiments.file import read_experiment
 
     path = Path(options.file)
     if path.suffix != ".toml" and options.file in bundled.names():

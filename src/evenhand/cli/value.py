@@ -8,14 +8,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.writing import check_file
+from evenhand.cli._terminal import check_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.evaluation import Logged
+    from evenhand.events.header import About
     from evenhand.groups import Groups
-    from evenhand.logs.about import About
+    from evenhand.offpolicy import Logged
     from evenhand.policies import Policy
 
 ROLES = ("arm", "reward", "propensity", "group")
@@ -75,7 +75,7 @@ def add(commands: Any) -> None:
 
 def _value(options: argparse.Namespace) -> int:
     _check(options)
-    from evenhand.evaluation import off_policy
+    from evenhand.offpolicy import evaluate
     from evenhand.policies import load
 
     policy = None if options.policy is None else load(options.policy)
@@ -86,7 +86,7 @@ def _value(options: argparse.Namespace) -> int:
         # About the mean of the groups, unless said: then a correction moves the values of groups
         # against each other, and not all of them up or down.
         bias = teacher.bias(options.reference or "mean", options.level, **weighting)
-    report = off_policy(
+    report = evaluate(
         _read(options, policy),
         "uniform" if policy is None else policy,
         bias=bias,
@@ -124,10 +124,10 @@ def _check(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     """The decisions of the log."""
-    from evenhand.evaluation import Logged
-    from evenhand.logs.reading import labelled, read_whole
-    from evenhand.logs.schema import NAMES
-    from evenhand.logs.tables import log_path
+    from evenhand.events.read import labelled, read_whole
+    from evenhand.events.schema import NAMES
+    from evenhand.events.tables import log_path
+    from evenhand.offpolicy import Logged
     from evenhand.policies.saving import to_dict
 
     named = {role: getattr(options, role) for role in ROLES if getattr(options, role) is not None}
@@ -181,7 +181,7 @@ def _fits(policy: Policy, labels: list[str], n_features: int, candidates: bool) 
 
 def _warn_if_it_ended_here(about: About, policy: Policy) -> bool:
     """The policy as it was when the log was closed has learned from all of its rows."""
-    from evenhand.recording.replaying import checksum
+    from evenhand.recording._replay import checksum
 
     ended = about.state and about.state["learned"] and about.state["sha256"] == checksum(policy)
     if ended:
@@ -219,8 +219,8 @@ def _of_others(
 ) -> Logged:
     import pandas as pd
 
-    from evenhand.evaluation import Logged
-    from evenhand.logs.columns import find_roles
+    from evenhand.events.columns import find_roles
+    from evenhand.offpolicy import Logged
 
     roles = find_roles([str(name) for name in frame], named, ("arm", "reward", "propensity"))
     arms, groups = _arms(options, policy, frame, roles)

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand import _checks
-from evenhand.datasets import files, packaged
+from evenhand.datasets import _files as files
+from evenhand.datasets import _tables as packaged
+from evenhand.datasets._files import NAMES
 from evenhand.datasets.cards import Card, card
-from evenhand.datasets.files import NAMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +54,7 @@ def load(
         >>> loans.groupby("race")["approve"].mean().round(3).to_dict()
         {'black': 0.675, 'hispanic': 0.766, 'white': 0.908}
     """
-    from evenhand.datasets.tables import READERS
+    from evenhand.datasets._tables import READERS
 
     path = fetch(name, folder, progress)
     return READERS[name](path)
@@ -80,7 +81,7 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
         return found
     if name == packaged.NAME:
         raise ImportError(packaged.MISSING)
-    from evenhand.datasets.downloads import download
+    from evenhand.datasets._download import download
 
     return download(name, files.home(folder), progress)
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from evenhand.experiments.experiment import Experiment
-from evenhand.experiments.reading import read_experiment
+from evenhand.experiments.file import read_experiment
+from evenhand.experiments.model import Experiment
 
 FOLDER = Path(str(files("evenhand") / "experiments" / "paper"))
 

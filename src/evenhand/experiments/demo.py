@@ -11,8 +11,8 @@ import pandas as pd
 
 from evenhand import charts, datasets
 from evenhand.bias import BiasReport
+from evenhand.html import page
 from evenhand.metrics import summarise
-from evenhand.pages import page
 from evenhand.policies import GroupFairTopInterval, MultiGroupFairTopInterval, TopInterval
 from evenhand.simulation import Simulation, simulate
 from evenhand.worlds import TableWorld

@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evenhand.experiments.claims import CLAIMS, HOLDS, PARTLY, TOP, Claim, Means, Verdict
-from evenhand.experiments.claims_real import REAL_CLAIMS
-from evenhand.experiments.experiment import HORIZON, Experiment
-from evenhand.experiments.introduction import Facts, introduction
-from evenhand.experiments.worlds_in_words import table_in_words, world_in_words
+from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
+from evenhand.experiments.claims import (
+    CLAIMS,
+    HOLDS,
+    PARTLY,
+    REAL_CLAIMS,
+    TOP,
+    Claim,
+    Means,
+    Verdict,
+)
+from evenhand.experiments.model import HORIZON, Experiment
+from evenhand.html import page
 from evenhand.metrics import prices, summarise
-from evenhand.pages import page
-from evenhand.plain import in_digits
+from evenhand.prose import in_digits
 
 if TYPE_CHECKING:
-    from evenhand.experiments.running import Figure
+    from evenhand.experiments.run import Figure
 
 
 def write(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.worlds.frames import read_table
+from evenhand.columns.files import read_table
 
 LONGEST = 40  # characters of a name or a value in a comment
 

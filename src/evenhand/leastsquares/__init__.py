@@ -18,14 +18,14 @@ need, `triangle` and `rotating` the linear algebra, `basis` the directions seen,
 units that they are judged in, and `saved` the form in files.
 """
 
-from evenhand.leastsquares.absorbing import absorb, absorb_in
-from evenhand.leastsquares.solving import (
+from evenhand.leastsquares._absorb import absorb, absorb_in
+from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,
     solve_each,
     solve_shared,
 )
-from evenhand.leastsquares.table import (
+from evenhand.leastsquares._table import (
     SINGULAR,
     Regressions,
     counts,
@@ -34,7 +34,7 @@ from evenhand.leastsquares.table import (
     rank_of,
     regressions,
 )
-from evenhand.leastsquares.vectors import LANES
+from evenhand.leastsquares._vectors import LANES
 
 __all__ = [
     "LANES",

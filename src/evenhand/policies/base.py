@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
-from evenhand._arrays import unmasked
+from evenhand._checks import unmasked
 from evenhand._compile import entry_point, for_sources
-from evenhand._generic import telling
+from evenhand._dispatch import telling
 from evenhand.conventions import PAPER, Conventions
-from evenhand.exploration import Exploration, Schedule, schedule
 from evenhand.groups import Groups
 from evenhand.leastsquares import counts, listed
-from evenhand.policies import checking, kernels
+from evenhand.policies import _checks as checking
+from evenhand.policies import kernels
+from evenhand.policies._streams import mix
 from evenhand.policies.decision import Decision, Scores
-from evenhand.policies.memory import (
+from evenhand.policies.exploration import Exploration, Schedule, schedule
+from evenhand.policies.state import (
     ESTIMATE,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
@@ -34,7 +36,6 @@ from evenhand.policies.memory import (
     score_arms,
     score_group,
 )
-from evenhand.streams import mix
 
 if TYPE_CHECKING:
     from evenhand.bias import BiasReport

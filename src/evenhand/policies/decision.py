@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.policies.memory import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
+from evenhand.policies.state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd

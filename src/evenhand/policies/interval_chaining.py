@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand._compile import compiled
+from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import PICKS, best, chance, draw, kernel, pick, score
-from evenhand.policies.memory import ESTIMATE, UPPER, WIDTH, add_up, score_arms
-from evenhand.streams import uniform
+from evenhand.policies.state import ESTIMATE, UPPER, WIDTH, add_up, score_arms
 
 
 class IntervalChainingRule(NamedTuple):

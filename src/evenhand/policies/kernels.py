@@ -15,11 +15,11 @@ from numba.extending import overload
 
 from evenhand._borrow import borrowed
 from evenhand._compile import INLINED, compiled, inlined, open_to_users, subroutine, woven
-from evenhand._generic import Generic
-from evenhand.exploration import probability
-from evenhand.leastsquares.vectors import place
-from evenhand.policies.memory import LARGEST, UPPER
-from evenhand.streams import mix, uniform
+from evenhand._dispatch import Generic
+from evenhand.leastsquares._vectors import place
+from evenhand.policies._streams import mix, uniform
+from evenhand.policies.exploration import probability
+from evenhand.policies.state import LARGEST, UPPER
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

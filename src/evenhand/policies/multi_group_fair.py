@@ -13,7 +13,7 @@ from evenhand.groups import Groups
 from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
-from evenhand.policies.memory import (
+from evenhand.policies.state import (
     CORRECTION,
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,

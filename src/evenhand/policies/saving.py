@@ -3,27 +3,43 @@
 Numbers are written with the digits that give the same double again, and a checksum tells of any
 that changed. Nothing is executed on loading: only policies whose class has been imported can be
 made.
+
+Files of saved policies: written whole or not at all, read with care.
+
+Settings of a policy as plain data, and back.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand.conventions import BY_NAME, Conventions
+from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
-from evenhand.leastsquares.saved import from_saved, saved_tail, shape_for, to_saved
-from evenhand.leastsquares.table import COUNT, RANK, RIDGE
-from evenhand.leastsquares.vectors import LANES
+from evenhand.leastsquares._table import (
+    COUNT,
+    RANK,
+    RIDGE,
+    from_saved,
+    saved_tail,
+    shape_for,
+    to_saved,
+)
+from evenhand.leastsquares._vectors import LANES
 from evenhand.policies.base import POLICIES, Policy
-from evenhand.policies.memory import estimate_noise
-from evenhand.policies.plain_settings import plain_setting, rich_setting
-from evenhand.policies.saved_file import parse, write_whole
+from evenhand.policies.state import estimate_noise
 
 FORMAT, VERSION = "evenhand policy", 2
 _HEAD = ("format", "version", "policy", "settings", "round")
@@ -173,3 +189,102 @@ def _short(value: Any, write: Any = repr) -> str:
     """On one line, and not longer than a few."""
     text = " ".join(write(value).split())
     return text if len(text) <= 400 else f"{text[:400]}..."
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` to `path`; a crash leaves the old file or the new one, never half of it.
+
+    Who may read it is as with `open`: what the umask leaves to a new file, and as it was for one
+    that is there.
+    """
+    target = Path(os.path.realpath(path))  # a link goes on to point there
+    if target.is_dir() or not target.parent.is_dir():
+        raise ValueError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            if target.exists():
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def parse(content: bytes) -> Any:
+    """The data in the bytes of a file; a ValueError says what is wrong with them."""
+    try:
+        return json.loads(content.decode(), parse_constant=_not_finite)
+    except RecursionError:
+        raise ValueError("its lists are nested too deeply") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, _NotFinite):
+        raise
+    except ValueError as error:  # of Python, about the length of a number
+        raise ValueError("a whole number in it has too many digits") from error
+
+
+class _NotFinite(ValueError):
+    """A word that stands for no number."""
+
+
+def _not_finite(word: str) -> NoReturn:
+    raise _NotFinite(f"it has {word}, where only finite numbers are allowed")
+
+
+def plain_setting(name: str, value: Any) -> Any:
+    """A setting as JSON has it, with the same value when it comes back."""
+    if isinstance(value, Groups):
+        return {"labels": list(value.labels), "sensitive": value.sensitive}
+    if isinstance(value, Conventions):
+        if BY_NAME.get(value.name) != value:
+            raise ValueError(
+                f"conventions {value.name!r} are your own and cannot be saved; "
+                f"allowed are {', '.join(BY_NAME)}"
+            )
+        return value.name
+    if isinstance(value, Callable):  # type: ignore[arg-type]
+        raise ValueError(
+            f"{name} is a function, which cannot be saved; give its values as a list instead"
+        )
+    plain = _plain(value)
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{name} is {str(value)[:100]!r}, which cannot be saved; allowed are finite numbers, "
+            "text, True, False, None, and lists and mappings of these"
+        ) from error
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def rich_setting(name: str, value: Any) -> Any:
+    """What `plain_setting` was given."""
+    if name == "groups":
+        labels, sensitive = value["labels"], value["sensitive"]
+        named = labels if sensitive is None else [*labels, sensitive]
+        if not isinstance(labels, list) or not all(isinstance(one, str) for one in named):
+            raise ValueError("the saved policy is damaged: groups have labels that are no text")
+        return Groups(labels, sensitive)
+    if name == "conventions":
+        if value not in BY_NAME:
+            raise ValueError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
+        return BY_NAME[value]
+    return value

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import kernel, score
-from evenhand.policies.memory import add_up, score_arms
+from evenhand.policies.state import add_up, score_arms
 
 
 class TopIntervalRule(NamedTuple):

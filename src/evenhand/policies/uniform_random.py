@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import PICKS, chance, draw, kernel, pick, score
-from evenhand.policies.memory import add_up, score_arms
-from evenhand.streams import uniform
+from evenhand.policies.state import add_up, score_arms
 
 
 class UniformRandomRule(NamedTuple):

@@ -1,8 +1,8 @@
 """Policies that log what they do, and policies from logs."""
 
+from evenhand.recording._opening import log_to
+from evenhand.recording._replay import replay
 from evenhand.recording.logged import LoggedPolicy
-from evenhand.recording.opening import log_to
-from evenhand.recording.replaying import replay
 from evenhand.recording.simulated import simulate_log
 
 __all__ = ["LoggedPolicy", "log_to", "replay", "simulate_log"]

@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand.logs.about import About
-from evenhand.logs.journal import Journal, event_line, reward_line
-from evenhand.logs.reading import read_whole
-from evenhand.logs.schema import NAMES
-from evenhand.logs.tables import write_table
-from evenhand.policies import checking
+from evenhand.events.header import About
+from evenhand.events.journal import Journal, event_line, reward_line
+from evenhand.events.read import read_whole
+from evenhand.events.schema import NAMES
+from evenhand.events.tables import write_table
+from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording.lines import line_with_candidates, now, plain_line, seen
-from evenhand.recording.replaying import checksum
-from evenhand.recording.waiting import Waiting
+from evenhand.recording._lines import line_with_candidates, now, plain_line, seen
+from evenhand.recording._opening import Waiting
+from evenhand.recording._replay import checksum
 
 
 class LoggedPolicy:

@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._generic import telling
-from evenhand.logs.about import About, feature_names
-from evenhand.logs.reading import labelled
-from evenhand.logs.rows import frame_of
-from evenhand.logs.tables import log_path, write_table
+from evenhand._dispatch import telling
+from evenhand.events._rows import frame_of
+from evenhand.events.header import About, feature_names
+from evenhand.events.read import labelled
+from evenhand.events.tables import log_path, write_table
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.recording.lines import candidate_contexts, candidate_propensities
-from evenhand.recording.replaying import checksum
-from evenhand.simulation.loop import _for_types
-from evenhand.simulation.pieces import PolicyMaker
+from evenhand.recording._lines import candidate_contexts, candidate_propensities
+from evenhand.recording._replay import checksum
+from evenhand.simulation._loop import _for_types
+from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation.run import named_policies
 from evenhand.worlds.base import World, begin, next_round, reward_of
 

@@ -16,9 +16,9 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._compile import INLINED, compiled
-from evenhand._generic import Generic
+from evenhand._dispatch import Generic
 from evenhand.groups import Groups
-from evenhand.worlds.drawing import check_generator
+from evenhand.worlds._uniforms import check_generator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand.conventions import PAPER, Conventions
 from evenhand.groups import Groups
+from evenhand.worlds._uniforms import fill_uniform
 from evenhand.worlds.base import World, world_kernel
-from evenhand.worlds.drawing import fill_uniform
 
 _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
 

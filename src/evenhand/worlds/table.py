@@ -13,15 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand.columns.buckets import AS_IS, Buckets, group_labels, plain
+from evenhand.columns.encoding import columns_of, features_of, matrix, told_of_constants
+from evenhand.columns.files import read_table
+from evenhand.columns.identifiers import identifiers
+from evenhand.columns.missing import ERROR, Choice, Missing
+from evenhand.columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand.groups import Groups
-from evenhand.worlds.arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
+from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
-from evenhand.worlds.buckets import AS_IS, Buckets, group_labels, plain
-from evenhand.worlds.features import columns_of, features_of, matrix, told_of_constants
-from evenhand.worlds.frames import read_table
-from evenhand.worlds.identifiers import identifiers
-from evenhand.worlds.missing import ERROR, Choice, Missing
-from evenhand.worlds.rewards import numbers_for, rewards_of, true_rewards_of
 
 if TYPE_CHECKING:
     from evenhand.bias import BiasReport

@@ -1,0 +1,179 @@
+"""`evenhand.audit`: settings checked, the log opened, a first look, and the steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from evenhand.audit.input.clean import cleaned
+from evenhand.audit.input.counts import one_row_each
+from evenhand.audit.input.engines import Progress, told
+from evenhand.audit.input.roles import columns_of, with_guesses, with_reference
+from evenhand.audit.input.scan import Look, check_rows, look
+from evenhand.audit.input.sources import open_log
+from evenhand.audit.pipeline import Run, Tell
+from evenhand.audit.report.result import Audit
+from evenhand.audit.settings import Settings
+
+
+def audit(
+    log: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    nominal: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    reference: object = None,
+    level: float = 0.95,
+    weighting: str = "auto",
+    missing: str = "error",
+    missing_marks: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
+    reward_values: Mapping[Any, float] | None = None,
+    errors: str = "auto",
+    weigh_by_propensity: bool = False,
+    windows: int | None = None,
+    categories: int = 20,
+    unfavourable: bool = False,
+    units: Mapping[str, float] | None = None,
+    engine: str | None = None,
+    title: str = "Audit",
+    tell: Tell | None = None,
+    progress: Progress | None = None,
+    **roles: str | None,
+) -> Audit:
+    """Audit a log: the bias of the feedback by group and feature, metrics, and drift over time.
+
+    The rows stay where they are and are summed up there, in bounded memory.
+
+    Args:
+        log: a Parquet or CSV file, a folder, a glob, `duckdb:///FILE::TABLE`,
+            `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a frame or an Ibis table.
+        columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
+        features: the columns of the context; without it all that have no role.
+        nominal: features whose numbers are names of categories. Columns of text always are.
+        leave_out: columns that are neither roles nor features.
+        reference: the group to compare with; without one it is the mean of the groups.
+        level: of all intervals.
+        weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms where there
+            are arms and the rows of every one suffice.
+        missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
+            where, or a category of their own; rows without a reward, group, arm, weight or
+            cluster are left out).
+        missing_marks: what stands for a missing value besides nothing and empty text, such as
+            ("?", "NA", -9), in every column; or such lists by column, {"age": [-1], "*": ["?"]}
+            with "*" for every column. Text that is numbers but for these becomes numbers.
+        reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
+            true reward in the same words as well.
+        errors: "classical" (equal noise within a group), "robust", or "auto": robust with weights
+            and up to 2 million rows, unless there are fewer than 20 for every coefficient. A
+            column in the role `cluster` makes them cluster-robust.
+        weigh_by_propensity: whether rows count by the inverse of their propensity.
+        windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
+        categories: how many of a feature have a coefficient of their own; the rest is "other".
+        unfavourable: whether a higher reward is worse for people (denied, arrested). Where rewards
+            are 0 and 1, the selection rate and its screen are then of rewards of 0.
+        units: the step of a feature to speak of, such as {"income": 1000}.
+        engine: "duckdb" or "spark", for files.
+        title: of the report.
+        tell: called with a few words when a step begins.
+        progress: called with the percentage of a query that is done, where the engine tells it.
+        **roles: columns by role: group, reward, arm, propensity, timestamp, true_reward, weight,
+            cluster, override, position.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> log = pd.DataFrame({"sex": ["F", "M"] * 20, "age": [20, 30, 40, 50] * 10})
+        >>> log["paid"] = log["age"] / 10 - (log["sex"] == "F") + [0.1, 0.1, -0.1, -0.1, 0.0] * 8
+        >>> found = eh.audit(log, group="sex", reward="paid", reference="M")
+        >>> found.bias.by_group["estimate"].round(2).to_dict()
+        {'F': -1.0, 'M': 0.0}
+    """
+    begin = time.perf_counter()
+    named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
+    settings = Settings(
+        columns=named,
+        features=features,
+        nominal=tuple(nominal) if not isinstance(nominal, str) else nominal,
+        leave_out=tuple(leave_out) if not isinstance(leave_out, str) else leave_out,
+        reference=None if reference is None else str(reference),
+        level=level,
+        weighting=weighting,
+        missing=missing,
+        missing_marks=missing_marks,  # type: ignore[arg-type]
+        reward_values=reward_values,
+        errors=errors,
+        weigh_by_propensity=weigh_by_propensity,
+        windows=windows,
+        categories=categories,
+        unfavourable=bool(unfavourable),
+        units=units,
+        title=title,
+    )
+    # Rows that do not fit into memory go into a folder that nobody else can read.
+    with TemporaryDirectory(prefix="evenhand-", ignore_cleanup_errors=True) as spill:
+        return _audit(log, engine, settings, spill, tell or (lambda _: None), progress, begin)
+
+
+def _audit(
+    log: Any,
+    engine: str | None,
+    settings: Settings,
+    spill: str,
+    tell: Tell,
+    progress: Progress | None,
+    begin: float,
+) -> Audit:
+    tell("opening the log")
+    opened = open_log(log, engine, settings.missing_marks, settings.own_marks, spill)
+    source = replace(opened, progress=progress)
+    try:
+        tell("looking at its columns")
+        check_rows(source)
+        source = with_guesses(cleaned(source, settings), settings)
+        settings = with_reference(source, settings)
+        source = one_row_each(source, columns_of(source, settings).count)
+        seen = look(source, settings)
+        _check_roles(seen, settings)
+        found = Run(source, settings, seen, tell).audit(begin)
+        _check_groups(found)
+        return found
+    except (RecursionError, MemoryError, ArithmeticError) as error:
+        raise told(source.label, error) from error
+    finally:
+        source.close()
+
+
+def _check_roles(seen: Look, settings: Settings) -> None:
+    if settings.weigh_by_propensity and seen.columns.propensity is None:
+        raise ValueError(
+            "weigh_by_propensity is set, and no column is the propensity; name it, such as "
+            "--propensity COLUMN"
+        )
+    if settings.weighting == "arms":
+        if seen.columns.arm is None:
+            raise ValueError(
+                "weighting is 'arms', and no column is the arm; name it, such as --arm COLUMN"
+            )
+        if not seen.by_arm:
+            raise ValueError(
+                f"weighting is 'arms', and there are about {seen.arms:,} arms; allowed are up to "
+                "200: merge some, or choose 'pulls'"
+            )
+    if settings.windows and seen.columns.timestamp is None:
+        raise ValueError(
+            f"windows is {settings.windows}, and no column is the timestamp; name it, such as "
+            "--timestamp COLUMN, or leave --windows out"
+        )
+
+
+def _check_groups(found: Audit) -> None:
+    """Rows that lack a value may have left a single group, or one may be written in two ways."""
+    if len(found.bias.groups) < 2:
+        raise ValueError(
+            f"group is {found.facts.columns.group!r}, and only {found.bias.groups[0]!r} has rows "
+            "that lack nothing; an audit compares at least two groups: choose --missing fill, or "
+            "leave out columns that lack values"
+        )

@@ -1,0 +1,213 @@
+"""The engines that hold logs, opened: DuckDB, PostgreSQL and Spark.
+
+Waiting for DuckDB: how far a query is, and an end to it on Ctrl-C.
+
+The query runs in a thread of its own, for a thread that is inside of DuckDB hears of Ctrl-C late
+or not at all. Other engines' drivers see to that themselves.
+
+What an engine complains of, in one line, with what to do where that is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import takewhile
+from pathlib import Path
+from shlex import quote
+from textwrap import shorten
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from evenhand.audit.input.expressions import as_written
+
+MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
+VIEW = "evenhand_log"  # of files in Spark
+PUSHDOWN = "partial_aggregate_pushdown"  # of DuckDB 2
+
+
+def tables_of(con: Any, schema: str) -> list[str]:
+    """The tables that there are."""
+    if con.name != "duckdb":
+        return list(con.list_tables(database=schema) if schema else con.list_tables())
+    # Ibis 12 asks DuckDB 2 for a method that is gone.
+    sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
+    return [name for (name,) in con.con.execute(sql, [schema or "main"]).fetchall()]
+
+
+def open_duckdb(spill: str, path: Path | None = None) -> Any:
+    """DuckDB with a bound on its memory; what does not fit goes to disk, into this folder."""
+    import ibis
+
+    con = ibis.duckdb.connect(
+        ":memory:" if path is None else str(path),
+        read_only=path is not None,
+        temp_directory=spill,
+        memory_limit=MEMORY,
+        preserve_insertion_order=False,
+    )
+    con.raw_sql("SET TimeZone = 'UTC'")
+    # It repeats what a sum is of in every sum of a join: with hundreds of features, without end.
+    known = [name for (name,) in con.con.execute("FROM duckdb_optimizers()").fetchall()]
+    if PUSHDOWN in known:
+        con.raw_sql(f"SET disabled_optimizers = '{PUSHDOWN}'")
+    # It is asked how far it is, and must not print that itself.
+    con.raw_sql("SET enable_progress_bar = true")
+    con.raw_sql("SET enable_progress_bar_print = false")
+    return con
+
+
+def open_postgres(address: str, label: str) -> Any:
+    """PostgreSQL at an address; the label is the address without a password."""
+    import ibis
+
+    try:
+        urlsplit(address).port  # noqa: B018
+    except ValueError:
+        raise ValueError(
+            f"LOG is {label!r}, an address that cannot be read; write characters such as / and @ "
+            "in a user or password as %2F and %40"
+        ) from None
+    try:
+        return ibis.connect(address.replace("postgresql://", "postgres://", 1))
+    except ImportError as error:
+        raise ImportError(
+            "PostgreSQL needs psycopg: install it with pip install 'evenhand[audit]'"
+        ) from error
+
+
+def spark_csv(con: Any, paths: Sequence[str], read: Mapping[str, Any], text: set[str]) -> Any:
+    """CSV files in Spark, with these columns as they are written."""
+    escaped = [for_spark(one) for one in paths]
+    rows = con._session.read.options(**read).csv(escaped)
+    if text:
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        fields = [
+            StructField(one.name, StringType() if one.name in text else one.dataType)
+            for one in rows.schema.fields
+        ]
+        kept = {key: value for key, value in read.items() if key != "inferSchema"}
+        rows = con._session.read.options(**kept).schema(StructType(fields)).csv(escaped)
+    rows.createOrReplaceTempView(VIEW)
+    return con.table(VIEW)
+
+
+def for_spark(path: str) -> str:
+    """A path as Spark wants it, which takes every path for a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def open_spark() -> Any:
+    """Spark's session of this process, or a local one."""
+    try:
+        import ibis
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ImportError(
+            "engine 'spark' needs PySpark: install it with pip install 'evenhand[spark]'"
+        ) from error
+    session = SparkSession.getActiveSession()
+    if session is None:
+        session = (
+            SparkSession.builder.appName("evenhand audit")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "8")  # few cells come out of many rows
+            # Hundreds of sums do not fit into one Java method; compiling them is in vain.
+            .config("spark.sql.codegen.wholeStage", "false")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("ERROR")
+    return ibis.pyspark.connect(session)
+
+
+PAUSE = 0.1  # seconds between two looks at how far it is
+
+Answer = TypeVar("Answer")
+Progress = Callable[[float], None]
+
+
+def answer_of(
+    query: Callable[[], Answer], connection: Any, progress: Progress | None = None
+) -> Answer:
+    """What a query gives; Ctrl-C ends it.
+
+    Args:
+        query: runs it.
+        connection: of DuckDB, on which it runs.
+        progress: called with the percentage that is done, again and again, where it is known.
+
+    Example:
+        >>> import duckdb
+        >>> from evenhand.audit.input.engines import answer_of
+        >>> con = duckdb.connect()
+        >>> answer_of(lambda: con.execute("SELECT 6 * 7").fetchall(), con)
+        [(42,)]
+    """
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(query)
+        try:
+            while not wait([running], timeout=PAUSE).done:
+                if progress is not None:
+                    _tell(connection, progress)
+        except BaseException:
+            # It may not have begun yet, and then there is nothing to interrupt: try until it ends.
+            while not running.done():
+                connection.interrupt()
+                wait([running], timeout=PAUSE)
+            raise
+        return running.result()
+
+
+def _tell(connection: Any, progress: Progress) -> None:
+    part = connection.query_progress()
+    if part >= 0.0:  # below, it is not known
+        progress(min(float(part), 100.0))
+
+
+# What DuckDB says of a CSV file whose first rows gave no hint of what comes later.
+LATE = (
+    r'(?s)Line: (?P<line>\d+).*converting column "(?P<column>[^"]+)"\. '
+    r'Could not convert string "(?P<value>[^"]*)" to \'(?P<kind>\w+)\''
+)
+
+# Where what follows is about the query or the engine, and not about the log.
+INTERNALS = r"LINE \d+:|Possible |Candidate|Stack Trace|DETAIL:|HINT:|== |JVM |\^|\[SQL"
+MOST = 300  # characters
+
+
+def told(label: str, error: Exception) -> ValueError:
+    """What an engine complains of, in one line."""
+    if "Query interrupted" in str(error):  # that is how DuckDB tells of Ctrl-C
+        raise KeyboardInterrupt from error
+    late = re.search(LATE, str(error))
+    if late is not None and as_written(late["value"]) is None:
+        mark = quote(late["value"])
+        return ValueError(
+            f"{label}: column {late['column']!r} has {late['value']!r} on line "
+            f"{int(late['line']):,}, and {late['kind']} in all rows before; if it stands for a "
+            f"missing value say --missing-marks{'=' if mark.startswith('-') else ' '}{mark}, or "
+            f"leave it out with --leave-out {quote(late['column'])}"
+        )
+    if isinstance(error, RecursionError):
+        return ValueError(
+            f"{label} has too many columns for one query; leave some out with --leave-out, or name "
+            "the features"
+        )
+    if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        return ValueError(
+            f"{label} does not fit into memory; leave columns out with --leave-out, or audit fewer "
+            "rows"
+        )
+    return ValueError(f"{label} cannot be read: {_plain(str(error)) or type(error).__name__}")
+
+
+def _plain(said: str) -> str:
+    """The first thing an engine says, without what it says for its own developers."""
+    lines = [line.strip() for line in said.splitlines()]
+    kept = takewhile(lambda line: not re.match(INTERNALS, line), filter(None, lines))
+    text = re.sub(r"^(?:[A-Z]\w*(?: \w+)? (?:Error|Exception): ?)+", "", " ".join(kept))
+    return shorten(text, MOST, placeholder=" ...")

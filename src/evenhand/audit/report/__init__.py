@@ -1,0 +1,1 @@
+"""What an audit says: tables, sentences, method and page."""

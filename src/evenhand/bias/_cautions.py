@@ -1,0 +1,203 @@
+"""What to know before using the numbers of a report, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.bias._contexts import WEAK_OVERLAP, WEAK_TOGETHER
+from evenhand.bias._contrasts import few
+from evenhand.bias._fit import ARMS
+from evenhand.prose import quoted
+
+if TYPE_CHECKING:
+    from evenhand.bias.report import BiasReport
+
+
+def cautions(report: BiasReport) -> list[str]:
+    """Groups and features without a number, weak overlap, weightings that disagree."""
+    return [
+        *_blocked(report),
+        *_collinear(report),
+        *_overlap(report),
+        *_together(report),
+        *_far_arms(report),
+        *_weighting(report),
+        *_disagreements(report),
+        *_averages(report),
+        *_digits(report),
+    ]
+
+
+def _blocked(report: BiasReport) -> list[str]:
+    said = []
+    for name, reason in zip(report.groups, report._fit.blocked, strict=True):
+        if not reason:
+            continue
+        then = f"the bias of group {name} is not identified"
+        if report.reference == name:
+            then = "nothing can be compared with it, and no bias is identified"
+        elif report.reference is None and report._fit.usable.any():
+            then += ", and it is left out of the mean that the others are compared with"
+        said.append(f"{_start(reason)}: {then}.")
+    if report._fit.usable.sum() == 1 and report.reference is None:
+        alone = report.groups[int(np.argmax(report._fit.usable))]
+        said.append(f"Group {alone} has no other group to be compared with.")
+    return said
+
+
+def _collinear(report: BiasReport) -> list[str]:
+    """A sentence for each set of collinear features, naming where that is so."""
+    fit, where = report._fit, dict[str, list[int]]()
+    for row in range(len(fit.labels)):
+        if fit.blocked[fit.of[row]] or fit.designs.rank[row] == len(report.features):
+            continue
+        for k in np.flatnonzero(fit.designs.absent[row]):
+            what = f"{report.features[k]} is always 0: the bias on it"
+            where.setdefault(what, []).append(row)
+        for linked in fit.designs.sets(row):
+            names = few([report.features[k] for k in linked])
+            where.setdefault(f"{names} are collinear: the bias on each", []).append(row)
+    return [f"In {_listed(rows, report)} {what} is not identified." for what, rows in where.items()]
+
+
+def _overlap(report: BiasReport) -> list[str]:
+    said = []
+    for g, weak in enumerate(report._weak):
+        if weak and report._fit.usable[g]:
+            names = few(
+                [
+                    f"{quoted(report.features[k])} ({_distance(far)} from group "
+                    f"{quoted(report.groups[other])})"
+                    for k, (other, far) in weak.items()
+                ]
+            )
+            said.append(
+                f"The average contexts of group {report.groups[g]} are more than one standard "
+                f"deviation away from another group's in {names}: a comparison there rests on the "
+                "linear model more than on data."
+            )
+    return said
+
+
+def _distance(far: float) -> str:
+    """In standard deviations; where neither group varies there are none."""
+    return f"{abs(far):.1f}" if np.isfinite(far) else "without any overlap"
+
+
+def _together(report: BiasReport) -> list[str]:
+    """Pairs of groups that overlap feature by feature, and not in all of them at once."""
+    apart, said = report._contexts.together, []
+    if apart is None:
+        return []
+    for a, b in np.argwhere(np.triu(apart > WEAK_TOGETHER)):
+        single = b in {other for other, _ in report._weak[a].values()}
+        single |= a in {other for other, _ in report._weak[b].values()}
+        if not single and report._fit.usable[[a, b]].all():
+            said.append(
+                f"The contexts of groups {report.groups[a]} and {report.groups[b]} have little in "
+                f"common, all features together ({apart[a, b]:.1f} standard deviations apart): a "
+                "comparison rests on the linear model more than on data."
+            )
+    return said
+
+
+def _far_arms(report: BiasReport) -> list[str]:
+    """Arms whose coefficients count for contexts that they hardly had."""
+    far = report._contexts.arms
+    if far is None or report.weighting != ARMS:
+        return []
+    where = [
+        f"{report._fit.labels[row]} ({report.features[int(np.argmax(far[row]))]}, "
+        f"{far[row].max():.1f})"
+        for row in np.flatnonzero((far > WEAK_OVERLAP).any(axis=1))
+        if report._fit.usable[report._fit.of[row]]
+    ]
+    if not where:
+        return []
+    return [
+        "Some arms were chosen at contexts that are on average more than one standard deviation "
+        f"away from everyone's: {few(where, most=3)}. Elsewhere they rest on the linear model more "
+        "than on data."
+    ]
+
+
+def _weighting(report: BiasReport) -> list[str]:
+    if not report._instead:
+        return []
+    return [
+        f"Arms count by how often they were chosen, as {report._instead}: that is right if the "
+        "arms of a group are alike, or were chosen equally often."
+    ]
+
+
+def _disagreements(report: BiasReport) -> list[str]:
+    """Where the other weighting says something else, by more than chance and than the error."""
+    between, found, said = report._between, report._by_feature, []
+    if between is None:
+        return []
+    d = len(report.features)
+    by_arms = report.weighting == ARMS
+    matters = np.abs(between.estimate) > found.error  # NaN where there is nothing to compare
+    for g, name in enumerate(report.groups):
+        rows = [g * d + k for k in range(d) if report._disagrees[g * d + k] is True]
+        rows = [row for row in rows if matters[row]]
+        if not rows or _mirrored(report, g):
+            continue
+        apart = between.estimate[rows]
+        arms = found.estimate[rows] - (0.0 if by_arms else apart)
+        numbers = [
+            f"{report.features[row % d]} ({one:.3g}, and {one + more:.3g})"
+            for row, one, more in zip(rows, arms, apart, strict=True)
+        ]
+        said.append(
+            f"For group {name} it matters how arms count: the same, or by how often they were "
+            f"chosen. That is so on {few(numbers, most=3)}. "
+            + (
+                "Here they count the same, as equal averages ask for."
+                if by_arms
+                else "Here they count by how often they were chosen; equal averages ask for the "
+                'same (weighting="arms").'
+            )
+        )
+    return said
+
+
+def _mirrored(report: BiasReport, group: int) -> bool:
+    """Whether a group says what the one before it says: two groups about their mean."""
+    return report.reference is None and len(report.groups) == 2 and group == 1
+
+
+def _averages(report: BiasReport) -> list[str]:
+    if report._contexts.means is not None:
+        return []
+    total = (
+        "" if report.average is not None else " no totals and contributions (give average=), and"
+    )
+    return [f"The average contexts are not known, so there are{total} no checks of overlap."]
+
+
+def _digits(report: BiasReport) -> list[str]:
+    if report._precision <= 1e-11:
+        return []
+    return [
+        f"The sums are exact to {report._precision:.0e} only, as after a large ridge was taken out "
+        "of them: features that are nearly collinear count as not identified."
+    ]
+
+
+def _listed(rows: list[int], report: BiasReport) -> str:
+    """Where that is so: groups, if it is so in all of their arms."""
+    fit, labels = report._fit, list[str]()
+    for group, home in enumerate(fit.homes):
+        own = np.flatnonzero(fit.of == group)
+        inside = [row for row in rows if row in own]
+        labels += [home] if len(inside) == len(own) > 0 else [fit.labels[row] for row in inside]
+    if labels == list(fit.homes) and len(labels) > 1:
+        return "all groups"
+    return few(labels, most=3)
+
+
+def _start(text: str) -> str:
+    return text[0].upper() + text[1:]

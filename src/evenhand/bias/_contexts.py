@@ -1,0 +1,269 @@
+"""The contexts behind a report: averages, spread, kinds of features, and how groups overlap.
+
+The columns that people know, and the features that they became in a report.
+
+A coefficient of the bias says how the gap between two groups changes with a feature. It is no gap:
+where women have 20 points more in one department and 1 point more in another, the coefficient of
+the second is -19. So a report also gives the gap itself, within each category and at values of each
+number, with all other features at their average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand.bias.statistics import Array, Statistics, Whole, totals
+
+# Averages of two groups that are further apart, in pooled standard deviations of a feature, leave
+# the groups little in common: of two normal distributions 62 % at 1, and 32 % at 2.
+WEAK_OVERLAP = 1.0
+# The same for all features together, along the line that tells two groups apart best.
+WEAK_TOGETHER = 2.0
+MOST_GROUPS = 30  # for which all pairs are looked at
+
+INTERCEPT, BINARY, NUMBER = "intercept", "0/1", "number"
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What is known of the contexts of each group: NaN where a group has none."""
+
+    means: Array | None  # (groups, features)
+    overall: Array | None  # (features,)
+    apart: Array | None  # (groups, groups, features), in pooled standard deviations, signed
+    spread: Array  # (features,): the standard deviation, or the root mean square without means
+    kinds: tuple[str, ...]
+    together: Array | None = None  # (groups, groups): as apart, of all features (Mahalanobis)
+    arms: Array | None = None  # (arms, features): of an arm from everyone, in standard deviations
+
+
+def describe(stats: Statistics) -> Contexts:
+    """Averages, spread and overlap from the sums."""
+    groups, d = len(stats.groups), stats.n_features
+    weight = stats.n if stats.weights is None else stats.weights
+    total = np.bincount(stats.of, weight, groups).astype(np.float64)
+    squares = totals(np.einsum("ikk->ik", stats.gram), stats.of, groups)
+    everyone = max(total.sum(), 1e-300)
+    if stats.means is None:
+        size = np.sqrt(squares.sum(axis=0) / everyone)
+        return Contexts(None, None, None, size, (NUMBER,) * d)
+    sums = totals(weight[:, None] * stats.means, stats.of, groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means, squares_on_average = sums / total[:, None], squares / total[:, None]
+    overall, square = sums.sum(axis=0) / everyone, squares.sum(axis=0) / everyone
+    return Contexts(
+        means,
+        overall,
+        _apart(means, _variance(means, squares_on_average)),
+        np.sqrt(_variance(overall, square)),
+        tuple(_kind(means[total > 0, k], squares_on_average[total > 0, k]) for k in range(d)),
+        _together(stats, means, total) if groups <= MOST_GROUPS else None,
+        _arms_from(stats, overall, np.sqrt(_variance(overall, square))),
+    )
+
+
+def _together(stats: Statistics, means: Array, total: Array) -> Array:
+    """How far groups are apart on the combination of features that tells them apart best."""
+    groups, d = means.shape
+    gram = totals(stats.gram, stats.of, groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = gram / total[:, None, None] - means[:, :, None] * means[:, None, :]
+    found = np.zeros((groups, groups))
+    for a, b in np.argwhere(np.triu(np.outer(total > d, total > d), 1)):
+        pooled = (inside[a] + inside[b]) / 2.0
+        size = np.sqrt(np.maximum(np.diag(pooled), 0.0))
+        # A feature that does not vary is not told apart here, but one by one.
+        known = size > 1e-6 * np.sqrt(np.diag(gram[a] + gram[b]) / (total[a] + total[b]))
+        gap = (means[a] - means[b])[known] / size[known]
+        shape = pooled[np.ix_(known, known)] / np.outer(size[known], size[known])
+        inverse = np.linalg.pinv(shape, rcond=1e-9, hermitian=True)
+        found[a, b] = found[b, a] = np.sqrt(max(float(gap @ inverse @ gap), 0.0))
+    return found
+
+
+def _arms_from(stats: Statistics, overall: Array, spread: Array) -> Array | None:
+    if stats.arms is None or stats.means is None:
+        return None
+    gap = np.where(stats.n[:, None] > 0.0, stats.means - overall, 0.0)
+    gap = np.where(np.abs(gap) > 1e-9 * np.abs(overall), gap, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+    return found
+
+
+def _variance(mean: Array, square: Array) -> Array:
+    """Mean square less squared mean; what is no more than rounding is 0."""
+    found = square - mean**2
+    return np.where(found > 1e-12 * square, found, np.where(np.isnan(found), np.nan, 0.0))
+
+
+def _apart(means: Array, variance: Array) -> Array:
+    gap = means[:, None] - means[None]
+    gap = np.where(np.abs(gap) > 1e-9 * np.abs(means[:, None]), gap, 0.0 * gap)
+    pooled = np.sqrt((variance[:, None] + variance[None]) / 2.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Array = np.where(gap == 0.0, 0.0, gap / pooled)
+    return found
+
+
+def _kind(means: Array, squares: Array) -> str:
+    """Only 0 and 1 are their own squares: the mean of such a feature is its mean square."""
+    if not len(means) or (np.abs(means - squares) > 1e-9 * squares).any():
+        return NUMBER
+    return INTERCEPT if (np.abs(means - 1.0) <= 1e-9).all() else BINARY
+
+
+def units_of(
+    contexts: Contexts, features: tuple[str, ...], given: Mapping[str, float] | None
+) -> tuple[float, ...]:
+    """The step of each feature that words and charts speak of.
+
+    As given, or 1 for an intercept and for features of 0 and 1, or the power of ten next to the
+    standard deviation.
+    """
+    unknown = [name for name in given or {} if name not in features]
+    if unknown:
+        raise ValueError(
+            f"units has {unknown[0]!r}, which is no feature; allowed are {', '.join(features)}"
+        )
+    units = []
+    for name, kind, spread in zip(features, contexts.kinds, contexts.spread, strict=True):
+        if given and name in given:
+            units.append(_checks.number(f"units of {name}", given[name], 0, np.inf, open_ends=True))
+        elif kind != NUMBER or not spread > 0.0:
+            units.append(1.0)
+        else:
+            units.append(float(10.0 ** np.round(np.log10(spread))))
+    return tuple(units)
+
+
+def weak_overlap(contexts: Contexts, group: int, others: Whole) -> dict[int, tuple[int, float]]:
+    """The features in which a group hardly overlaps with one of the others: with which, how far."""
+    if contexts.apart is None:
+        return {}
+    found = {}
+    for k in range(contexts.apart.shape[2]):
+        far = [(abs(contexts.apart[group, g, k]), int(g)) for g in others if g != group]
+        distance, other = max(far, default=(0.0, 0))
+        if distance > WEAK_OVERLAP:
+            found[k] = (other, float(contexts.apart[group, other, k]))
+    return found
+
+
+FLAGS = ("0", "1")  # the categories of a number that is nothing else
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and the features that it became.
+
+    Attributes:
+        name: of the column.
+        features: their positions in a context.
+        categories: empty for a number. Otherwise one for each feature; one more, in front, where
+            that one has no feature of its own: the baseline, at which all of them are 0.
+        low: the least value of a number, where it is known.
+        high: the largest.
+        centres: what was subtracted from each feature before it came into a context, if anything.
+    """
+
+    name: str
+    features: tuple[int, ...]
+    categories: tuple[str, ...] = ()
+    low: float = -np.inf
+    high: float = np.inf
+    centres: tuple[float, ...] = ()
+
+    def at(self, values: Sequence[float]) -> Array:
+        """What a context holds where the features have these values."""
+        found: Array = np.asarray(values, dtype=np.float64) - (self.centres or 0.0)
+        return found
+
+    @property
+    def baseline(self) -> str | None:
+        """The category without a feature of its own, if there is one."""
+        return self.categories[0] if len(self.categories) > len(self.features) else None
+
+    def category_of(self, feature: int) -> str:
+        """The category that a feature stands for."""
+        spare = len(self.categories) - len(self.features)
+        return self.categories[self.features.index(feature) + spare]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A context to look at: a column, its value there, in words or as a number."""
+
+    column: str
+    at: str
+    context: Array
+
+
+def columns_of(features: tuple[str, ...], contexts: Contexts) -> tuple[Column, ...]:
+    """A column for each feature but the intercept, where nobody says more."""
+    return tuple(
+        Column(name, (k,))
+        for k, (name, kind) in enumerate(zip(features, contexts.kinds, strict=True))
+        if kind != INTERCEPT
+    )
+
+
+def places_of(
+    columns: tuple[Column, ...],
+    overall: Array,
+    spread: Array,
+    values: Mapping[str, Sequence[float]] | None = None,
+) -> list[Place]:
+    """Every category of every column, and two values of every number.
+
+    Args:
+        columns: all of them.
+        overall: the average context of everyone.
+        spread: the standard deviation of each feature.
+        values: where to look at numbers, by column; one standard deviation below and above the
+            average unless given, or the least and the largest value where that is nearer.
+    """
+    given = dict(values or {})
+    known = {column.name for column in columns if not column.categories}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(
+            f"values has {unknown[0]!r}, which is no column of numbers; allowed are "
+            f"{', '.join(sorted(known)) or 'none'}"
+        )
+    found = []
+    for column in columns:
+        if column.categories:
+            spare = len(column.categories) - len(column.features)
+            for i, category in enumerate(column.categories):
+                flags = [float(i - spare == j) for j in range(len(column.features))]
+                found.append(_place(column, category, flags, overall))
+            continue
+        k = column.features[0]
+        mean = overall[k] - float(column.at([0.0])[0])
+        for one in given.get(column.name, _two_values(column, mean, spread[k])):
+            value = _checks.number(f"values of {column.name}", one, -1e100, 1e100)
+            found.append(_place(column, f"{value:.6g}", [value], overall))
+    return found
+
+
+def _place(column: Column, at: str, values: list[float], overall: Array) -> Place:
+    context = overall.copy()
+    context[list(column.features)] = column.at(values)
+    return Place(column.name, at, context)
+
+
+def _two_values(column: Column, mean: float, spread: float) -> list[float]:
+    """One standard deviation below and above the average, in few digits, and never beyond the data.
+
+    Rounding could leave the range of the data, so the ends of it are taken as they are.
+    """
+    if not spread > 0.0:
+        return []
+    digits = int(1 - np.floor(np.log10(spread)))
+    ends = [round(mean - spread, digits), round(mean + spread, digits)]
+    return [float(np.clip(one, column.low, column.high)) for one in ends]

@@ -1,0 +1,259 @@
+"""The bias of groups at contexts: a difference of the groups' vectors, and its interval.
+
+The largest difference and the smallest ratio between groups at one context.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from evenhand.bias._fit import Fit
+from evenhand.bias.statistics import Array, Bools
+
+if TYPE_CHECKING:
+    from evenhand.bias.report import BiasReport
+
+
+NOT = "not identified: "
+
+
+class Comparison(NamedTuple):
+    """A row per question "how much is this group's feedback distorted at this context?".
+
+    `low` and `high` are one interval at its level; `all_low` and `all_high` hold for all rows at
+    once. Where `why` starts with "not identified", all numbers are NaN.
+    """
+
+    estimate: Array
+    error: Array
+    freedom: Array
+    low: Array
+    high: Array
+    all_low: Array
+    all_high: Array
+    p_value: Array
+    all_p_value: Array
+    why: list[str]
+
+    @property
+    def identified(self) -> Bools:
+        """Where there is a number."""
+        return ~np.isnan(self.estimate)
+
+
+def contrasts(fit: Fit, reference: int | None) -> Array:
+    """What the bias of each group (row) is made of: a weight for each group's vector (column).
+
+    Without a reference it is the vector less the mean of all groups that are known at all; NaN if
+    no other group is.
+    """
+    own: Array = np.eye(len(fit.blocked))
+    if reference is not None:
+        against: Array = own - own[reference]
+        return against
+    weights: Array = own - fit.usable / max(int(fit.usable.sum()), 1)
+    weights[~weights.any(axis=1)] = np.nan  # a group that would be compared with itself
+    return weights
+
+
+def compare(
+    fit: Fit,
+    weights: Array,
+    contexts: Array,
+    level: float,
+    features: tuple[str, ...],
+) -> Comparison:
+    """The bias with these weights of the groups' vectors at these contexts, row by row.
+
+    Standard errors add up over the groups, unless the fit says that these depend on each other.
+    Degrees of freedom are Welch's and Satterthwaite's; of groups that depend on each other they
+    are the fewest. The intervals for all rows at once are Bonferroni's: valid however the rows
+    depend on each other. Rows that say the same, up to the sign, count once.
+
+    Args:
+        fit: the groups' vectors.
+        weights: (rows, groups).
+        contexts: (rows, features).
+        level: of the intervals.
+        features: their names, for the reasons.
+    """
+    needed = weights != 0.0
+    empty = ~needed.any(axis=1)
+    shown = fit.designs.reaches(contexts)
+    reached = fit.reaches(shown).T
+    known = (reached | ~needed).all(axis=1) & ~np.isnan(weights).any(axis=1)
+    estimate = np.sum(np.where(needed, weights * (contexts @ fit.vectors.T), 0.0), axis=1)
+    spread = np.einsum("gqi,qi->qg", contexts @ fit.covariances, contexts)
+    parts = np.where(needed & reached, weights**2 * np.maximum(spread, 0.0), 0.0)
+    variance = parts.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = parts / variance[:, None]
+        freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / fit.freedom, 0.0), axis=1)
+    if fit.between is not None:
+        held = np.where(needed & reached, weights, 0.0)
+        whole = np.einsum("qg,qh,qi,ghij,qj->q", held, held, contexts, fit.between, contexts)
+        # A sum of covariances that leaves nothing over is no certainty.
+        variance = np.maximum(whole, 1e-12 * variance)
+        freedom = np.min(np.where(parts > 0.0, fit.freedom, np.inf), axis=1)
+    error = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(error > 0.0, np.abs(estimate) / error, np.where(estimate == 0.0, 0, np.inf))
+    estimate, error, freedom, size = (
+        np.where(known, column, np.nan) for column in (estimate, error, freedom, size)
+    )
+    many = how_many(weights[known & ~empty], contexts[known & ~empty])
+    alpha = 1.0 - level
+    reach = stdtrit(freedom, 1.0 - alpha / 2.0) * error
+    reach_all = -stdtrit(freedom, alpha / (2.0 * max(many, 1))) * error
+    p_value = 2.0 * stdtr(freedom, -size)
+    p_value[empty] = freedom[empty] = np.nan  # 0 by definition: there is nothing to test
+    return Comparison(
+        estimate,
+        error,
+        freedom,
+        estimate - reach,
+        estimate + reach,
+        estimate - reach_all,
+        estimate + reach_all,
+        p_value,
+        np.minimum(many * p_value, 1.0),
+        [
+            "" if known[q] else NOT + why_not(fit, weights[q], contexts[q], shown[:, q], features)
+            for q in range(len(contexts))
+        ],
+    )
+
+
+def how_many(weights: Array, contexts: Array) -> int:
+    """How many rows differ. With two groups, what one lacks is what the other has."""
+    if not len(weights):
+        return 0
+    leading = np.take_along_axis(weights, np.argmax(weights != 0.0, axis=1)[:, None], axis=1)
+    _, first = np.unique((weights * np.sign(leading)).round(12), axis=0, return_inverse=True)
+    _, second = np.unique(contexts, axis=0, return_inverse=True)
+    return len(np.unique(np.stack([first.ravel(), second.ravel()]), axis=1).T)
+
+
+def why_not(
+    fit: Fit, weights: Array, context: Array, shown: Bools, features: tuple[str, ...]
+) -> str:
+    """Why the bias is not known here, in words: the own group's reason before another's."""
+    if np.isnan(weights).any():
+        return "no other group to compare with"
+    own = int(np.argmax(weights))
+    for g in [own, *np.flatnonzero(weights).tolist()]:
+        if fit.blocked[g]:
+            return fit.blocked[g] + ("" if g == own else ", and the reference needs it")
+    unseen = np.flatnonzero(~shown & (weights[fit.of] != 0.0))
+    first = min(unseen, key=lambda row: bool(fit.of[row] != own))
+    group = fit.of[first]
+    everywhere = not shown[fit.of == group].any()  # then there is no need to name an arm
+    where = fit.homes[group] if everywhere else fit.labels[first]
+    return _gap(fit, int(first), where, context, features)
+
+
+def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ...]) -> str:
+    """What a regression has not shown of a context."""
+    designs = fit.designs
+    asked = np.flatnonzero(context).astype(np.int64)
+    zero = [k for k in asked if designs.absent[row, k]]
+    if zero:
+        return f"{features[zero[0]]} is always 0 in {where}"
+    linked = designs.partners(row, asked)
+    if asked.size == 1:
+        others = [features[k] for k in linked if k != asked[0]]
+        return f"collinear with {few(others)} in {where}"
+    names = few([features[k] for k in linked])
+    return f"{names} are collinear in {where}, which never was at such a context"
+
+
+def few(names: list[str], most: int = 6) -> str:
+    """Names in a row, not too many of them."""
+    left = len(names) - most
+    return ", ".join(names) if left <= 1 else f"{', '.join(names[:most])} and {left} more"
+
+
+class Gap(NamedTuple):
+    """Two groups, and how far the feedback for them is apart.
+
+    `why` says what is in the way where the numbers are NaN, and which groups were left out.
+    """
+
+    lower: str
+    higher: str
+    estimate: float
+    low: float
+    high: float
+    why: str = ""
+
+
+def largest_difference(report: BiasReport, place: Array | None) -> Gap:
+    """Higher less lower, of the pair that is furthest apart."""
+    known, why = _known(report, place)
+    if place is None or len(known) < 2:
+        return Gap("", "", np.nan, np.nan, np.nan, why)
+    pairs = list(combinations(known, 2))
+    own = np.eye(len(report.groups))
+    weights = np.array([own[a] - own[b] for a, b in pairs])
+    rows = np.tile(place, (len(pairs), 1))
+    found = compare(report._fit, weights, rows, report.level, report.features)
+    far = int(np.argmax(np.abs(found.estimate)))
+    higher, lower = pairs[far]
+    ends = found.all_low[far], found.all_high[far]
+    if found.estimate[far] < 0.0:
+        higher, lower, ends = lower, higher, (-ends[1], -ends[0])
+    return Gap(
+        report.groups[lower],
+        report.groups[higher],
+        float(abs(found.estimate[far])),
+        float(ends[0]),
+        float(ends[1]),
+        why,
+    )
+
+
+def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
+    """Lowest over highest, with Fieller's interval: exact for a ratio of two normal estimates.
+
+    Degrees of freedom are the smaller of the two; the level makes up for having picked the pair.
+    """
+    known, why = _known(report, place)
+    if place is None or len(known) < 2:
+        return Gap("", "", np.nan, np.nan, np.nan, why)
+    fit, own = report._fit, np.eye(len(report.groups))[known]
+    found = compare(fit, own, np.tile(place, (len(known), 1)), report.level, report.features)
+    if not (found.all_low > 0.0).all():
+        why = NOT + "the feedback is not positive beyond doubt at this context"
+        return Gap("", "", np.nan, np.nan, np.nan, why)
+    lower, higher = int(np.argmin(found.estimate)), int(np.argmax(found.estimate))
+    pairs = len(known) * (len(known) - 1) / 2
+    freedom = min(found.freedom[lower], found.freedom[higher])
+    t = float(stdtrit(freedom, 1.0 - (1.0 - report.level) / (2.0 * pairs)))
+    a, b = float(found.estimate[lower]), float(found.estimate[higher])
+    # (a - r b)^2 <= t^2 (Va - 2 r C + r^2 Vb), solved for r.
+    outer = b**2 - (t * float(found.error[higher])) ** 2
+    inner = a**2 - (t * float(found.error[lower])) ** 2
+    cross = a * b - t**2 * fit.covariance(known[lower], known[higher], place)
+    root = math.sqrt(max(cross**2 - outer * inner, 0.0))
+    names = report.groups[known[lower]], report.groups[known[higher]]
+    if outer <= 0.0:
+        return Gap(*names, np.nan, np.nan, np.nan, NOT + "the highest feedback may be zero")
+    return Gap(*names, a / b, (cross - root) / outer, (cross + root) / outer, why)
+
+
+def _known(report: BiasReport, place: Array | None) -> tuple[list[int], str]:
+    """The groups whose feedback is known at a context, and what is to be said of the others."""
+    if place is None:
+        return [], NOT + "the average context is not known; give context"
+    fit = report._fit
+    reached = fit.reaches(fit.designs.reaches(place[None]))[:, 0]
+    known = [int(g) for g in np.flatnonzero(reached)]
+    if len(known) < 2:
+        return known, NOT + "fewer than two groups are known at this context"
+    left_out = [name for name, ok in zip(report.groups, reached, strict=True) if not ok]
+    return known, f"without group {', '.join(left_out)}" if left_out else ""

@@ -1,0 +1,263 @@
+"""A coefficient vector per group, weighted by pulls or balanced over arms, with its covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand._checks import numbers
+from evenhand.bias._directions import Designs, solve_designs
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
+
+PULLS, ARMS, AUTO = "pulls", "arms", "auto"
+WEIGHTINGS = (AUTO, PULLS, ARMS)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Vectors of the groups, (groups, d), and how sure they are.
+
+    `blocked` says in words why nothing at all is known of a group, and is empty where that is not
+    so. Directions that a group has not shown are in `designs`: of each group, or of each arm.
+    """
+
+    vectors: Array
+    covariances: Array  # (groups, d, d)
+    freedom: Array  # of the noise of each group; infinite where it is known
+    noise: Array  # sigma^2 of each group
+    blocked: tuple[str, ...]
+    designs: Designs
+    of: Whole  # the group of each design
+    labels: tuple[str, ...]  # what each design is called
+    homes: tuple[str, ...]  # what each group is called
+    rounding: Array  # (groups, d, d): the covariance that the rounding of the sums alone gives
+    # (groups, groups, d, d), where vectors of groups depend on each other; None where they do not.
+    between: Array | None = None
+
+    @cached_property
+    def usable(self) -> Bools:
+        """The groups that are known at least in some direction."""
+        return np.array([not reason for reason in self.blocked])
+
+    def reaches(self, shown: Bools) -> Bools:
+        """Whether each group's vector is known at each context: (groups, contexts).
+
+        `shown` is what `designs.reaches` said of them.
+        """
+        reached = np.ones((len(self.blocked), shown.shape[1]), dtype=np.bool_)
+        np.logical_and.at(reached, self.of, shown)
+        return reached & self.usable[:, None]
+
+    def covariance(self, one: int, other: int, context: Array) -> float:
+        """Of two groups' feedback at a context."""
+        if one == other:
+            return float(context @ self.covariances[one] @ context)
+        return 0.0 if self.between is None else float(context @ self.between[one, other] @ context)
+
+
+def by_pulls(stats: Statistics, noise: float | None) -> Fit:
+    """Least squares on all data of each group, psi_j in the paper: arms weigh by their pulls.
+
+    The noise of a group is what its own fit leaves over, with n - d degrees of freedom. Arms with
+    unlike coefficients are part of that, so it is not too small.
+    """
+    groups = len(stats.groups)
+    n, gram = totals(stats.n, stats.of, groups), totals(stats.gram, stats.of, groups)
+    moment, square = totals(stats.moment, stats.of, groups), totals(stats.square, stats.of, groups)
+    designs = solve_designs(gram, stats.precision)
+    vectors = np.einsum("gij,gj->gi", designs.inverse, moment)
+    left = _residual(square, moment, vectors, stats.precision)
+    variance, freedom = _noise(left, n - designs.rank, noise)
+    blocked = tuple(_blocked(stats, g, n[g], freedom[g]) for g in range(groups))
+    return Fit(
+        vectors,
+        variance[:, None, None] * designs.inverse,
+        freedom,
+        variance,
+        blocked,
+        designs,
+        np.arange(groups),
+        _homes(stats),
+        _homes(stats),
+        _floor(stats, square, freedom)[:, None, None] * designs.inverse,
+    )
+
+
+def by_arms(stats: Statistics, noise: float | None) -> Fit:
+    """The plain average of the arms' own coefficients in each group: every arm weighs the same.
+
+    The noise of a group is what the fits of all its arms leave over, with n - d |P_j| degrees of
+    freedom.
+    """
+    groups, names = len(stats.groups), stats.arms or ()
+    designs = solve_designs(stats.gram, stats.precision)
+    own = np.einsum("aij,aj->ai", designs.inverse, stats.moment)
+    left = _residual(stats.square, stats.moment, own, stats.precision)
+    freedom = totals(stats.n - designs.rank, stats.of, groups)
+    variance, freedom = _noise(totals(left, stats.of, groups), freedom, noise)
+    sizes = np.maximum(np.bincount(stats.of, minlength=groups), 1.0)
+    blocked = []
+    for g, name in enumerate(stats.groups):
+        arms = np.flatnonzero(stats.of == g)
+        reason = _blocked(stats, g, stats.n[arms].sum(), freedom[g])
+        few = arms[stats.n[arms] < stats.n_features]
+        if few.size and arms.size > 1 and stats.n[arms].any():
+            who = f"arm {names[few[0]]} of group {name}"
+            reason = _too_few(who, stats.n[few[0]], stats.n_features)
+        blocked.append(reason)
+    inverse = totals(designs.inverse, stats.of, groups) / sizes[:, None, None] ** 2
+    return Fit(
+        totals(own, stats.of, groups) / sizes[:, None],
+        variance[:, None, None] * inverse,
+        freedom,
+        variance,
+        tuple(blocked),
+        designs,
+        stats.of,
+        tuple(
+            f"arm {arm} of group {stats.groups[g]}" for arm, g in zip(names, stats.of, strict=True)
+        ),
+        _homes(stats),
+        _floor(stats, totals(stats.square, stats.of, groups), freedom)[:, None, None] * inverse,
+    )
+
+
+def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tuple[str, str]:
+    """The weighting to use, and why it is not the average over arms where "auto" wanted that.
+
+    The assumption of equal averages is about arms, so their average is the answer if it is known.
+    """
+    if weighting != AUTO or stats.arms is None:
+        return (PULLS if weighting == AUTO else weighting), ""
+    pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
+    for own, whole in zip(arms.blocked, pulls.blocked, strict=True):
+        if own and not whole:
+            return PULLS, own
+    short = (arms.designs.rank < pulls.designs.rank[stats.of]) & pulls.usable[stats.of]
+    if short.any():
+        return PULLS, f"{arms.labels[int(np.argmax(short))]} has not shown all that its group has"
+    return ARMS, ""
+
+
+def between_weightings(stats: Statistics, noise: float | None) -> Fit:
+    """How far the two vectors of each group are apart, with the covariance of that.
+
+    Both are averages of the arms' own coefficients, and the one by pulls is the best of all such
+    averages if the arms are alike. So the covariance of the difference is the difference of the
+    covariances, with the noise that the arms' own fits leave over.
+    """
+    pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
+    best = arms.noise[:, None, None] * pulls.designs.inverse
+    apart = arms.covariances - best
+    sizes = np.einsum("gkk->gk", arms.covariances)
+    # Arms with equal designs have no difference at all: keep its rounding from looking like one.
+    apart = apart + 1e-9 * sizes[:, :, None] * np.eye(sizes.shape[1])
+    return replace(arms, vectors=pulls.vectors - arms.vectors, covariances=apart)
+
+
+def with_covariances(
+    fit: Fit,
+    names: tuple[str, ...],
+    covariances: Mapping[str, ArrayLike],
+    freedom: Mapping[str, float] | None,
+    blocked: tuple[str, ...],
+    between: Mapping[tuple[str, str], ArrayLike] | None = None,
+) -> Fit:
+    """The fit with covariances from elsewhere for some groups, say robust ones.
+
+    `blocked` is what is in the way if the noise need not be known; `between` has the covariances of
+    vectors of two groups, where they are not independent.
+    """
+    matrices, degrees, reasons = fit.covariances.copy(), fit.freedom.copy(), list(fit.blocked)
+    given = freedom or {}
+    for name in [*covariances, *given]:
+        if str(name) not in names or name not in covariances:
+            raise ValueError(
+                f"covariances has {', '.join(map(str, covariances))} and freedom is given for "
+                f"{', '.join(map(str, given)) or 'none'}; allowed are groups: {', '.join(names)}"
+            )
+    d = matrices.shape[1]
+    for name, matrix in covariances.items():
+        g = names.index(str(name))
+        own = numbers(f"covariances of group {name}", matrix, (d, d))
+        size = np.abs(np.diag(own)).max(initial=0.0)
+        if np.abs(own - own.T).max() > 1e-8 * size or np.linalg.eigvalsh(own)[0] < -1e-8 * size:
+            raise ValueError(
+                f"covariances of group {name} is no covariance: it is not symmetric, or has a "
+                "negative variance; allowed is a symmetric matrix without"
+            )
+        degree = float(given.get(name, np.inf))
+        if not degree > 0.0:
+            raise ValueError(f"freedom of group {name} is {degree}; allowed is a number above 0")
+        # A fit that leaves nothing over is exact to its rounding, and not more.
+        matrices[g], degrees[g], reasons[g] = own + fit.rounding[g], degree, blocked[g]
+    return replace(
+        fit,
+        covariances=matrices,
+        freedom=degrees,
+        blocked=tuple(reasons),
+        between=_between(between, names, matrices),
+    )
+
+
+def _between(
+    given: Mapping[tuple[str, str], ArrayLike] | None, names: tuple[str, ...], own: Array
+) -> Array | None:
+    if not given:
+        return None
+    m, d = own.shape[:2]
+    found = np.zeros((m, m, d, d))
+    found[np.arange(m), np.arange(m)] = own
+    for pair, matrix in given.items():
+        if len(set(pair)) != 2 or not set(pair) <= set(names):
+            raise ValueError(
+                f"between has {pair!r}; allowed are pairs of different groups: {', '.join(names)}"
+            )
+        one, other = (names.index(name) for name in pair)
+        found[one, other] = numbers(f"between {pair[0]} and {pair[1]}", matrix, (d, d))
+        found[other, one] = found[one, other].T
+    return found
+
+
+def _homes(stats: Statistics) -> tuple[str, ...]:
+    return tuple(f"group {name}" for name in stats.groups)
+
+
+def _residual(square: Array, moment: Array, vectors: Array, precision: float) -> Array:
+    """y'y - b'X'y. What is smaller than the rounding of y'y is rounding: it is not taken for 0."""
+    left: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
+    return left
+
+
+def _floor(stats: Statistics, square: Array, freedom: Array) -> Array:
+    found: Array = stats.precision * square / np.maximum(np.where(freedom > 0, freedom, 1.0), 1.0)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:
+    if known is not None:
+        return np.full(len(left), known**2), np.full(len(left), np.inf)
+    return np.where(freedom > 0.0, left / np.maximum(freedom, 1.0), np.nan), freedom
+
+
+def _blocked(stats: Statistics, g: int, n: float, freedom: float) -> str:
+    """Why nothing is known of a group, or nothing."""
+    who = f"group {stats.groups[g]}"
+    if n > 0.0 and stats.arms is not None and np.count_nonzero(stats.of == g) == 1:
+        return f"{who} has a single arm, whose worth cannot be told from the bias"
+    if n < stats.n_features:
+        return _too_few(who, n, stats.n_features)
+    if freedom < 1.0:
+        return f"{who} has too few observations to know its noise as well"
+    return ""
+
+
+def _too_few(who: str, n: float, d: int) -> str:
+    if n == 0.0:
+        return f"{who} was never chosen"
+    ones, features = "s" if n != 1.0 else "", "s" if d != 1 else ""
+    return f"{who} has too few observations: {n:.0f} observation{ones} of {d} feature{features}"

@@ -1,0 +1,319 @@
+"""The report in sentences.
+
+Each must be true of any table. So a coefficient is told as what it is, a change of the gap, and the
+gap itself is told only at contexts at which the fit was asked for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.bias._contexts import FLAGS, INTERCEPT, Column
+from evenhand.bias._contrasts import NOT, few
+from evenhand.bias.statistics import Array
+from evenhand.prose import quoted
+
+if TYPE_CHECKING:
+    from evenhand.bias.report import BiasReport
+
+ASSUMPTION = (
+    "All of this assumes that at the same features the groups are equally good on average: where "
+    "they are not, what is called bias here is bias and true difference together."
+)
+MOST_PLACES = 8  # categories of a column to speak of, one by one
+
+
+def sentences(report: BiasReport, most: int) -> list[str]:
+    """Totals, then features by importance, then what is not known, then the assumption."""
+    said = comparisons(report, most)
+    if said:
+        also = ", those at the average context for all groups" if report.overall is not None else ""
+        said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
+    else:
+        said.append("The bias of no group is identified.")
+    return [*said, *report.warnings, report.assumption]
+
+
+def comparisons(report: BiasReport, most: int) -> list[str]:
+    """What is found, and where nothing can be told from zero; nothing if nothing is identified."""
+    spoken = spoken_of(report)
+    clear = clear_features(report)
+    said = totals(report)
+    shown = clear[: max(most, 0)]
+    for g, k in shown:
+        said.append(_change(report, g, k))
+    for g, column in dict.fromkeys((g, _column_of(report, k)) for g, k in shown):
+        said += _within(report, g, column)
+    hidden = len(clear) - len(shown)
+    if hidden > 0:
+        more = "1 more interval leaves" if hidden == 1 else f"{hidden} more intervals leave"
+        said.append(f"{more} out zero: see the table of all features.")
+    unclear = [row for row in spoken if row not in clear]
+    if unclear:
+        rows = [
+            f"group {quoted(report.groups[g])} with {quoted(report.features[k])}"
+            for g, k in unclear
+        ]
+        named = f"{len(rows)} of {len(spoken)} pairs of a group and a feature"
+        said.append(
+            "Whether the gap changes cannot be told for "
+            f"{', '.join(rows) if len(rows) <= 3 else named}, where the interval holds zero: this "
+            "is no proof that there is no bias."
+        )
+    return said + _of_codes(report)
+
+
+def _of_codes(report: BiasReport) -> list[str]:
+    """A sentence about categories with numbers for names: one more of them means nothing."""
+    names = [name for k, name in enumerate(report.features) if _is_code(report, k)]
+    if not names:
+        return []
+    return [
+        f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
+        "there are codes of categories, and one more of a code means nothing. A feature for each "
+        'category (nominal="one-hot") would tell.'
+    ]
+
+
+def _is_code(report: BiasReport, k: int) -> bool:
+    """Whether a feature numbers more than two categories; of two, one more is the other."""
+    return len(report.codes.get(report.features[k], FLAGS)) != 2
+
+
+def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
+    """Group and feature of every comparison worth saying, of two that mirror each other one.
+
+    Where the average context is known, the intercept is not: it is the gap where everything else
+    is 0, and nobody may be there.
+    """
+    d = len(report.features)
+    found = [
+        (g, k)
+        for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
+        if not _is_code(report, k)
+    ]
+    if report.overall is None or d == 1:
+        return found
+    return [(g, k) for g, k in found if report._contexts.kinds[k] != INTERCEPT]
+
+
+def clear_features(report: BiasReport) -> list[tuple[int, int]]:
+    """Those whose interval leaves out zero, for all features and groups at once."""
+    d = len(report.features)
+    clear = [(g, k) for g, k in spoken_of(report) if _outside(report, g * d + k)]
+    return sorted(clear, key=lambda row: -_importance(report, *row))
+
+
+def clear_totals(report: BiasReport) -> dict[str, float]:
+    """The groups whose gap at the average context leaves out zero: their estimates."""
+    if report.overall is None:
+        return {}
+    table = report.by_group
+    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
+    return {
+        report.groups[g]: float(ends[g, 0])
+        for g, _ in _once(report, ends[:, :1])
+        if not ends[g, 1] <= 0.0 <= ends[g, 2]
+    }
+
+
+def same_findings(one: BiasReport, other: BiasReport) -> bool:
+    """Whether two reports of the same groups and features find the same, in the same direction."""
+
+    def found(report: BiasReport) -> set[tuple[object, ...]]:
+        d, estimate = len(report.features), report._by_feature.estimate
+        features = {(g, k, estimate[g * d + k] > 0.0) for g, k in clear_features(report)}
+        return features | {(name, size > 0.0) for name, size in clear_totals(report).items()}
+
+    return found(one) == found(other)
+
+
+def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
+    """Group and feature of every row worth saying, of two that mirror each other the lower one."""
+    rows: dict[tuple[object, ...], tuple[int, int]] = {}
+    for g, k in np.argwhere(~np.isnan(estimates)):
+        weights = report._weights[g].round(12)
+        if not weights.any():  # the reference itself
+            continue
+        mirrored = min(tuple(weights), tuple(-weights))
+        before = rows.get((*mirrored, k))
+        if before is None or estimates[g, k] < estimates[before]:
+            rows[(*mirrored, k)] = (int(g), int(k))
+    return list(rows.values())
+
+
+def _outside(report: BiasReport, row: int) -> bool:
+    found = report._by_feature
+    return bool(found.all_low[row] > 0.0 or found.all_high[row] < 0.0)
+
+
+def _importance(report: BiasReport, g: int, k: int) -> float:
+    """The bias times the usual size of the feature: what it does to a reward, far from zero."""
+    spread, overall = report._contexts.spread[k], report._contexts.overall
+    size = np.hypot(spread, 0.0 if overall is None else overall[k])
+    return float(abs(report._by_feature.estimate[g * len(report.features) + k]) * size)
+
+
+def totals(report: BiasReport) -> list[str]:
+    """The gap of each group at the average context."""
+    if report.overall is None:
+        return []
+    table = report.by_group
+    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
+    rows = [g for g, _ in _once(report, ends[:, :1])]
+    clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
+    unclear = [g for g in rows if g not in clear]
+    said = [
+        f"At the average context {_compared(report, g, *ends[g])}"
+        for g in sorted(clear, key=lambda g: -abs(ends[g, 0]))
+    ]
+    for name, why in table["why"].items():
+        if why.startswith(NOT) and report._fit.usable[report.groups.index(str(name))]:
+            said.append(
+                f"At the average context the bias of group {quoted(str(name))} is not identified: "
+                f"{why.removeprefix(NOT)}."
+            )
+    if len(unclear) == 1:
+        said.append(f"At the average context {_compared(report, unclear[0], *ends[unclear[0]])}")
+    elif unclear:
+        of = f"the other {len(unclear)}" if clear else f"all {len(unclear)}"
+        said.append(
+            f"At the average context the feedback for {of} groups cannot be told from "
+            f"{_reference(report)}."
+        )
+    return said
+
+
+def _column_of(report: BiasReport, k: int) -> Column:
+    return next((one for one in report._columns if k in one.features), Column("", (k,)))
+
+
+def _change(report: BiasReport, g: int, k: int) -> str:
+    """What a coefficient is: how the gap differs from the baseline's, or changes with a number."""
+    found, unit, column = report._by_feature, report.units[k], _column_of(report, k)
+    row = g * len(report.features) + k
+    estimate, low, high = (
+        unit * one[row] for one in (found.estimate, found.all_low, found.all_high)
+    )
+    if report._contexts.kinds[k] == INTERCEPT:
+        start = "Where all other features are 0," if len(report.features) > 1 else "On average,"
+        return f"{start} {_compared(report, g, estimate, low, high)}"
+    half = (high - low) / 2.0
+    near, far = sorted((abs(low), abs(high)))
+    size = f"{_number(abs(estimate), half)}"
+    ends = f"{_percent(report)} interval {_number(near, half)} to {_number(far, half)}"
+    gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
+    if column.categories or report.features[k] in report.codes:
+        side = "below" if estimate < 0.0 else "above"
+        here, there = _in_category(report, column, k)
+        return f"{here} {gap} is {size} {side} the gap {there}; {ends}."
+    turn = "falls" if estimate < 0.0 else "rises"
+    return (
+        f"With every additional {_amount(unit)} of {quoted(report.features[k])} {gap} {turn} by "
+        f"{size}; {ends}."
+    )
+
+
+def _in_category(report: BiasReport, column: Column, k: int) -> tuple[str, str]:
+    """ "In Dept F", and "in Dept A, the baseline", for a feature that stands for a category."""
+    if report.features[k] in report.codes:
+        name, (zero, one) = quoted(report.features[k]), report.codes[report.features[k]]
+        return f"Where {name} is {quoted(one)}", f"where {name} is {quoted(zero)}"
+    if column.categories == FLAGS:
+        name = quoted(column.name)
+        return f"Where {name} is 1", f"where {name} is 0"
+    here = f"In {_category(column, column.category_of(k))}"
+    if column.baseline is None:
+        return here, "that the other features alone would leave"
+    return here, f"in {_category(column, column.baseline)}, the baseline"
+
+
+def _category(column: Column, category: str) -> str:
+    return f"{quoted(column.name)} {quoted(category)}"
+
+
+def _within(report: BiasReport, g: int, column: Column) -> list[str]:
+    """The gap within each category of a column, or at values of a number."""
+    name, table = report.groups[g], report._gaps
+    part = table[(table["column"] == column.name) & (table["group"] == name)]
+    # A number of which nobody knows where it ends is not asked at values that nobody may have.
+    if part.empty or not (column.categories or np.isfinite([column.low, column.high]).all()):
+        return []
+    rows = part.to_dict("records")
+    if len(rows) > MOST_PLACES:
+        rows = sorted(rows, key=lambda row: -abs(row["estimate"]))[:MOST_PLACES]
+    told = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
+    hidden = len(part) - len(told)
+    others = ", with all other features at their average" if len(report.columns) > 1 else ""
+    return [
+        f"The feedback for group {quoted(name)} compared with {_reference(report)}, by "
+        f"{quoted(column.name)}{others}: {', '.join(told)}"
+        f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
+        f"{_percent(report)} intervals hold for all gaps of that table at once."
+    ]
+
+
+def _place(column: Column, at: str) -> str:
+    if column.categories == FLAGS:
+        return f"where it is {at}"
+    return f"in {quoted(at)}" if column.categories else f"at {at}"
+
+
+def _gap_there(row: dict[Any, Any], place: str) -> str:
+    estimate, low, high = (
+        row[name] for name in ("estimate", "simultaneous_low", "simultaneous_high")
+    )
+    if pd.isna(estimate):
+        return f"not identified {place}"
+    half = (high - low) / 2.0
+    if low <= 0.0 <= high:
+        return f"not to be told apart {place} ({_span(low, high, half)})"
+    word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
+    size = _number(abs(estimate), half)
+    return f"{size} {word} {place} ({_number(near, half)} to {_number(far, half)})"
+
+
+def _compared(report: BiasReport, g: int, estimate: float, low: float, high: float) -> str:
+    """ "the feedback for group F is 0.1 lower than that for group M, 95 % interval 0.0 to 0.2." """
+    who = f"the feedback for group {quoted(report.groups[g])}"
+    half = (high - low) / 2.0
+    if low <= 0.0 <= high:
+        return (
+            f"{who} cannot be told from {_reference(report)}: "
+            f"{_percent(report)} interval {_span(low, high, half)}."
+        )
+    word, ends = ("lower", (-high, -low)) if estimate < 0.0 else ("higher", (low, high))
+    return (
+        f"{who} is {_number(abs(estimate), half)} {word} than {_reference(report)}, "
+        f"{_percent(report)} interval {_number(ends[0], half)} to {_number(ends[1], half)}."
+    )
+
+
+def _span(low: float, high: float, half: float) -> str:
+    """An interval that holds zero, in words for both of its sides."""
+    return f"from {_number(abs(low), half)} lower to {_number(abs(high), half)} higher"
+
+
+def _reference(report: BiasReport) -> str:
+    if report.reference is None:
+        return "the average of the groups"
+    return f"that for group {quoted(report.reference)}"
+
+
+def _number(value: float, half_width: float) -> str:
+    """With as many digits as the interval is worth: two of its half width."""
+    digits = 2
+    if 0.0 < half_width < np.inf:
+        digits = int(np.clip(1 - np.floor(np.log10(half_width)), 0, 15))
+    return f"{value:,.{digits}f}"
+
+
+def _amount(unit: float) -> str:
+    return f"{unit:,.0f}" if unit >= 1.0 and unit == round(unit) else f"{unit:g}"
+
+
+def _percent(report: BiasReport) -> str:
+    return f"{100.0 * report.level:.6g} %"

@@ -1,0 +1,88 @@
+"""What all figures look like: colours, sizes, the frame around them, and Altair itself.
+
+Whether a table has what a chart needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+# Colours that stay apart for colour-blind readers (Okabe and Ito), fixed for the policies here so
+# that a policy looks the same in every figure; others get the rest in turn.
+COLOURS = {
+    "TopInterval": "#D55E00",
+    "IntervalChaining": "#E69F00",
+    "GroupFairTopInterval": "#0072B2",
+    "NaiveFair": "#009E73",
+    "MultiGroupFairTopInterval": "#56B4E9",
+    "UniformRandom": "#7F7F7F",
+}
+_SPARE = ("#CC79A7", "#000000", "#8C564B", "#B8A200", "#4B0082", "#2CA02C")
+OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+    "#7F7F7F", "#8C564B", "#B8A200", "#4B0082", "#2CA02C",
+)  # fmt: skip
+WIDTH, HEIGHT, PANEL_WIDTH, PANEL_HEIGHT = 340, 230, 150, 155
+WHOLE = {"width": 570, "height": 280}  # with axes and legend: such figures stand level in a row
+PLAIN = ",.12~r"  # 0.25 and 1,000,000,000, where Vega would write 250m and 1G
+
+
+def altair() -> Any:
+    """Altair, or what to install."""
+    try:
+        import altair as alt
+    except ImportError as error:
+        raise ImportError(
+            "charts need Altair: install it with pip install 'evenhand[charts]'"
+        ) from error
+    alt.data_transformers.disable_max_rows()
+    return alt
+
+
+def colour_of(alt: Any, policies: Iterable[str], legend: bool = True) -> Any:
+    """The colour of each policy, with a legend where nothing else names them."""
+    names = list(dict.fromkeys(policies))
+    spare = iter(_SPARE * (1 + len(names) // len(_SPARE)))
+    palette = [COLOURS[name] if name in COLOURS else next(spare) for name in names]
+    scale = alt.Scale(domain=names, range=palette)
+    strokes = {"symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
+    named = alt.Legend(title="policy", **strokes) if legend else None
+    return alt.Color("policy:N", scale=scale, legend=named)
+
+
+def fitted(alt: Any, chart: Any) -> Any:
+    """A chart whose whole picture, with axes and legend, has the size of all such pictures."""
+    return chart.properties(autosize=alt.AutoSizeParams(type="fit", contains="padding"), **WHOLE)
+
+
+def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
+    """A chart with the title, axes and legend that all have."""
+    framed: alt.TopLevelMixin = (
+        chart.properties(title=title)
+        .configure(numberFormat=PLAIN)
+        .configure_axis(grid=True, gridColor="#eee", labelFontSize=11, titleFontSize=12)
+        .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=220, orient=legend)
+        .configure_title(fontSize=13, anchor="start", fontWeight="normal")
+        .configure_view(stroke="#ccc")
+    )
+    return framed
+
+
+def need(table: Any, x: str, *columns: str) -> None:
+    """An error that says which column is missing, and how to add it."""
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(
+            f"runs is a {type(table).__name__}; allowed is a table, such as found.runs"
+        )
+    missing = [name for name in ("policy", x, *columns) if name not in table]
+    if missing or not pd.api.types.is_numeric_dtype(table[x]):
+        raise ValueError(
+            f"x is {x!r}; the table has to have a column of numbers of that name, and policy, "
+            f"{', '.join(columns)}: add one with runs.assign({x}=...)"
+        )

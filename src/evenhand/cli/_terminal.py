@@ -1,0 +1,161 @@
+"""What long commands share: a bar on the error stream, and a word about extras.
+
+Where the error stream is no terminal (a pipe, CI), there are plain lines in place of a bar.
+
+Whether a command can write where it was told to, asked before it does any work.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+EVERY = 10.0  # seconds between two lines about the same step
+
+
+def needs(command: str, modules: Sequence[str]) -> None:
+    """Say what to install, in place of an import error halfway."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"`evenhand {command}` needs {', '.join(missing)}: pip install 'evenhand[all]'"
+        )
+
+
+def note(what: str) -> None:
+    """A line about what is going on, where no bar or spinner can show it."""
+    if not sys.stderr.isatty():
+        sys.stderr.write(f"{what}\n")
+        sys.stderr.flush()
+
+
+class Lines:
+    """Progress as lines: one for every step, and one now and then while a step is long."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._what, self._last = "", 0.0
+
+    def __call__(self, what: str, rounds: int) -> None:
+        """Hear what is being done, and how many rounds more are."""
+        self._done += rounds
+        now = time.monotonic()
+        if what != self._what or now - self._last >= EVERY:
+            self._what, self._last = what, now
+            note(f"{100 * self._done // max(self._total, 1):3d} %  {what}")
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str, int], None]]:
+    """A bar on the error stream, so that the output stays clean; or lines."""
+    if not sys.stderr.isatty():
+        yield Lines(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total)
+
+        def tell(what: str, rounds: int) -> None:
+            bar.update(task, advance=rounds, description=what)
+
+        yield tell
+
+
+@contextmanager
+def waiting() -> Iterator[Callable[[str], None]]:
+    """A spinner beside what is going on; or a line for each step."""
+    if not sys.stderr.isatty():
+        yield note
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update
+
+
+@contextmanager
+def steps() -> Iterator[tuple[Callable[[str], None], Callable[[float], None]]]:
+    """A bar for steps of unknown length: what is being done, and the percentage where it is known.
+
+    Two functions come with it: one that is told when a step begins, and one how far it is.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[part]:>4}", style="progress.percentage"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, part="")
+
+        def begin(what: str) -> None:
+            bar.update(task, description=what, total=None, completed=0, part="")
+
+        def reach(percent: float) -> None:
+            bar.update(task, total=100, completed=percent, part=f"{percent:.0f}%")
+
+        yield begin, reach
+
+
+def check_folder(out: Path, folders: Iterable[str] = (), files: Iterable[str] = ()) -> None:
+    """Refuse a folder that cannot be made or written to.
+
+    Args:
+        out: the folder, which need not be there.
+        folders: what will be a folder inside of it.
+        files: what will be a file inside of it.
+    """
+    for one in (out, *(out / name for name in folders)):
+        _check_writable(out, one)
+    for name in files:
+        _check_no_folder(out, out / name)
+
+
+def check_file(out: Path) -> None:
+    """Refuse a file that cannot be written."""
+    _check_no_folder(out, out)
+    _check_writable(out, out.parent)
+    if out.exists():
+        try:
+            out.open("ab").close()
+        except OSError as error:
+            raise _refusal(out, f"it cannot be written ({error.strerror})") from error
+
+
+def _check_no_folder(out: Path, path: Path) -> None:
+    if path.is_dir():
+        raise _refusal(out, f"{str(path)!r} is a folder, where a file is to be written")
+
+
+def _check_writable(out: Path, folder: Path) -> None:
+    """That a folder can be made and filled: tried in the nearest one that is there."""
+    there = folder.absolute()
+    try:
+        while not there.exists():
+            there = there.parent
+        if not there.is_dir():
+            raise _refusal(out, f"{str(there)!r} is a file and no folder")
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        why = f"nothing can be written to {str(there)!r} ({error.strerror or error})"
+        raise _refusal(out, why) from error
+
+
+def _refusal(out: Path, why: str) -> ValueError:
+    return ValueError(f"--out is {str(out)!r}, but {why}; name another place")

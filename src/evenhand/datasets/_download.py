@@ -1,0 +1,170 @@
+"""Downloads with pooch: into a temporary file, checked, and only then given their name.
+
+A bar on the error stream in the form that pooch asks for: total, update, reset, close.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from evenhand.datasets import _files as files
+from evenhand.datasets._files import File
+
+PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times
+
+
+class _Limited:
+    """A file that takes so many bytes and no more: a source may send whatever it likes."""
+
+    def __init__(self, file: IO[bytes], most: int) -> None:
+        self._file, self._most, self._left = file, most, most
+        self.flush = file.flush
+
+    def write(self, content: bytes) -> int:
+        """Write on, up to the limit."""
+        self._left -= len(content)
+        if self._left < 0:
+            raise ValueError(f"it sends more than the {self._most:,} bytes that the file has")
+        return self._file.write(content)
+
+
+def download(name: str, folder: Path, progress: bool) -> Path:
+    """Get a set from its first source that has it; an error says why none had."""
+    files.pooch()
+    _make_writable(name, folder)
+    reasons = []
+    for file in files.FILES[name]:
+        try:
+            return _retrieve(file, folder, progress)
+        except (OSError, ValueError) as error:  # what requests raises is an OSError
+            reasons.append(f"{urlsplit(file.address).hostname}: {_why(error)}")
+    why = "; ".join(dict.fromkeys(reasons))
+    raise OSError(f"{name} could not be downloaded ({why}): {files.by_hand(name, folder)}")
+
+
+def _retrieve(file: File, folder: Path, progress: bool) -> Path:
+    pooch = files.pooch()
+    with _quiet(), bar(file.name, shown=progress) as shown:
+        get = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
+
+        def downloader(address: str, path: str, pooch: Any) -> None:
+            with Path(path).open("wb") as content:
+                get(address, _Limited(content, file.size), pooch)
+
+        got = Path(
+            pooch.retrieve(
+                file.address,
+                known_hash=f"sha256:{file.sha256}",
+                fname=file.name,
+                path=folder,
+                downloader=downloader,
+            )
+        )
+    with suppress(OSError):  # it was for its owner only, but a folder may be shared
+        got.chmod(0o644)
+    return got
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without pooch's lines about what it does."""
+    logger = files.pooch().get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _make_writable(name: str, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"{name} is not in {folder}, and nothing can be written there "
+            f"({error.strerror or error}): {files.by_hand(name, folder)}"
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    """The reason in a few words; those of requests run over several lines."""
+    from requests import exceptions
+
+    if isinstance(error, exceptions.HTTPError) and error.response is not None:
+        return f"it answered {error.response.status_code}"
+    known = {  # the first that fits: some are special cases of later ones
+        exceptions.Timeout: "no answer in time",
+        exceptions.SSLError: "its certificate is not trusted",
+        exceptions.ProxyError: "no connection through the proxy",
+        exceptions.ConnectionError: "no connection",
+        exceptions.ChunkedEncodingError: "the download broke off",
+        exceptions.ContentDecodingError: "the download broke off",
+    }
+    for kind, words in known.items():
+        if isinstance(error, kind):
+            return words
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).split(". ")[0]  # pooch names both hashes in its first sentence
+
+
+class Bar:
+    """One task of a rich display."""
+
+    def __init__(self, display: Any, what: str) -> None:
+        self._display = display
+        self._task = display.add_task(what, total=None)
+        self._total = self._done = 0
+
+    @property
+    def total(self) -> int:
+        """How many bytes there are; pooch sets it, to 0 if the server does not say."""
+        return self._total
+
+    @total.setter
+    def total(self, value: int) -> None:
+        self._total = value
+        self._display.update(self._task, total=value or None)
+
+    def update(self, n: int) -> None:
+        """So many more. Pooch counts whole pieces, which can be more than there is."""
+        self._done = min(self._done + n, self._total or self._done + n)
+        self._display.update(self._task, completed=self._done)
+
+    def reset(self) -> None:
+        """From the start; pooch does so before it fills the bar at the end."""
+        self._done = 0
+
+    def close(self) -> None:
+        """The display is closed by its context."""
+
+
+@contextmanager
+def bar(what: str, shown: bool) -> Iterator[Bar | None]:
+    """A bar while the block runs; without rich one line, and nothing if it shall not be shown."""
+    if not shown:
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+    except ImportError:
+        sys.stderr.write(f"downloading {what}\n")
+        yield None
+        return
+    columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.description}"))
+    console = Console(stderr=True)
+    if not console.is_terminal:  # a bar in a log is noise
+        yield None
+        return
+    with Progress(*columns, console=console, transient=True) as display:
+        yield Bar(display, what)

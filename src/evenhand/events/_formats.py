@@ -1,0 +1,180 @@
+"""The two formats of a log, Parquet and CSV, in files that are open: all rows, or part by part.
+
+The fingerprint of a log's rows: how many there are, and a checksum of every value.
+
+It is of values, not of bytes, so that CSV and Parquet have the same one, and that a file which
+another program wrote again without changing a value is still the log.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand.events.candidates import CHANCES, CONTEXTS, to_json
+from evenhand.events.header import About, one_line
+from evenhand.events.schema import NAMES
+
+PART = 50_000  # rows that are looked at together where not all are needed at once
+_KEY = b"evenhand"
+
+
+def pyarrow(name: object) -> Any:
+    """The library, or an error that says how to get it."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ValueError(
+            f"path is {str(name)!r}, and Parquet needs pyarrow: install it with "
+            "pip install 'evenhand[data]', or take a name that ends in .csv"
+        ) from error
+    return pyarrow
+
+
+def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
+    """Rows, with what the log says of itself in the metadata."""
+    arrow = pyarrow(file.name)
+    table = arrow.Table.from_pandas(frame, preserve_index=False)
+    for name in (CONTEXTS, CHANCES) if about.candidates else ():
+        lists = arrow.array(frame[name], arrow.large_list(arrow.float64()), from_pandas=True)
+        table = table.set_column(table.column_names.index(name), name, lists)
+    known = table.schema.metadata or {}
+    table = table.replace_schema_metadata({**known, _KEY: about.to_json().encode()})
+    arrow.parquet.write_table(table, file)
+
+
+def parquet_about(file: IO[bytes]) -> About | None:
+    """What a Parquet file says of itself, if it is a log of evenhand's."""
+    told = (_open(file).schema_arrow.metadata or {}).get(_KEY)
+    return None if told is None else About.from_json(told, file.name)
+
+
+def read_parquet(file: IO[bytes]) -> pd.DataFrame:
+    """All rows."""
+    try:
+        frame: pd.DataFrame = _open(file).read().to_pandas()
+    except Exception as error:  # whatever the libraries make of damaged bytes
+        raise _damaged(file, "Parquet", error) from error
+    return frame
+
+
+def parquet_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
+    """Some rows after others."""
+    for batch in _open(file).iter_batches(batch_size=PART):
+        yield batch.to_pandas()
+
+
+def _open(file: IO[bytes]) -> Any:
+    arrow = pyarrow(file.name)
+    file.seek(0)
+    try:
+        return arrow.parquet.ParquetFile(file)
+    except Exception as error:
+        raise _damaged(file, "Parquet", error) from error
+
+
+def write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
+    """Rows; what the log says of itself stands elsewhere."""
+    stamps = frame["timestamp"].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
+    text = np.datetime_as_string(stamps, unit="us", timezone="UTC").astype(object)
+    text[np.isnat(stamps)] = ""
+    more = (CONTEXTS, CHANCES) if about.candidates else ()
+    lists = {name: frame[name].map(to_json) for name in more}
+    # Python puts quotes around a line feed, but not around a carriage return, which also ends lines
+    returns = any("\r" in name for name in (*about.labels, *about.features))
+    frame.assign(timestamp=text, **lists).to_csv(
+        file,  # type: ignore[arg-type, unused-ignore]
+        index=False,
+        quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
+        lineterminator="\n",
+    )
+
+
+def read_csv(file: IO[bytes], group: str = "group") -> pd.DataFrame:
+    """All rows. Numbers are read as such, but for the names of groups."""
+    try:
+        return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group)
+    except Exception as error:
+        raise _damaged(file, "CSV", error) from error
+
+
+def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
+    """Some rows after others."""
+    file.seek(0)
+    with pd.read_csv(file, dtype=str, keep_default_na=False, chunksize=PART) as parts:
+        for part in parts:
+            yield _typed(part, "group")
+
+
+def _typed(text: pd.DataFrame, group: str) -> pd.DataFrame:
+    return pd.DataFrame(  # a group may be called NA, or 01
+        {name: text[name] if name == group else _numbers_or_words(text[name]) for name in text}
+    )
+
+
+def _numbers_or_words(text: pd.Series) -> pd.Series:
+    """Python reads the double that was written, to the last bit; pandas need not."""
+    words = text.to_numpy(dtype=object)
+    words[words == ""] = None
+    try:
+        numbers = words.astype(np.float64)
+    except ValueError:
+        return pd.Series(words, text.index, dtype=object)
+    missing = np.isnan(numbers) & (words != None)  # noqa: E711
+    return pd.Series(
+        words if missing.any() else numbers, text.index, object if missing.any() else None
+    )
+
+
+def _damaged(file: IO[bytes], kind: str, error: Exception) -> ValueError:
+    return ValueError(f"{file.name} is not a {kind} file, or is damaged: {one_line(error)}")
+
+
+_LENGTHS = "\0lengths"  # of lists; a name that no column has
+
+
+def fingerprint(about: About, frames: Iterable[pd.DataFrame]) -> dict[str, Any]:
+    """The fingerprint of rows with the types of the schema, in one frame or in several.
+
+    Each column has a checksum of its own, so that rows can be added part by part.
+    """
+    names = [*NAMES.values(), *about.features]
+    if about.candidates:
+        names += [name + part for name in (CONTEXTS, CHANCES) for part in ("", _LENGTHS)]
+    sums = {name: hashlib.sha256() for name in names}
+    number = 0
+    for frame in frames:
+        number += len(frame)
+        for name, added in sums.items():
+            added.update(_bytes(frame, name, about))
+    whole = json.dumps([[name, added.hexdigest()] for name, added in sums.items()])
+    return {"number": number, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
+
+
+def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
+    """Doubles, the little end first, and NaN for what is missing; with three exceptions."""
+    if name == NAMES["timestamp"]:
+        times: NDArray[Any] = frame[name].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
+        return times.astype("<i8").tobytes()
+    if name == NAMES["group"]:  # its text follows from the arm
+        expected = np.array(about.labels, dtype=object)[frame[NAMES["arm"]].to_numpy()]
+        same: NDArray[np.bool_] = np.asarray(frame[name].to_numpy(dtype=object) == expected)
+        return same.tobytes()
+    if name in (CONTEXTS + _LENGTHS, CHANCES + _LENGTHS):
+        lists = frame[name.removesuffix(_LENGTHS)]
+        return np.array([-1 if one is None else len(one) for one in lists], "<i8").tobytes()
+    if name in (CONTEXTS, CHANCES):
+        there = [np.asarray(one, dtype=np.float64) for one in frame[name] if one is not None]
+        return _doubles(np.concatenate([np.empty(0), *there]))
+    return _doubles(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _doubles(values: NDArray[np.float64]) -> bytes:
+    return np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes()

@@ -1,0 +1,173 @@
+"""Which column of a log is what. Open Bandit names are found by themselves, others are named.
+
+The schema is that of the Open Bandit data (timestamp, item_id, position, click, propensity_score)
+with columns more: group, true_reward and override, and round, explored and learned, which say how
+a decision came about, and what the arms were that it was made among. `reward` stands for any
+reward, of which a click is one.
+
+The rows of a log that evenhand wrote: nothing is missing, and every arm is one of the log's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+import pandas as pd
+
+from evenhand.events.candidates import CHANCES, CONTEXTS, candidates, from_json
+from evenhand.events.header import About
+from evenhand.events.schema import NAMES, checked
+
+# The names under which a role is found, the schema's own first.
+ROLES: dict[str, tuple[str, ...]] = {
+    "timestamp": ("timestamp", "time"),
+    "arm": ("item_id", "arm", "action"),
+    "position": ("position",),
+    "reward": ("reward", "click"),
+    "propensity": ("propensity_score", "propensity", "pscore"),
+    "group": ("group",),
+    "true_reward": ("true_reward",),
+    "override": ("override",),
+    "round": ("round",),
+    "explored": ("explored",),
+    "learned": ("learned",),
+    "candidate_contexts": ("candidate_contexts",),
+    "candidate_propensities": ("candidate_propensities",),
+    "weight": (),
+    "count": (),
+    "cluster": (),
+}
+NEEDED = ("group", "reward")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The column of each role, None where there is none, and those of the features."""
+
+    group: str
+    reward: str
+    features: tuple[str, ...]
+    arm: str | None = None
+    propensity: str | None = None
+    timestamp: str | None = None
+    true_reward: str | None = None
+    override: str | None = None
+    position: str | None = None
+    round: str | None = None
+    explored: str | None = None
+    learned: str | None = None
+    candidate_contexts: str | None = None
+    candidate_propensities: str | None = None
+    weight: str | None = None
+    count: str | None = None
+    cluster: str | None = None
+
+
+def find_columns(
+    names: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+    leave_out: Collection[str] = (),
+) -> Columns:
+    """The roles of a log's columns.
+
+    Args:
+        names: the columns of the log.
+        given: roles that the user names, {"group": "sex", "reward": "paid"}; they come before
+            what is found by name.
+        features: the columns of the context; without it all that have no role.
+        leave_out: columns that are neither.
+
+    Example:
+        >>> from evenhand.events import find_columns
+        >>> found = find_columns(["timestamp", "item_id", "click", "sex", "age"], {"group": "sex"})
+        >>> found.arm, found.reward, found.group, found.features
+        ('item_id', 'click', 'sex', ('age',))
+    """
+    roles = find_roles(names, given)
+    if features is None:
+        listed = [name for name in names if name not in {*roles.values(), *leave_out}]
+    else:
+        listed = list(dict.fromkeys(features))
+        for name in listed:
+            _there(name, names, "features")
+    wrong = [name for name in listed if name == roles["reward"]]
+    if wrong:
+        raise ValueError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
+    return Columns(features=tuple(listed), **roles)
+
+
+def find_roles(
+    names: Sequence[str],
+    given: Mapping[str, str] | None = None,
+    needed: Sequence[str] = NEEDED,
+) -> dict[str, str]:
+    """The column of every role that has one: those given, and those found by their names.
+
+    Args:
+        names: the columns of the log.
+        given: roles that the user names.
+        needed: roles without which there is an error.
+
+    Example:
+        >>> from evenhand.events import find_roles
+        >>> find_roles(["action", "click"], needed=["arm", "reward"])
+        {'arm': 'action', 'reward': 'click'}
+    """
+    roles = dict(given or {})
+    for role, name in roles.items():
+        if role not in ROLES:
+            raise ValueError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
+        _there(name, names, role)
+    for role, known in ROLES.items():
+        taken = set(roles.values())
+        free = [name for name in known if name in names and name not in taken]
+        if role not in roles and free:
+            roles[role] = free[0]
+    for role in needed:
+        if role not in roles:
+            raise ValueError(
+                f"no column is the {role}; name it, such as --{role} COLUMN: the log has "
+                f"{', '.join(names)}"
+            )
+    return roles
+
+
+def _there(name: str, names: Sequence[str], role: str) -> None:
+    if name not in names:
+        near = get_close_matches(name, list(names), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(
+            f"{role} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
+        )
+
+
+def has_all_columns(about: About, frame: pd.DataFrame) -> None:
+    """A ValueError if a column is lost that evenhand wrote."""
+    more = (CONTEXTS, CHANCES) if about.candidates else ()
+    missing = [name for name in (*NAMES.values(), *more) if name not in frame]
+    if missing:
+        raise ValueError(f"the log has lost its column {missing[0]!r}")
+
+
+def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFrame:
+    """The rows of a log that evenhand wrote, with the types of the schema."""
+    has_all_columns(about, frame)
+    frame = checked(frame, about.features, first=first)
+    arms = pd.to_numeric(frame[NAMES["arm"]], errors="coerce")
+    wrong = ~arms.isin(range(len(about.labels))).to_numpy()
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{arms.name} in row {row + first} is {frame[NAMES['arm']].iloc[row]!r}; allowed are "
+            f"whole numbers from 0 to {len(about.labels) - 1}"
+        )
+    if about.candidates:
+        if texts:
+            lists = {name: from_json(frame[name], first) for name in (CONTEXTS, CHANCES)}
+            frame = frame.assign(**lists)
+        candidates(frame, len(about.labels), about.features, first)
+    return frame

@@ -1,0 +1,234 @@
+"""Reading a log: the table, and what a journal beside it has that is not in the table yet.
+
+Reading a table: what others wrote, or what evenhand wrote, if it is whole and unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import pandas as pd
+
+from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
+from evenhand.events._rows import Rows
+from evenhand.events.candidates import candidates
+from evenhand.events.columns import has_all_columns, own
+from evenhand.events.header import DAMAGE, About, one_line
+from evenhand.events.journal import journal_of, read_journal
+from evenhand.events.schema import NAMES, checked
+from evenhand.events.tables import beside, log_path
+
+ATTRS = "evenhand"
+TRIES = 5
+
+
+def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """The rows of a log, checked: a ValueError names the column and the row of what is wrong.
+
+    Rows of a log that is being written, or whose writer was killed, are there as well. Logs of
+    others are read by the same names and those of the Open Bandit data; columns that the schema
+    does not know are left as they are. Of a log that evenhand wrote, the groups of all arms and the
+    names of the features are in `attrs["evenhand"]` of the frame.
+
+    Args:
+        path: a Parquet or CSV file.
+        columns: in logs of others, the roles of columns with names of their own, such as
+            {"reward": "paid"}.
+
+    Example:
+        >>> import numpy as np, evenhand as eh, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+        >>> with eh.log_to(path, eh.TopInterval(["F", "M"], n_features=1, seed=1)) as logged:
+        ...     logged.update(logged.select(np.ones((2, 1))), reward=0.5)
+        >>> eh.read_log(path)[["round", "item_id", "group", "reward", "propensity_score", "x1"]]
+           round  item_id group  reward  propensity_score   x1
+        0      1        0     F     0.5               0.5  1.0
+    """
+    found = read_whole(log_path(path), columns)
+    if found is None:
+        raise ValueError(f"path is {str(path)!r}, where there is no log")
+    about, frame = found
+    return frame if about is None else labelled(frame, about)
+
+
+def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
+    """The frame, with the groups of all arms and the names of the features in its `attrs`.
+
+    Rows alone do not tell the group of an arm that was never chosen. pandas hands `attrs` on to
+    what is made from a frame, so these are small.
+    """
+    frame.attrs[ATTRS] = {"groups": list(about.labels), "features": list(about.features)}
+    return frame
+
+
+def read_whole(
+    path: Path, columns: Mapping[str, str] | None = None
+) -> tuple[About | None, pd.DataFrame] | None:
+    """What a log is about and its rows; None if there is none.
+
+    A log is up to three files. If a writer changed them while they were read, they may not fit
+    together, and are read again.
+    """
+    for _ in range(TRIES - 1):
+        before = _files(path)
+        try:
+            return _read_once(path, columns)
+        except ValueError:
+            if _files(path) == before:
+                raise
+    return _read_once(path, columns)
+
+
+def _files(path: Path) -> list[tuple[int, ...] | None]:
+    found: list[tuple[int, ...] | None] = []
+    for file in (path, beside(path), journal_of(path)):
+        try:
+            now = file.stat()
+            found.append((now.st_ino, now.st_size, now.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _read_once(
+    path: Path, columns: Mapping[str, str] | None
+) -> tuple[About | None, pd.DataFrame] | None:
+    journal = read_journal(path)  # first: a writer that closes now puts it into the table
+    try:
+        written = read_table(path, columns, going_on=journal is not None)
+    except FileNotFoundError:
+        written = None
+    if journal is None:
+        return written
+    begun, events = journal
+    about, table = written or (begun, None)
+    if about is None or not about.begins_like(begun):
+        raise ValueError(
+            f"{journal_of(path)} is the journal of another log than {path.name}; "
+            "move one of them away"
+        )
+    rows = Rows(about, table)
+    for number, event in enumerate(events, start=2):
+        try:
+            rows.apply(event)
+        except DAMAGE as error:
+            raise ValueError(
+                f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
+            ) from error
+    should, found = expected(about), Held(rows.decisions(), rows.learned, None)
+    if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
+        raise ValueError(f"{path}: {not_whole(path, found, should)}")
+    try:
+        frame = checked(rows.to_frame(), about.features)
+        if about.candidates:
+            candidates(frame, len(about.labels), about.features)
+        return about, frame
+    except DAMAGE as error:
+        raise ValueError(f"{journal_of(path)} is damaged: {one_line(error)}") from error
+
+
+class Held(NamedTuple):
+    """How much a log has, to be held against what it should have. None: it is not known."""
+
+    rounds: int
+    learned: int
+    rows: int | None
+
+    def __str__(self) -> str:
+        rows = "" if self.rows is None else f" in {self.rows} rows"
+        return f"{self.rounds} rounds and {self.learned} learned rewards{rows}"
+
+
+def expected(about: About) -> Held | None:
+    """What a log had when it was closed."""
+    if about.state is None:
+        return None
+    rows = None if about.rows is None else about.rows["number"]
+    return Held(about.state["round"] - about.first_round, about.state["learned"], rows)
+
+
+def not_whole(path: Path, found: Held, should: Held) -> ValueError:
+    """The error for a log that has less, or more, than it says."""
+    told = beside(path)
+    hint = f", or move {told.name} away to read what is there as a log of others"
+    return ValueError(
+        f"the log has {found}, and should have {should}, as it had when it was closed: rows were "
+        f"cut off, lost or added; put the whole file back{hint if told.exists() else ''}"
+    )
+
+
+def read_table(
+    path: Path, columns: Mapping[str, str] | None = None, going_on: bool = False
+) -> tuple[About | None, pd.DataFrame]:
+    """What a file says about itself, None if it was written by others, and its rows, checked.
+
+    Args:
+        path: of the log.
+        columns: the roles of columns with names of their own, in logs of others.
+        going_on: whether there is a journal. Then a CSV file may be older than the file beside it:
+            a crash came between the two, and the journal has the difference.
+    """
+    is_csv = path.suffix == ".csv"
+    first = 2 if is_csv else 0
+    with path.open("rb") as file:
+        if is_csv:
+            told = beside(path)
+            about = About.from_json(told.read_bytes(), told) if told.exists() else None
+            frame = read_csv(file, (columns or {}).get("group", NAMES["group"]))
+            torn = not _ends_with_a_line(file)
+        else:
+            about, frame, torn = parquet_about(file), read_parquet(file), False
+    try:
+        if about is None:
+            return None, checked(frame, given=columns, first=first)
+        return _as_written(path, about, frame, first, torn, going_on)
+    except DAMAGE as error:
+        raise ValueError(f"{path}: {one_line(error)}") from error
+
+
+def _ends_with_a_line(file: IO[bytes]) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
+
+
+def _as_written(
+    path: Path, about: About, frame: pd.DataFrame, first: int, torn: bool, going_on: bool
+) -> tuple[About, pd.DataFrame]:
+    """The rows of a log that evenhand wrote, if they are those that it wrote.
+
+    `rows` of what is given back is the fingerprint of the rows that are there.
+    """
+    has_all_columns(about, frame)
+    should = expected(about)
+    allowed = [one for one in (about.rows, about.before if going_on else None) if one is not None]
+    if should is not None and not going_on and _held(frame) != _like(should, len(frame)):
+        raise not_whole(path, _held(frame), should)
+    if should is not None and allowed and len(frame) not in [one["number"] for one in allowed]:
+        raise not_whole(path, _held(frame), should)
+    try:
+        rows = own(about, frame, first, texts=path.suffix == ".csv")
+        found = fingerprint(about, [rows])
+        if allowed and found not in allowed:
+            raise ValueError(
+                "the rows are not those that were written: a value was changed or damaged; put "
+                "the file back as it was"
+            )
+    except DAMAGE as error:
+        if torn and should is not None:
+            raise not_whole(path, _held(frame[:-1]), should) from error
+        raise
+    return replace(about, rows=found), rows
+
+
+def _held(frame: pd.DataFrame) -> Held:
+    rounds, learned = (int(frame[NAMES[role]].notna().sum()) for role in ("propensity", "learned"))
+    return Held(rounds, learned, len(frame))
+
+
+def _like(should: Held, rows: int) -> Held:
+    """Older evenhands did not count rows."""
+    return should if should.rows is not None else should._replace(rows=rows)

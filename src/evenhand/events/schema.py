@@ -1,0 +1,195 @@
+"""The schema of a log: its columns and what may stand in them. docs/reference/log-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from evenhand.events.columns import ROLES, find_roles
+
+FIRST_YEAR, LAST_YEAR = 1, 9999
+LARGEST = 1e100  # policies refuse numbers beyond it, so a log cannot have them
+
+
+class Column(NamedTuple):
+    """What may stand in a column, and whether it may be missing."""
+
+    kind: str
+    may_miss: bool
+    least: float = -LARGEST
+    most: float = LARGEST
+    words: str = "a finite number up to 1e100, or nothing"
+
+
+SCHEMA: dict[str, Column] = {
+    "timestamp": Column(
+        "time", True, words="a time such as 2026-01-31T12:00:00Z in the years 1 to 9999, or nothing"
+    ),
+    "round": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
+    "arm": Column("label", False, words="the number or name of an arm"),
+    "position": Column("whole", True, 0, 2**31, "a whole number of at least 0, or nothing"),
+    "reward": Column("number", True),
+    # the chance of a lone arm may come out as 1 + 1e-9
+    "propensity": Column("number", True, 5e-324, 1 + 1e-6, "a number above 0 and up to 1"),
+    "group": Column("name", False, words="the name of a group"),
+    "true_reward": Column("number", True),
+    "override": Column("label", True, words="the number or name of an arm, or nothing"),
+    "explored": Column("flag", True, words="true, false or nothing"),
+    "learned": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
+}
+NAMES = {role: ROLES[role][0] for role in SCHEMA}
+"""The schema's own name for every role."""
+
+
+def checked(
+    frame: pd.DataFrame,
+    features: Sequence[str] = (),
+    given: Mapping[str, str] | None = None,
+    first: int = 0,
+) -> pd.DataFrame:
+    """The frame with the types of the schema, or a ValueError that names a column and a row.
+
+    Columns that the schema does not know are left as they are.
+
+    Args:
+        frame: a log.
+        features: columns of the context, which must be finite numbers.
+        given: roles of columns that have names of their own.
+        first: the number of the first row in messages; in a CSV file it is 2.
+    """
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the log has a column twice; its columns are {', '.join(names)}")
+    roles = find_roles(names, given, needed=("arm", "reward"))
+    new: dict[str, Any] = {name: frame[name] for name in frame.columns}
+    for role, column in SCHEMA.items():
+        if role in roles:
+            new[roles[role]] = _typed(frame[roles[role]], column, first)
+    for name in features:
+        if name not in new:
+            raise ValueError(f"the log has no column {name!r}, which is a feature")
+        new[name] = _typed(
+            frame[name], Column("number", False, words="a finite number up to 1e100"), first
+        )
+    result = pd.DataFrame(new, index=frame.index)
+    _hangs_together(result, roles, first)
+    return result
+
+
+def _hangs_together(frame: pd.DataFrame, roles: dict[str, str], first: int) -> None:
+    """No reward is learned twice or without being there, and no decision is there twice."""
+    if "learned" in roles:
+        learned = frame[roles["learned"]]
+        _stop(learned.notna() & learned.duplicated(), learned, first, "which another row has")
+        missing = learned.notna() & frame[roles["reward"]].isna()
+        _stop(missing, learned, first, "but the row has no reward")
+    if "round" in roles and "propensity" in roles:
+        made = frame[roles["round"]].where(frame[roles["propensity"]].notna())
+        _stop(made.notna() & made.duplicated(), made, first, "which another decision has")
+
+
+def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
+    bad = np.flatnonzero(wrong.to_numpy(dtype=bool, na_value=False))
+    if bad.size:
+        row = int(bad[0])
+        raise ValueError(f"{column.name} in row {row + first} is {column.iloc[row]}, {words}")
+
+
+def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
+    there = values.notna()
+    result: pd.Series
+    if column.kind == "time":
+        result, good = _times(values, there)
+    elif column.kind == "flag":
+        result, good = _flags(values, there)
+    elif column.kind == "name":
+        result, good = values.astype("str").where(there, None), there
+    elif column.kind == "label":
+        result, good = _labels(values, column.may_miss), there
+    else:
+        numbers = _numbers(values)
+        good = (numbers >= column.least) & (numbers <= column.most)
+        result = numbers
+        if column.kind == "whole":
+            good &= numbers == np.round(numbers)
+            result = numbers.where(good).astype("Int64")
+    wrong = ~good & there if column.may_miss else ~good | ~there
+    bad = np.flatnonzero(wrong.to_numpy(dtype=bool))
+    if bad.size:
+        row = int(bad[0])
+        raise ValueError(
+            f"{values.name} in row {row + first} is {_shown(values.iloc[row])}; "
+            f"allowed is {column.words}"
+        )
+    result.name = values.name
+    return result
+
+
+def _shown(value: Any) -> str:
+    if np.ndim(value) == 0 and pd.isna(value):
+        return "missing"
+    if isinstance(value, pd.Timestamp) and not FIRST_YEAR <= value.year <= LAST_YEAR:
+        return f"in the year {value.year}"  # which pandas cannot print
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _numbers(values: pd.Series) -> pd.Series:
+    if values.dtype == np.float64:
+        return values
+    if values.dtype.kind in "mMc":  # times and complex numbers are none
+        return pd.Series(np.nan, index=values.index)
+    try:
+        return pd.to_numeric(values, errors="coerce").astype("Float64").astype(np.float64)
+    except (TypeError, OverflowError):  # integers of hundreds of digits, and what is no number
+        return values.map(_number).astype(np.float64)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _times(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
+    if pd.api.types.is_numeric_dtype(values.dtype) and there.any():
+        return values, ~there  # seconds, or milliseconds, since when?
+    if not there.any():
+        times = pd.Series(pd.NaT, index=values.index).astype("datetime64[us]")
+        return times.dt.tz_localize("UTC"), there
+    if not pd.api.types.is_datetime64_any_dtype(values.dtype):
+        values = pd.to_datetime(values, utc=True, errors="coerce", format="ISO8601")
+    zoned = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
+    zoned = zoned.dt.tz_convert("UTC")
+    # Other years cannot be written as dates that every reader knows.
+    times = zoned.where(zoned.dt.year.between(FIRST_YEAR, LAST_YEAR)).dt.as_unit("us")
+    return times, times.notna()
+
+
+def _flags(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
+    known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return values.astype("boolean"), there
+    found = values.astype("object").where(there, None)
+    flags = pd.Series(
+        pd.array([known.get(str(value).lower()) for value in found], dtype="boolean"),
+        index=values.index,
+    )
+    return flags, flags.notna()
+
+
+def _labels(values: pd.Series, may_miss: bool) -> pd.Series:
+    """Numbers of arms as whole numbers; names as they are."""
+    if values.dtype.kind == "c":
+        return values
+    if not pd.api.types.is_numeric_dtype(values.dtype) and values.notna().any():
+        return values
+    numbers = _numbers(values)
+    if (numbers.dropna() != np.round(numbers.dropna())).any() or numbers.abs().max() > 2**53:
+        return values
+    if may_miss or numbers.isna().any():
+        return numbers.astype("Int64")
+    return numbers.astype(np.int64)

@@ -1,0 +1,119 @@
+"""A TOML file, and errors about it that say where in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evenhand.experiments.worlds import Kind
+
+
+class TomlFile:
+    """A TOML file, and errors that say where in it."""
+
+    def __init__(self, path: Path, above: Collection[str]) -> None:
+        """`above` are the keys that stand above the first table."""
+        self.path, self.above = path, above
+        try:
+            self.text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path.name} is not a text in UTF-8: {error}") from error
+        try:
+            self.data = tomllib.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path.name}: {error}") from error
+
+    def refuse(self, key: str, what: str, about: str = "") -> NoReturn:
+        """`about` is a word of a value that may go over several lines."""
+        first, last = _lines_of(self.text, key)
+        word = re.compile(rf"(?<![\w-]){re.escape(about)}(?![\w-])")
+        lines = enumerate(self.text.split("\n")[first - 1 : last], start=first)
+        line = next((number for number, text in lines if about and word.search(text)), first)
+        place = f"{self.path.name}, line {line}" if line else self.path.name
+        raise ValueError(f"{place}: {key}{'' if what.startswith((':', '[')) else ' '}{what}")
+
+    def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
+        """A table of the file, by its name."""
+        found: dict[str, Any] = self.data.get(key, {})
+        return self.checked(f"{key}.", found, kinds)
+
+    def checked(
+        self, prefix: str, table: dict[str, Any], kinds: Mapping[str, Kind]
+    ) -> dict[str, Any]:
+        """`table` itself, whose keys are all known and hold what they may."""
+        for name, value in table.items():
+            self.known(prefix + name, name, kinds)
+            if not kinds[name].fits(value):
+                self.refuse(prefix + name, f"is {value!r}; allowed is {kinds[name].words}")
+        return table
+
+    def known(self, key: str, name: str, allowed: Iterable[str], of: str = "") -> None:
+        """Refuse a name that is not allowed, whether it is the key or stands in its value."""
+        names = sorted(allowed)
+        if name in names:
+            return
+        is_key = f".{key}".endswith(f".{name}")
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        if is_key and name in self.above:
+            hint = "it belongs above the first [table]; "
+        what = "is unknown" if is_key else f"has {name!r}{of}, which is unknown"
+        self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)
+
+    def check(self, key: str, function: Callable[..., Any], *values: Any) -> Any:
+        """`function(key, *values)`, whose ValueError gets the line."""
+        try:
+            return function(key, *values)
+        except ValueError as error:
+            self.refuse(key, str(error).removeprefix(f"{key} "))
+
+
+def line_of(text: str, key: str) -> int:
+    """The line on which a key such as "data.arms" begins; of its table if it is not there, or 0.
+
+    The first lines of a file are TOML themselves wherever a statement ends, so a parser tells where
+    a key comes in.
+
+    Example:
+        >>> from evenhand.experiments._toml import line_of
+        >>> line_of('seed = 1\\n[data]  # people\\ngroup = "sex"', "data.group")
+        3
+    """
+    return _lines_of(text, key)[0]
+
+
+def _lines_of(text: str, key: str) -> tuple[int, int]:
+    """The first and the last line of a key and its value."""
+    lines, statements, first = text.split("\n"), [], 1
+    for last in range(1, len(lines) + 1):
+        try:
+            statements.append((first, last, tomllib.loads("\n".join(lines[:last]))))
+        except (ValueError, RecursionError):
+            continue  # in the middle of a statement
+        first = last + 1
+    while key:
+        begin, end, seen = 0, 0, None
+        for first, last, data in statements:
+            value = _value(data, key)
+            if value is not None and value != seen:
+                begin, end, seen = begin or first, last, value
+        if begin:
+            return begin, end
+        key = key.rpartition(".")[0]
+    return 0, 0
+
+
+def _value(data: dict[str, Any], key: str) -> Any:
+    """What a dotted key holds; names may have dots themselves."""
+    if key in data:
+        return data[key]
+    inside = (
+        _value(value, key.removeprefix(f"{name}."))
+        for name, value in data.items()
+        if isinstance(value, dict) and key.startswith(f"{name}.")
+    )
+    return next((found for found in inside if found is not None), None)

@@ -1,0 +1,181 @@
+"""Groups beside each other: all pairs, the largest difference, the smallest ratio, the overall."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.fairness._measures import Measure
+from evenhand.fairness.intervals import Ends
+from evenhand.fairness.metrics import (
+    BY_PULLS,
+    METRICS,
+    SUFFICIENT,
+    UNKNOWN,
+    Row,
+    compared,
+    judged,
+    rows,
+)
+from evenhand.fairness.sums import GroupSums
+
+if TYPE_CHECKING:
+    from evenhand.fairness.report import FairnessReport
+
+METHODS = ("between_groups", "to_overall")
+
+
+def divided(level: float, many: int) -> float:
+    """The level of each of many intervals that hold at once: Bonferroni's."""
+    return 1.0 - (1.0 - level) / max(many, 1)
+
+
+def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
+    """Every pair of groups whose numbers are known: the lower, the higher, difference and ratio.
+
+    The intervals hold for all pairs at once.
+    """
+    measure = report._measure(name)
+    found = rows(measure, report.level, report.least)
+    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    level = divided(report.level, len(known) * (len(known) - 1) // 2)
+    out = []
+    for a, b in combinations(known, 2):
+        lower, higher = (a, b) if found[a].estimate <= found[b].estimate else (b, a)
+        names = report.groups[lower], report.groups[higher]
+        gap = measure.difference(higher, lower, level)
+        part = measure.ratio(lower, higher, level)
+        difference, ratio = (
+            compared(ends, found[lower], found[higher], names) for ends in (gap, part)
+        )
+        out.append(
+            {"lower": names[0], "higher": names[1], "difference": difference, "ratio": ratio}
+        )
+    return out
+
+
+def extreme(report: FairnessReport, what: str, method: str, sufficient_only: bool) -> pd.DataFrame:
+    """A row per metric: the largest difference or the smallest ratio."""
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; allowed is one of {', '.join(METHODS)}")
+    out = {}
+    for name in report.metrics:
+        if method == "between_groups":
+            pairs = all_pairs(report, name)
+        else:
+            pairs = _overall_pairs(report, name)
+        if sufficient_only:
+            pairs = [pair for pair in pairs if pair["difference"].evidence == SUFFICIENT]
+        out[name] = _picked(pairs, what, method, sufficient_only)
+    return pd.DataFrame.from_dict(out, orient="index").rename_axis("metric")
+
+
+def _picked(
+    pairs: list[dict[str, Any]], what: str, method: str, sufficient_only: bool
+) -> dict[str, Any]:
+    known = [pair for pair in pairs if pair[what].evidence != UNKNOWN]
+    if not known:
+        why = "fewer than two groups are known" + (" well enough" if sufficient_only else "")
+        if pairs:
+            why = pairs[0][what].why
+        elif method == "to_overall":
+            why = "the number of all groups is not an average of theirs"
+        nothing = Row(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
+        return {**nothing._asdict(), "lower": "", "higher": ""}
+    # Of ratios that are alike, such as those of a group without any, the one furthest apart.
+    first = "ratio" if what == "ratio" else "difference"
+    sign = 1.0 if what == "ratio" else -1.0
+    best = min(known, key=lambda p: (sign * p[first].estimate, -p["difference"].estimate))
+    return {**best[what]._asdict(), "lower": best["lower"], "higher": best["higher"]}
+
+
+def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
+    """Every group beside all groups together.
+
+    A group is part of the whole: with a part w of the decisions, its number less the overall one is
+    1 - w times its number less that of the others, which are independent of it.
+    """
+    metric, sums = METRICS[name], report.sums
+    if not metric.average and name != BY_PULLS:
+        return []
+    found = rows(report._measure(name), report.level, report.least)
+    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    level = divided(report.level, len(known))
+    whole = rows(metric.make(collapsed(sums, None), report.proportions), level, report.least)[0]
+    out = []
+    for g in known:
+        if name == BY_PULLS:
+            gap, part = _beside_constant(report._measure(name), g, whole.estimate, level)
+        else:
+            gap, part = _beside_rest(metric.make(collapsed(sums, g), report.proportions), level)
+        names = report.groups[g], "overall"
+        below = found[g].estimate <= whole.estimate
+        if below:  # the difference is higher less lower, the ratio lower over higher
+            gap = Ends(-gap.estimate, -gap.high, -gap.low)
+        else:
+            with np.errstate(divide="ignore"):
+                part = Ends(1.0 / part.estimate, 1.0 / part.high, 1.0 / part.low)
+        out.append(
+            {
+                "lower": names[0] if below else names[1],
+                "higher": names[1] if below else names[0],
+                "difference": compared(gap, found[g], whole, names),
+                "ratio": compared(part, found[g], whole, names),
+            }
+        )
+    return out
+
+
+def _beside_constant(measure: Measure, g: int, whole: float, level: float) -> tuple[Ends, Ends]:
+    """All pulls over all chances is no estimate: every round has its pull."""
+    ends = measure.ends(level)
+    own = [np.asarray(end[g]) for end in ends]
+    return Ends(*(end - whole for end in own)), Ends(*(end / whole for end in own))
+
+
+def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
+    """The group is number 0, the rest number 1; alone, a group is the whole."""
+    weight = measure.n[0] / max(measure.n.sum(), 1.0)
+    if weight >= 1.0:
+        zero, one = np.asarray(0.0), np.asarray(1.0)
+        return Ends(zero, zero, zero), Ends(one, one, one)
+    gap = Ends(*((1.0 - weight) * end for end in measure.difference(0, 1, level)))
+    # group / whole = 1 / (w + (1 - w) rest / group), which falls as rest / group grows.
+    rest = measure.ratio(1, 0, level)
+    with np.errstate(divide="ignore"):
+        part = [1.0 / (weight + (1.0 - weight) * end) for end in rest]
+    return gap, Ends(part[0], part[2], part[1])
+
+
+def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
+    """All groups as one; or one group, and the others as one."""
+    table = sums.table
+    if group is None:
+        return GroupSums(table.sum().to_frame("all").T)
+    rest = table.drop(index=table.index[group]).sum()
+    own = table.iloc[group]
+    return GroupSums(
+        pd.DataFrame([own.to_numpy(), rest.to_numpy()], ["own", "rest"], table.columns)
+    )
+
+
+def overall(report: FairnessReport) -> pd.DataFrame:
+    """A row per metric, of all groups together. Shares of everything are 1 and are left out."""
+    one = collapsed(report.sums, None)
+    out = {}
+    for name in report.metrics:
+        metric = METRICS[name]
+        if name in ("share", "exposure_share"):
+            continue
+        measure = metric.make(one, report.proportions)
+        row = rows(measure, report.level, report.least)[0]
+        if name == BY_PULLS:  # no estimate: every round has its pull
+            rate = np.asarray(row.estimate)
+            row = judged(Ends(rate, rate, rate), row.n, report.least)
+        out[name] = row._asdict()
+    return pd.DataFrame.from_dict(out, orient="index", columns=list(Row._fields)).rename_axis(
+        "metric"
+    )

@@ -1,0 +1,219 @@
+"""Kinds of numbers per group: rates, means, shares of the same decisions.
+
+Each knows its estimates with intervals, and what a difference and a ratio of two groups is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from evenhand._checks import Array
+from evenhand.fairness.intervals import (
+    Ends,
+    difference,
+    proportion,
+    ratio,
+    ratio_of_shares,
+    satterthwaite,
+    spread,
+    student,
+)
+
+
+class Measure(Protocol):
+    """A number per group. Groups are asked for by their numbers, one or an array of them."""
+
+    @property
+    def n(self) -> Array:
+        """What the number of each group rests on."""
+
+    def ends(self, level: float) -> Ends:
+        """Estimates and intervals of all groups."""
+
+    def difference(self, a: int, b: int, level: float) -> Ends:
+        """Group a less group b."""
+
+    def ratio(self, a: int, b: int, level: float) -> Ends:
+        """Group a over group b."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """A part of each group's own decisions, such as those without a reward: independent groups."""
+
+    successes: Array
+    n: Array
+    method: str
+
+    def ends(self, level: float) -> Ends:
+        """Wilson's intervals, or exact ones."""
+        return proportion(self.successes, self.n, level, self.method)
+
+    def difference(self, a: int, b: int, level: float) -> Ends:
+        """Newcombe's."""
+        ends = self.ends(level)
+        return difference(take(ends, a), take(ends, b))
+
+    def ratio(self, a: int, b: int, level: float) -> Ends:
+        """MOVER-R."""
+        ends = self.ends(level)
+        return ratio(take(ends, a), take(ends, b))
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """What each group got of the same decisions, times a scale.
+
+    The counts are one multinomial, so that groups are correlated. A scale of 1 gives shares; of
+    decisions over chances it gives pulls per chance. Where chances change from round to round the
+    counts vary less than a multinomial's, and intervals are too wide rather than too narrow.
+    """
+
+    counts: Array
+    scale: Array
+    method: str
+
+    @property
+    def n(self) -> Array:
+        """All decisions, for every group: a group without any is known to have few."""
+        return np.full(len(self.counts), self.counts.sum())
+
+    def ends(self, level: float) -> Ends:
+        """Wilson's intervals of the shares, or exact ones, scaled."""
+        found = proportion(self.counts, self.n, level, self.method)
+        return Ends(*(self.scale * end for end in found))
+
+    def difference(self, a: int, b: int, level: float) -> Ends:
+        """From both intervals, with the correlation of a multinomial."""
+        ends = self.ends(level)
+        return difference(take(ends, a), take(ends, b), self._correlation(a, b))
+
+    def ratio(self, a: int, b: int, level: float) -> Ends:
+        """A binomial, given the sum of the two counts."""
+        found = ratio_of_shares(self.counts[a], self.counts[b], level, self.method)
+        return Ends(*(end * (self.scale[a] / self.scale[b]) for end in found))
+
+    def _correlation(self, a: int, b: int) -> float:
+        one, two = self.counts[[a, b]] / max(self.counts.sum(), 1.0)
+        if min(one, two) <= 0.0 or max(one, two) >= 1.0:
+            return 0.0
+        return float(max(-np.sqrt(one * two / ((1.0 - one) * (1.0 - two))), -1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedShares:
+    """What each group got of weights that are spread over decisions, such as exposure.
+
+    A ratio of two sums over the same decisions: variances by the delta method, intervals by Wilson
+    with the number of decisions of equal weight that have this variance.
+    """
+
+    total: Array
+    square: Array
+    decisions: float
+    method: str
+
+    @property
+    def n(self) -> Array:
+        """All decisions, for every group."""
+        return np.full(len(self.total), self.decisions)
+
+    @property
+    def _shares(self) -> Array:
+        everything = self.total.sum()
+        return self.total / (everything if everything > 0.0 else np.nan)
+
+    def _covariance(self, a: int, b: int) -> float:
+        """Of two shares: sums over decisions of (their weight to a less its share) times the same.
+
+        Of a row of group g that is weight * ([g is a] - share of a).
+        """
+        share, squares = self._shares, self.square
+        own = np.arange(len(share))
+        one, two = (own == a) - share[a], (own == b) - share[b]
+        return float(np.sum(one * two * squares) / self.total.sum() ** 2)
+
+    def ends(self, level: float) -> Ends:
+        """Wilson's intervals with an effective number of decisions."""
+        share = self._shares
+        if np.isnan(share).any():
+            return Ends(share, share, share)
+        variance = np.array([self._covariance(g, g) for g in range(len(share))])
+        even = self.total.sum() ** 2 / self.square.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effective = np.where(variance > 0.0, share * (1.0 - share) / variance, even)
+        return proportion(share * effective, effective, level, self.method)
+
+    def difference(self, a: int, b: int, level: float) -> Ends:
+        """From both intervals, with the correlation of the two shares."""
+        ends = self.ends(level)
+        size = self._covariance(a, a) * self._covariance(b, b)
+        r = self._covariance(a, b) / np.sqrt(size) if size > 0.0 else 0.0
+        return difference(take(ends, a), take(ends, b), max(min(r, 1.0), -1.0))
+
+    def ratio(self, a: int, b: int, level: float) -> Ends:
+        """A part of what the two got together, with an effective number of decisions."""
+        two = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = take(two.ends(level), 0)
+            return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in found))
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Estimates with standard errors and degrees of freedom; groups are independent."""
+
+    n: Array
+    estimate: Array
+    error: Array
+    freedom: Array
+
+    def ends(self, level: float) -> Ends:
+        """Student's intervals."""
+        return student(self.estimate, self.error, self.freedom, level)
+
+    def difference(self, a: int, b: int, level: float) -> Ends:
+        """Welch's."""
+        variances, freedom = self.error[[a, b]] ** 2, self.freedom[[a, b]]
+        return student(
+            np.asarray(self.estimate[a] - self.estimate[b]),
+            np.asarray(np.sqrt(variances.sum())),
+            np.asarray(satterthwaite(variances, freedom)),
+            level,
+        )
+
+    def ratio(self, a: int, b: int, level: float) -> Ends:
+        """MOVER-R, where both are above 0 beyond doubt; NaN otherwise."""
+        ends = self.ends(level)
+        one, two = take(ends, a), take(ends, b)
+        if not (one.low > 0.0 and two.low > 0.0):
+            nothing = np.asarray(np.nan)
+            return Ends(nothing, nothing, nothing)
+        return ratio(one, two)
+
+
+def means(n: Array, total: Array, square: Array) -> Means:
+    """Means from sums."""
+    variance = spread(n, total, square)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Means(n, total / np.where(n > 0.0, n, np.nan), np.sqrt(variance / n), n - 1.0)
+
+
+def less(one: Means, two: Means) -> Means:
+    """The difference of two means within each group, as Welch has it."""
+    variances = np.stack([one.error**2, two.error**2])
+    freedom = np.stack([one.freedom, two.freedom])
+    return Means(
+        np.minimum(one.n, two.n),
+        one.estimate - two.estimate,
+        np.sqrt(variances.sum(axis=0)),
+        satterthwaite(variances, freedom),
+    )
+
+
+def take(ends: Ends, row: int) -> Ends:
+    """One group's."""
+    return Ends(*(np.asarray(end[row]) for end in ends))

@@ -1,0 +1,154 @@
+"""The fairness report in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.fairness.metrics import (
+    BY_REWARD,
+    INSUFFICIENT,
+    SELECTION,
+    SUFFICIENT,
+    UNKNOWN,
+    words_of,
+)
+
+if TYPE_CHECKING:
+    from evenhand.fairness.report import FairnessReport
+
+SCREENS = {
+    "below": "this is below the screening value of {}",
+    "above": "this is not below the screening value of {}",
+    "cannot be told": "whether this is below the screening value of {} cannot be told",
+}
+
+
+def sentences(report: FairnessReport) -> list[str]:
+    """Shares, then every metric, then the screen, then what is not known, then what it assumes."""
+    said = [*_shares(report), *_metrics(report), *_screening(report), *_too_little(report)]
+    single = "for all groups at once" if report.simultaneous else "each by itself"
+    said.append(
+        f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
+        f"pairs of groups at once, those of single groups {single}. All of them take the rows as "
+        "independent of each other. Where one person has several rows, they are too narrow. Where "
+        "a policy learns from its decisions, they are rough, and repeated runs tell more."
+    )
+    return said
+
+
+def _shares(report: FairnessReport) -> list[str]:
+    """Who got how much of what there was to get; without arms, only who is in the file."""
+    said = []
+    shares, table = report.by_group.loc["share"], report.parity()
+    of_arms = report.sums.chances() is not None
+    for group in report.groups:
+        row = shares.loc[group].to_dict()
+        if row["evidence"] == UNKNOWN:
+            return ["There are no decisions."]
+        share, ends = rate(row["estimate"]), f"({rate(row['low'])} to {rate(row['high'])})"
+        if not of_arms:
+            said.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
+            continue
+        asked = ", ".join(
+            f"{one['parity']} parity asks for {rate(one['asked'])}"
+            for one in table[table["group"] == group].to_dict("records")
+        )
+        said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {asked}.")
+    return said
+
+
+def _metrics(report: FairnessReport) -> list[str]:
+    """The largest difference of each metric, of groups that are known well enough."""
+    found = report.difference(sufficient_only=True)
+    said = []
+    for name in report.metrics:
+        binary = report.sums.has("positives")
+        if name == "share" or (name == "mean_reward" and binary and BY_REWARD in report.metrics):
+            continue  # said already
+        row = {str(key): value for key, value in found.loc[name].items()}
+        if row["evidence"] == SUFFICIENT:
+            words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
+            said.append(f"{_start(words_of(name, report.sums))}: {words}.")
+    return said
+
+
+def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
+    """Who is higher and by how much; `picked` says that there are other pairs."""
+    show, unit = (points, " percentage points") if is_rate else (amount, "")
+    size, ends = f"{show(row['estimate'])}{unit}", f"({show(row['low'])} to {show(row['high'])})"
+    lower, higher = row["lower"], row["higher"]
+    if row["low"] <= 0.0 <= row["high"]:
+        pair = f"groups {lower} and {higher}{', the furthest apart,' if picked else ''}"
+        return f"{pair} cannot be told apart; {higher} minus {lower} is {size} {ends}"
+    largest = ", the largest difference of two groups" if picked else ""
+    return f"group {higher} is {size} higher than group {lower} {ends}{largest}"
+
+
+def _screening(report: FairnessReport) -> list[str]:
+    said = []
+    for row in report.screening().to_dict("records"):
+        if row["screen"] not in SCREENS:
+            continue
+        high = " or more" if np.isinf(row["high"]) else f" to {row['high']:.2f}"
+        said.append(
+            f"{_start(words_of(row['selection'], report.sums))}: group {row['group']} has "
+            f"{row['estimate']:.2f} times the rate of group {row['beside']} ({row['low']:.2f}"
+            f"{high}); {SCREENS[row['screen']].format(format(row['threshold'], '.4g'))}."
+        )
+    if said:
+        said.append("The screening value says where to look closer; it is no verdict.")
+    return said
+
+
+def _too_little(report: FairnessReport) -> list[str]:
+    table = report.to_frame()
+    said = []
+    for evidence, words in ((INSUFFICIENT, "Insufficient evidence on"), (UNKNOWN, "Not known of")):
+        for group in report.groups:
+            rows = table[(table["group"] == group) & (table["evidence"] == evidence)]
+            for why, part in _by(rows, "why"):
+                names = ", ".join(words_of(str(name), report.sums) for name in part["metric"])
+                said.append(f"{words} group {group} ({why}): {names}.")
+    return said
+
+
+def _by(rows: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
+    return [(str(why), rows[rows[column] == why]) for why in dict.fromkeys(rows[column])]
+
+
+def _is_rate(name: str, report: FairnessReport) -> bool:
+    binary = name == "mean_reward" and report.sums.has("positives")
+    return binary or name.endswith(("_rate", "_share")) or name in SELECTION
+
+
+def rate(value: float) -> str:
+    """0.123 as 12.3 %."""
+    return f"{100.0 * value:.1f} %"
+
+
+def points(value: float) -> str:
+    """A difference of rates in percentage points; one that is not 0 never reads as 0."""
+    size = 100.0 * value
+    if abs(size) < 1e-9:
+        return "0.0"
+    return f"{size:.1f}" if abs(size) >= 0.1 else f"{size:.1g}"
+
+
+def amount(value: float) -> str:
+    """A number with four digits; thousands are written out."""
+    rounded = float(f"{value:.4g}")
+    if 1e3 <= abs(rounded) < 1e15:
+        return f"{rounded:,.0f}"
+    return f"{rounded + 0.0:.4g}"  # -0 becomes 0
+
+
+def percent(level: float) -> str:
+    """A level of an interval."""
+    return f"{100.0 * level:.6g} %"
+
+
+def _start(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,284 @@
+"""The fairness metrics, each made from sums of groups.
+
+`selection_rate_by_pulls` and `selection_rate_by_reward` are both called "selection rate" elsewhere.
+In a log of pulls an arm is selected when it is chosen: its group's rate is pulls over chances. In a
+log of people with a yes or no as the reward, a person is selected when the reward is 1: the rate is
+the mean of the reward.
+
+Shares beside what parity asks, and selection rates beside the highest one.
+
+Whether a number rests on enough: three words, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from evenhand.fairness._comparisons import divided
+from evenhand.fairness._measures import Means, Measure, Rates, Shares, WeightedShares, less, means
+from evenhand.fairness.intervals import Ends
+from evenhand.fairness.sums import GroupSums
+
+if TYPE_CHECKING:
+    from evenhand.fairness.report import FairnessReport
+
+
+BY_PULLS, BY_REWARD = "selection_rate_by_pulls", "selection_rate_by_reward"
+SELECTION = (BY_PULLS, BY_REWARD)
+
+
+class Metric(NamedTuple):
+    """A metric: what it is in words, what it needs, and how it is made."""
+
+    words: str
+    needs: tuple[str, ...]
+    make: Callable[[GroupSums, str], Measure]
+    average: bool  # whether the number of all is the average over decisions of those of the groups
+
+
+def _share(sums: GroupSums, method: str) -> Measure:
+    return Shares(sums.column("n"), np.ones(len(sums.groups)), method)
+
+
+def _by_pulls(sums: GroupSums, method: str) -> Measure:
+    n, chances = sums.column("n"), sums.chances()
+    assert chances is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(chances > 0.0, n.sum() / chances, np.nan)
+    return Shares(n, scale, method)
+
+
+def _by_reward(sums: GroupSums, method: str) -> Measure:
+    good = "favourable" if sums.has("favourable") else "positives"
+    return Rates(sums.column(good), sums.column("n_reward"), method)
+
+
+def _mean_reward(sums: GroupSums, method: str) -> Measure:
+    if sums.has("positives"):
+        return Rates(sums.column("positives"), sums.column("n_reward"), method)
+    return _mean("reward")(sums, method)
+
+
+def _missing(sums: GroupSums, method: str) -> Measure:
+    n = sums.column("n")
+    return Rates(n - sums.column("n_reward"), n, method)
+
+
+def _explored(sums: GroupSums, method: str) -> Measure:
+    return Rates(sums.column("explored"), sums.column("n"), method)
+
+
+def _mean(name: str) -> Callable[[GroupSums, str], Measure]:
+    def make(sums: GroupSums, method: str) -> Means:  # noqa: ARG001
+        return means(*(sums.column(f"{part}_{name}") for part in ("n", "sum", "square")))
+
+    return make
+
+
+def _exploration_cost(sums: GroupSums, method: str) -> Measure:  # noqa: ARG001
+    parts = ("n", "sum", "square")
+    every = [sums.column(f"{part}_reward") for part in parts]
+    tried = [sums.column(f"{part}_explored_reward") for part in parts]
+    usual = [a - b for a, b in zip(every, tried, strict=True)]
+    return less(means(*usual), means(*tried))
+
+
+def _exposure(sums: GroupSums, method: str) -> Measure:
+    return WeightedShares(
+        sums.column("sum_exposure"),
+        sums.column("square_exposure"),
+        float(sums.column("n_exposure").sum()),
+        method,
+    )
+
+
+METRICS: dict[str, Metric] = {
+    "share": Metric("share of the decisions", ("n",), _share, False),
+    BY_PULLS: Metric("selection rate by pulls (pulls over chances)", (), _by_pulls, False),
+    BY_REWARD: Metric(
+        "selection rate by reward (rewards of 1 over rewards)", ("positives",), _by_reward, True
+    ),
+    "exposure_share": Metric("share of the exposure", ("sum_exposure",), _exposure, False),
+    "mean_reward": Metric("mean observed reward", ("n_reward",), _mean_reward, True),
+    "mean_true_reward": Metric("mean true reward", ("n_true_reward",), _mean("true_reward"), True),
+    "perceived_regret": Metric(
+        "perceived regret per decision", ("n_perceived_regret",), _mean("perceived_regret"), True
+    ),
+    "true_regret": Metric(
+        "true regret per decision", ("n_true_regret",), _mean("true_regret"), True
+    ),
+    "exploration_rate": Metric(
+        "part of the decisions that explored", ("explored",), _explored, True
+    ),
+    "exploration_cost": Metric(
+        "observed reward lost per decision that explored",
+        ("n_reward", "n_explored_reward"),
+        _exploration_cost,
+        False,
+    ),
+    "missing_reward_rate": Metric(
+        "part of the decisions without a reward", ("n_reward",), _missing, True
+    ),
+}
+
+
+def words_of(name: str, sums: GroupSums) -> str:
+    """A metric in words; which reward is the good one depends on the log."""
+    if name == BY_REWARD and sums.has("favourable"):
+        return "rate of the favourable outcome (rewards of 0 over rewards)"
+    return METRICS[name].words
+
+
+def possible(sums: GroupSums) -> list[str]:
+    """The metrics that these sums are enough for."""
+    found = [name for name, metric in METRICS.items() if sums.has(*metric.needs)]
+    return [name for name in found if name != BY_PULLS or sums.chances() is not None]
+
+
+NOTE = "a screening value, not a verdict"
+
+
+def parity(report: FairnessReport) -> pd.DataFrame:
+    """A row per group and kind of parity: the share, what is asked, difference and ratio."""
+    size = len(report.groups)
+    asked = {"equal": np.full(size, 1.0 / size)}
+    if report.sums.has("arms"):
+        arms = report.sums.column("arms")
+        asked = {"proportional": arms / arms.sum(), **asked}
+    shares = report.by_group.loc["share"]
+    found = []
+    for kind, targets in asked.items():
+        for group, target in zip(report.groups, targets, strict=True):
+            share = shares.loc[group].to_dict()
+            ends = [share[end] for end in ("estimate", "low", "high")]
+            found.append(
+                {
+                    "parity": kind,
+                    "group": group,
+                    "share": ends[0],
+                    "asked": target,
+                    "difference": ends[0] - target,
+                    "difference_low": ends[1] - target,
+                    "difference_high": ends[2] - target,
+                    "ratio": ends[0] / target,
+                    "ratio_low": ends[1] / target,
+                    "ratio_high": ends[2] / target,
+                    "n": share["n"],
+                    "evidence": share["evidence"],
+                    "why": share["why"],
+                }
+            )
+    return pd.DataFrame(found)
+
+
+def screening(report: FairnessReport) -> pd.DataFrame:
+    """A row per selection rate and group: its ratio to the highest rate, and what a screen says."""
+    found: list[dict[str, Any]] = []
+    for name in [name for name in SELECTION if name in report.metrics]:
+        measure = report._measure(name)
+        own = rows(measure, report.level, report.least)
+        known = [g for g, row in enumerate(own) if row.evidence != UNKNOWN]
+        if not known:
+            continue
+        # A handful of lucky ones is no yardstick, unless nobody else is known any better.
+        sure = [g for g in known if own[g].evidence == SUFFICIENT]
+        top = max(sure or known, key=lambda g: own[g].estimate)
+        # Any of the pairs might have been the one with the highest rate in it.
+        level = divided(report.level, len(known) * (len(known) - 1) // 2)
+        for g, group in enumerate(report.groups):
+            if g == top:
+                row = Row(1.0, 1.0, 1.0, own[g].n, own[g].evidence, own[g].why)
+                says = "the highest rate"
+            else:
+                names = group, report.groups[top]
+                row = compared(measure.ratio(g, top, level), own[g], own[top], names)
+                says = _says(row, report.threshold)
+            found.append(
+                {
+                    "selection": name,
+                    "group": group,
+                    "beside": report.groups[top],
+                    **row._asdict(),
+                    "threshold": report.threshold,
+                    "screen": says,
+                    "note": NOTE,
+                }
+            )
+    columns = ["selection", "group", "beside", *Row._fields, "threshold", "screen", "note"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _says(row: Row, threshold: float) -> str:
+    if row.evidence != SUFFICIENT:
+        return row.evidence
+    if row.high < threshold:
+        return "below"
+    return "above" if row.low >= threshold else "cannot be told"
+
+
+SUFFICIENT, INSUFFICIENT, UNKNOWN = "sufficient", "insufficient evidence", "not known"
+ORDER = (SUFFICIENT, INSUFFICIENT, UNKNOWN)
+
+
+class Row(NamedTuple):
+    """A number with its interval, what it rests on, and whether that is enough."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    evidence: str
+    why: str
+
+
+def judged(ends: Ends, n: float, least: int, flat: bool = False) -> Row:
+    """One number.
+
+    Args:
+        ends: the number and its interval.
+        n: what it rests on.
+        least: fewer than this many are not enough.
+        flat: whether all values are equal, so that their spread says nothing of their noise.
+    """
+    estimate, low, high = (float(end) for end in ends)
+    if np.isnan(estimate):
+        why = "there are no values" if n == 0 else "it is not defined for these values"
+        return Row(np.nan, np.nan, np.nan, int(n), UNKNOWN, why)
+    if n < least:
+        return Row(estimate, low, high, int(n), INSUFFICIENT, f"n is {n:.0f}, less than {least}")
+    if flat:
+        why = "all values are equal, so their spread is not known"
+        return Row(estimate, low, high, int(n), INSUFFICIENT, why)
+    return Row(estimate, low, high, int(n), SUFFICIENT, "")
+
+
+def rows(measure: Measure, level: float, least: int) -> list[Row]:
+    """The numbers of all groups."""
+    ends = measure.ends(level)
+    return [
+        judged(Ends(*(end[g] for end in ends)), measure.n[g], least, is_flat(measure, g))
+        for g in range(len(measure.n))
+    ]
+
+
+def is_flat(measure: Measure, group: int) -> bool:
+    """Whether a mean is one of equal values."""
+    return isinstance(measure, Means) and not measure.error[group] > 0.0
+
+
+def compared(ends: Ends, one: Row, two: Row, names: tuple[str, str]) -> Row:
+    """A difference or ratio of two groups: no better known than the worse of them."""
+    worst, whose = max(
+        ((one, names[0]), (two, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
+    )
+    n = min(one.n, two.n)
+    estimate, low, high = (float(end) for end in ends)
+    if np.isnan(estimate):
+        why = f"group {whose}: {worst.why}" if worst.why else "it is not above 0 beyond doubt"
+        return Row(np.nan, np.nan, np.nan, n, UNKNOWN, why)
+    why = f"group {whose}: {worst.why}" if worst.why else ""
+    return Row(estimate, low, high, n, worst.evidence, why)

@@ -1,0 +1,264 @@
+"""The fairness report: numbers with intervals, what they rest on, and whether that is enough.
+
+From sums to a fairness report.
+
+Reports as plain data, for JSON and for whoever reads them in another language.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from evenhand import _checks
+from evenhand.fairness import _comparisons as comparing
+from evenhand.fairness import metrics as parity
+from evenhand.fairness._comparisons import all_pairs, divided, extreme
+from evenhand.fairness._measures import Measure
+from evenhand.fairness._sentences import sentences
+from evenhand.fairness.intervals import PROPORTIONS
+from evenhand.fairness.metrics import METRICS, SELECTION, Row, possible, rows
+from evenhand.fairness.sums import GroupSums
+from evenhand.prose import records
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FairnessReport:
+    """Metrics per group with intervals, in the shape of Fairlearn's MetricFrame.
+
+    Made by `fairness_report`. Every table has `estimate`, `low`, `high`, `n`, a word
+    in `evidence` ("sufficient", "insufficient evidence" or "not known") and, unless it is the
+    first, `why`.
+
+    Attributes:
+        sums: what it is made from.
+        level: of the intervals.
+        least: with a smaller n a number is called "insufficient evidence".
+        threshold: the screening value for ratios of selection rates.
+        simultaneous: whether the intervals of the groups hold for all groups at once.
+        proportions: the intervals of rates, "wilson" or "exact".
+    """
+
+    sums: GroupSums
+    level: float
+    least: int
+    threshold: float
+    simultaneous: bool
+    proportions: str
+    metrics: tuple[str, ...]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups."""
+        return self.sums.groups
+
+    @cached_property
+    def by_group(self) -> pd.DataFrame:
+        """A row per metric and group. No group is ever left out.
+
+        `report.by_group["estimate"].unstack("metric")` is what MetricFrame calls `by_group`.
+        """
+        level = divided(self.level, len(self.groups)) if self.simultaneous else self.level
+        found = [
+            (name, group, *row)
+            for name in self.metrics
+            for group, row in zip(
+                self.groups, rows(self._measure(name), level, self.least), strict=True
+            )
+        ]
+        frame = pd.DataFrame(found, columns=["metric", "group", *Row._fields])
+        return frame.set_index(["metric", "group"])
+
+    @cached_property
+    def overall(self) -> pd.DataFrame:
+        """A row per metric, of all groups together; shares of everything are 1 and not in it."""
+        return comparing.overall(self)
+
+    def difference(
+        self, method: str = "between_groups", sufficient_only: bool = False
+    ) -> pd.DataFrame:
+        """The largest difference of each metric. Of a selection rate: demographic parity's.
+
+        Args:
+            method: "between_groups", of any two; or "to_overall", of a group and all.
+            sufficient_only: whether to leave groups with too little evidence out of the choice.
+                Otherwise the pair may be one that little is known of; `evidence` says so.
+
+        The intervals make up for having picked the pair: they hold for all pairs at once.
+        """
+        return extreme(self, "difference", method, sufficient_only)
+
+    def ratio(self, method: str = "between_groups", sufficient_only: bool = False) -> pd.DataFrame:
+        """The smallest ratio of each metric, the lower over the higher.
+
+        Args:
+            method: as of `difference`.
+            sufficient_only: as of `difference`.
+
+        Of means there is a ratio only where all are above 0 beyond doubt.
+        """
+        return extreme(self, "ratio", method, sufficient_only)
+
+    def demographic_parity(self) -> pd.DataFrame:
+        """Difference and ratio of the selection rates, by pulls and by reward: Fairlearn's numbers.
+
+        The largest rate less the smallest, and the smallest over the largest.
+        """
+        kinds = [name for name in SELECTION if name in self.metrics]
+        tables = {"difference": self.difference(), "ratio": self.ratio()}
+        found = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
+        return found.rename_axis(["what", "selection"]).swaplevel().sort_index()
+
+    def pairs(self, metric: str) -> pd.DataFrame:
+        """All pairs of groups: difference and ratio, with intervals that hold for all at once.
+
+        Args:
+            metric: one of `metrics`.
+        """
+        if metric not in self.metrics:
+            raise ValueError(f"metric is {metric!r}; allowed is one of {', '.join(self.metrics)}")
+        found = [
+            (pair["lower"], pair["higher"], what, *pair[what])
+            for pair in all_pairs(self, metric)
+            for what in ("difference", "ratio")
+        ]
+        return pd.DataFrame(found, columns=["lower", "higher", "what", *Row._fields])
+
+    def parity(self) -> pd.DataFrame:
+        """The share of every group beside what proportional and equal parity ask.
+
+        `difference` is the share less what is asked, `ratio` the share over it. What is asked is no
+        estimate, so the interval of the share moves with it.
+        """
+        return parity.parity(self)
+
+    def screening(self) -> pd.DataFrame:
+        """Every group's selection rate over the highest one: the four-fifths rule as a screen.
+
+        A value below the threshold is a reason to look closer and not a verdict; one above it is no
+        proof of fairness. `screen` is "below" or "above" where the whole interval is, and "cannot
+        be told" where it is not.
+        """
+        return parity.screening(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """`by_group` as plain columns, to be saved."""
+        return self.by_group.reset_index()
+
+    def to_words(self) -> str:
+        """The report in sentences."""
+        return "\n".join(sentences(self))
+
+    def __str__(self) -> str:
+        return self.to_words()
+
+    def __repr__(self) -> str:
+        return f"FairnessReport(groups={', '.join(self.groups)}, metrics={', '.join(self.metrics)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, versioned. None stands for NaN and for infinite ends."""
+        return plain(self)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def _measure(self, name: str) -> Measure:
+        return METRICS[name].make(self.sums, self.proportions)
+
+
+LEAST = 30
+
+
+def fairness_report(
+    sums: GroupSums | pd.DataFrame,
+    *,
+    level: float = 0.95,
+    least: int = LEAST,
+    threshold: float = 0.8,
+    simultaneous: bool = False,
+    proportions: str = "wilson",
+    metrics: Sequence[str] | None = None,
+    unfavourable: bool = False,
+) -> FairnessReport:
+    """Fairness metrics per group with intervals, from a row of sums per group.
+
+    Args:
+        sums: `GroupSums`, or a frame with its columns.
+        level: of the intervals.
+        least: a number that rests on fewer decisions (of people or rewards: of these) is called
+            "insufficient evidence". It is shown all the same. With 30, the interval of a rate of
+            one half is 34 points wide.
+        threshold: the screening value for the ratio of selection rates. 0.8 is the "four-fifths"
+            of the guidelines of the US EEOC of 1978, where it is a rule of thumb.
+        simultaneous: whether the intervals of single groups shall hold for all groups at once
+            (Bonferroni). Take it when there are many groups and you look for the odd one.
+        proportions: "wilson", or "exact" for rates that never cover less than they say.
+        metrics: which ones; all that the sums are enough for, unless given.
+        unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
+            selection rate by reward, and the screen of it, are of rewards of 0.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> sums = pd.DataFrame({"group": ["F", "M"], "n": [300, 700], "arms": [5, 5]})
+        >>> report = eh.fairness.fairness_report(sums)
+        >>> report.by_group.loc["share", ["estimate", "low", "high"]].round(3).values.tolist()
+        [[0.3, 0.272, 0.329], [0.7, 0.671, 0.728]]
+        >>> report.screening()[["group", "estimate", "high", "screen"]].round(2).values.tolist()
+        [['F', 0.43, 0.49, 'below'], ['M', 1.0, 1.0, 'the highest rate']]
+    """
+    table = sums if isinstance(sums, GroupSums) else GroupSums(sums)
+    if unfavourable:
+        if not table.has("positives", "n_reward"):
+            raise ValueError(
+                "unfavourable is set, and the sums have no positives; allowed is that with rewards "
+                "of 0 and 1: give positives and n_reward, or leave unfavourable out"
+            )
+        good = table.table["n_reward"] - table.table["positives"]
+        table = GroupSums(table.table.assign(favourable=good))
+    known = possible(table)
+    wanted = known if metrics is None else list(metrics)
+    for name in wanted:
+        _checks.one_of("metrics", name, known)
+    if "share" not in wanted:
+        wanted = ["share", *wanted]
+    return FairnessReport(
+        sums=table,
+        level=_checks.number("level", level, 0.0, 1.0, open_ends=True),
+        least=_checks.whole("least", least, 1),
+        threshold=_checks.number("threshold", threshold, 0.0, 1.0),
+        simultaneous=bool(simultaneous),
+        proportions=_checks.one_of("proportions", proportions, PROPORTIONS),
+        metrics=tuple(wanted),
+    )
+
+
+FORMAT, VERSION = "evenhand fairness report", 1
+
+
+def plain(report: FairnessReport) -> dict[str, Any]:
+    """Everything in a report as plain data. None stands for NaN and for infinite ends."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "level": report.level,
+        "least": report.least,
+        "threshold": report.threshold,
+        "simultaneous": report.simultaneous,
+        "proportions": report.proportions,
+        "groups": list(report.groups),
+        "metrics": list(report.metrics),
+        "by_group": records(report.to_frame()),
+        "overall": records(report.overall.reset_index()),
+        "parity": records(report.parity()),
+        "difference": records(report.difference().reset_index()),
+        "ratio": records(report.ratio().reset_index()),
+        "screening": records(report.screening()),
+        "sums": records(report.sums.table.reset_index()),
+        "words": report.to_words(),
+    }

@@ -1,0 +1,258 @@
+"""The directions that a singular design has seen: an orthonormal basis, one of them per row.
+
+A basis is `table[at:]`, its rows `width` apart. Vectors are padded with zeros to that width, and
+rows of zeros follow the last direction up to a whole four, so everything goes by fours.
+
+Features in units in which they are about as large, while a design is singular.
+
+Whether a direction is new is judged by the length of a row. Beside a time in nanoseconds, 1e18, an
+intercept of 1 is too small for that to see, and for doubles to hold. So features are multiplied by
+powers of two, which round nothing: 1 for a feature of an ordinary size, otherwise what brings the
+first number seen to between 1/2 and 1. A number that turns out much larger changes the factor.
+
+At full rank nothing is judged any more, and R does not mind the features' units: the factors are
+taken out again. The pseudo-inverse has none, because the authors' code judges by the numbers as
+they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evenhand._borrow import stays_a_function
+from evenhand._compile import inlined, subroutine
+from evenhand.leastsquares._absorb import rotate_in
+from evenhand.leastsquares._table import (
+    FREEDOM,
+    RESIDUAL,
+    SMALLEST,
+    basis_of,
+    factors_of,
+    row_start,
+    tail_of,
+    width_of,
+)
+from evenhand.leastsquares._vectors import (
+    LANES,
+    added,
+    apart,
+    four,
+    less,
+    place,
+    plus,
+    put,
+    same,
+    times,
+    turned,
+)
+
+
+@inlined
+def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
+    """room[parts:] = the coordinates of room[x:], by four directions at a time."""
+    for k in range(0, rank, LANES):
+        p = at + k * width
+        a = b = c = e = same(0.0)
+        for q in range(0, width, LANES):
+            here = four(room, x + q)
+            a = plus(a, four(table, p + q), here)
+            b = plus(b, four(table, p + width + q), here)
+            c = plus(c, four(table, p + 2 * width + q), here)
+            e = plus(e, four(table, p + 3 * width + q), here)
+        a, b, c, e = turned(a, b, c, e)
+        put(room, parts + k, added(added(a, b), added(c, e)))
+
+
+@inlined
+def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
+    """Take off from room[x:] its part in the directions, given its coordinates in room[parts:]."""
+    for k in range(0, rank, LANES):
+        p = at + k * width
+        of_a, of_b, of_c, of_e = apart(four(room, parts + k))
+        a, b, c, e = same(of_a), same(of_b), same(of_c), same(of_e)
+        for q in range(0, width, LANES):
+            rest = less(four(room, x + q), a, four(table, p + q))
+            rest = less(rest, b, four(table, p + width + q))
+            rest = less(rest, c, four(table, p + 2 * width + q))
+            put(room, x + q, less(rest, e, four(table, p + 3 * width + q)))
+
+
+@inlined
+def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-untyped-def]
+    """Whether the square of what `take_off` would leave exceeds the limit.
+
+    By four features at a time, and most often the first four tell.
+    """
+    squared = 0.0
+    for q in range(0, width, LANES):
+        rest = four(room, x + q)
+        for k in range(rank):
+            rest = less(rest, same(room[parts + k]), four(table, at + k * width + q))
+        squared += total(times(rest, rest))
+        if squared > limit:
+            return True
+    return False
+
+
+@inlined
+def copy(points, start, number, room, at, width):  # type: ignore[no-untyped-def]
+    """`number` numbers into the room, and zeros up to the width."""
+    whole = number & -LANES
+    for k in range(0, whole, LANES):
+        put(room, at + k, four(points, start + k))
+    for k in range(whole, number):
+        room[at + k] = points[start + k]
+    for k in range(number, width):
+        room[at + k] = 0.0
+
+
+@inlined
+def total(a):  # type: ignore[no-untyped-def]
+    """The sum of four numbers."""
+    first, second, third, fourth = apart(a)
+    return (first + second) + (third + fourth)
+
+
+@inlined
+def squared_length(room, x, width):  # type: ignore[no-untyped-def]
+    """The sum of squares of a padded vector."""
+    squares = same(0.0)
+    for q in range(0, width, LANES):
+        squares = plus(squares, four(room, x + q), four(room, x + q))
+    return total(squares)
+
+
+@subroutine
+def length(room, x, width):  # type: ignore[no-untyped-def]
+    """The length of a padded vector, of tiny and of huge numbers as well."""
+    squared = squared_length(room, x, width)
+    if 1e-250 < squared < 1e250:
+        return np.sqrt(squared)
+    size = squared = 0.0
+    for q in range(width):
+        size = max(size, abs(room[x + q]))
+    if size > 0.0:
+        for q in range(width):
+            squared += (room[x + q] / size) ** 2
+    return size * np.sqrt(squared)
+
+
+@inlined
+def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped-def]
+    """Write `row` in the coordinates of the directions seen; the rank, with a new one if it is."""
+    width = width_of(d)
+    rest, once, again = width, 2 * width, 3 * width
+    copy(row, 0, width, row, rest, width)
+    whole = length(row, rest, width)
+    coordinates(table, at, rank, width, row, rest, once)  # Gram and Schmidt; twice is enough
+    take_off(table, at, rank, width, row, rest, once)
+    coordinates(table, at, rank, width, row, rest, again)
+    take_off(table, at, rank, width, row, rest, again)
+    left = length(row, rest, width)
+    for k in range(rank):
+        row[k] = row[once + k] + row[again + k]
+    for k in range(rank, width):
+        row[k] = 0.0
+    if left > new_direction * whole:
+        for k in range(d):
+            table[at + rank * width + k] = row[rest + k] / left
+        row[rank] = left
+        rank += 1
+    return rank
+
+
+# Ordinary sizes, whose factor is 1, and how large a number may become before its factor changes.
+_LEAST, _MOST, _LIMIT = 2.0**-10, 2.0**10, 2.0**14
+
+
+@inlined
+def scale(table, at, room, x, d):  # type: ignore[no-untyped-def]
+    """Multiply room[x:] by the factors table[at:]; whether it has a feature never seen before."""
+    new = False
+    for k in range(d):
+        factor = table[at + k]
+        new |= factor == 0.0 and abs(room[x + k]) >= SMALLEST
+        room[x + k] *= factor
+    return new
+
+
+@inlined
+def note_sizes(table, at, row, d):  # type: ignore[no-untyped-def]
+    """Give a factor to the features that the row is the first to have; whether one is outgrown."""
+    outgrown = False
+    for k in range(d):
+        size = abs(row[k])
+        if size > 0.0 and table[at + k] == 0.0:
+            table[at + k] = _factor(size)
+        outgrown |= size * table[at + k] > _LIMIT
+    return outgrown
+
+
+@inlined
+def _factor(size):  # type: ignore[no-untyped-def]
+    """A power of two, to bring a number of this size near 1."""
+    return 1.0 if _LEAST <= size <= _MOST else math.ldexp(1.0, -math.frexp(size)[1])
+
+
+@subroutine
+def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
+    """Change the factors that the row in the room has outgrown; the rank with them."""
+    stays_a_function()
+    width, tail = width_of(d), tail_of(d) * lanes + lane
+    at, row = factors_of(d, lane, lanes), np.zeros(width)
+    rows, right = _taken_out(table, lane, lanes, d, rank)
+    for k in range(d):
+        row[k], before = room[k], table[at + k]
+        if abs(row[k]) * before > _LIMIT:
+            table[at + k] = _factor(abs(row[k]))
+            for q in range(rank):
+                rows[q, k] *= table[at + k] / before
+    seen = 0
+    for q in range(rank - 1, -1, -1):  # the last one has a single direction, the first has all
+        copy(place(rows, q * width), 0, width, room, 0, width)
+        seen = to_basis(table, basis_of(d, lane, lanes), room, d, seen, new_direction)
+        left = rotate_in(table, lane, lanes, room, right[q], width, seen)
+        table[tail + RESIDUAL * lanes] += left * left
+    table[tail + FREEDOM * lanes] += rank - seen
+    copy(place(row, 0), 0, width, room, 0, width)
+    return seen
+
+
+@subroutine
+def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
+    """All rows seen as `rank` rows and their right hand sides; R, z and the basis are emptied.
+
+    The rows are in the coordinates of the basis, so with the features' factors in them.
+    """
+    at, width = basis_of(d, lane, lanes), width_of(d)
+    z = width * (width + 1) // 2
+    rows, right = np.zeros((rank, width)), np.zeros(rank)
+    for q in range(rank):
+        right[q], sums = table[(z + q) * lanes + lane], place(rows, q * width)
+        for j in range(q, rank):
+            r = same(table[(row_start(q, width) + j) * lanes + lane])
+            for k in range(0, width, LANES):
+                put(sums, k, plus(four(sums, k), r, four(table, at + j * width + k)))
+    for row in range(tail_of(d)):
+        table[row * lanes + lane] = 0.0
+    for p in range(at, at + width * width):
+        table[p] = 0.0
+    return rows, right
+
+
+@subroutine
+def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
+    """At full rank, turn R in the basis' coordinates into R in the features' own."""
+    stays_a_function()
+    rows, right = _taken_out(table, lane, lanes, d, d)
+    at, width = factors_of(d, lane, lanes), width_of(d)
+    if scaled:
+        for k in range(d):
+            for q in range(d):
+                rows[q, k] /= table[at + k]
+            table[at + k] = 0.0
+    for q in range(d):
+        copy(place(rows, q * width), 0, width, room, 0, width)
+        rotate_in(table, lane, lanes, room, right[q], width, d)

@@ -1,0 +1,198 @@
+"""Reading the regressions: estimate and variance at contexts, coefficients, noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, inlined, subroutine, woven
+from evenhand.leastsquares._absorb import back_substitute
+from evenhand.leastsquares._basis import coordinates, copy, leaves, scale, squared_length
+from evenhand.leastsquares._table import (
+    COUNT,
+    FREEDOM,
+    INFINITE,
+    RANK,
+    RESIDUAL,
+    SMALLEST,
+    basis_of,
+    factors_of,
+    lane_of,
+    rank_of,
+    room_of,
+    tail_of,
+    width_of,
+)
+from evenhand.leastsquares._triangle import forward, forward_few, spread
+from evenhand.leastsquares._vectors import LANES, added, apart, check_list, four, place, put, same
+
+
+@compiled
+def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
+    """Context i against regression i, for all of them: estimate and variance / sigma^2.
+
+    They go to the rows `estimate` and `variance` of `out`, which has a column per arm, padded to
+    whole blocks like the rows of `contexts` (see `padded`). A variance is infinite where nothing
+    was seen and, treated as such, outside of the directions seen.
+    """
+    d, number, limit, (blocks, size) = fits.n_features, fits.number, _limit(fits), fits.array.shape
+    tables, points, results = place(fits.array, 0), place(contexts, 0), place(out, 0)
+    room, ranks = room_of(fits), (tail_of(d) + RANK) * LANES
+    estimates, variances = estimate * out.shape[1], variance * out.shape[1]
+    for block in range(blocks - 1):
+        table, i = place(tables, block * size), block * LANES
+        arms = (i, i + 1, i + 2, i + 3)
+        a, b, c, e = apart(four(table, ranks))
+        if min(min(a, b), min(c, e)) == d:
+            fitted, squared = _solve(table, LANES, points, arms, room, d)
+        else:
+            used = min(LANES, number - i)  # in those beyond anything may stand
+            fitted, squared = _solve_singular(
+                table, fits.per_block, used, d, limit, points, arms, room
+            )
+        put(results, estimates + i, fitted)
+        put(results, variances + i, squared)
+
+
+@compiled
+def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
+    """The contexts of the listed arms against the one shared regression `g`, four at a time.
+
+    The list is as `listed` makes it: a mask would have to be searched in every round. The results
+    are in the order of the list, so that four are written, and read again, at once.
+    """
+    check_list(arms)
+    d, limit = fits.n_features, _limit(fits)
+    points, results = place(contexts, 0), place(out, 0)
+    table, room = place(fits.array, g * fits.array.shape[1]), room_of(fits)
+    estimates, variances = estimate * out.shape[1], variance * out.shape[1]
+    full = table[tail_of(d) + RANK] == d
+    for k in range(0, arms.size, LANES):
+        some = (arms[k], arms[k + 1], arms[k + 2], arms[k + 3])
+        if full:
+            fitted, squared = _solve(table, 1, points, some, room, d)
+        else:
+            used = min(LANES, arms.size - k)
+            fitted, squared = _solve_singular(
+                table, fits.per_block, used, d, limit, points, some, room
+            )
+        put(results, estimates + k, fitted)
+        put(results, variances + k, squared)
+
+
+@woven
+def _limit(fits):  # type: ignore[no-untyped-def]
+    """How far outside of the directions seen a context may be, as a part of its squared length."""
+    return fits.new_direction**2 if fits.singular == INFINITE else np.inf
+
+
+@inlined
+def _solve(table, lanes, points, arms, room, d):  # type: ignore[no-untyped-def]
+    """Estimates and variances of four arms at full rank."""
+    first, second, third, fourth = arms
+    head = spread(points, (first * d, second * d, third * d, fourth * d), room, d)
+    if d < LANES:
+        return forward_few(table, lanes, head, d)
+    return forward(table, lanes, head, room, width_of(d), d, False)
+
+
+# Where a design is singular, contexts are first written in the coordinates of the directions that
+# it has seen: four points, in the room behind its lanes. Behind them are four variances, 0 or, for
+# contexts outside, infinite; and then a context as it was.
+
+
+@subroutine
+def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: ignore[no-untyped-def]
+    """Estimates and variances of four arms where a design is singular."""
+    stays_a_function()
+    most = 0
+    for into in range(used):
+        lane = into if lanes == LANES else 0
+        rank = _locate(table, lane, lanes, d, limit, points, arms[into], room, into)
+        most = max(most, rank)
+    if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
+        return _solve_located(table, 1, room, d, most)
+    return _solve_located(table, LANES, room, d, most)
+
+
+@subroutine
+def _locate(table, lane, lanes, d, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
+    """The context of an arm in the coordinates of regression `lane`, as point `into`; its rank."""
+    tail, width = tail_of(d), width_of(d)
+    point, outside = (LANES + into) * width, 2 * LANES * width + into
+    rank = int(table[(tail + RANK) * lanes + lane])
+    room[outside] = 0.0
+    if rank == d:
+        copy(points, arm * d, d, room, point, width)
+        return d
+    if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
+        zeros = limit == np.inf and table[(tail + COUNT) * lanes + lane] > 0.0
+        room[outside] = 0.0 if zeros else np.inf
+    else:
+        x, at = 2 * LANES * width + LANES, basis_of(d, lane, lanes)
+        copy(points, arm * d, d, room, x, width)
+        new = limit < np.inf and scale(table, factors_of(d, lane, lanes), room, x, d)
+        coordinates(table, at, rank, width, room, x, point)
+        if new or (limit < np.inf and _is_outside(table, at, rank, width, room, x, point, limit)):
+            room[outside] = np.inf
+    for k in range((rank + LANES - 1) & -LANES, width, LANES):
+        put(room, point + k, same(0.0))
+    return rank
+
+
+@inlined
+def _is_outside(table, at, rank, width, room, x, point, limit):  # type: ignore[no-untyped-def]
+    """Whether room[x:], with the coordinates room[point:], leaves the directions seen."""
+    length = squared_length(room, x, width)
+    inside = squared_length(room, point, (rank + LANES - 1) & -LANES)
+    if length - inside > 1e-6 * length:
+        return True
+    # Close to the directions seen, a difference of squares cannot tell.
+    return leaves(table, at, rank, width, room, x, point, limit * length)
+
+
+@inlined
+def _solve_located(table, lanes, room, d, rank):  # type: ignore[no-untyped-def]
+    """Estimates and variances at the four points."""
+    width = width_of(d)
+    first, whole = LANES * width, (rank + LANES - 1) & -LANES
+    starts = (first, first + width, first + 2 * width, first + 3 * width)
+    head = spread(room, starts, room, whole)
+    fitted, squared = forward(table, lanes, head, room, width, whole, False)
+    return fitted, added(squared, four(room, 2 * LANES * width))
+
+
+@compiled
+def coefficients(fits, i):  # type: ignore[no-untyped-def]
+    """The coefficients of regression `i`; of the shortest fit where its design is singular."""
+    d, rank, lanes = fits.n_features, rank_of(fits, i), fits.per_block
+    width, (table, lane) = width_of(d), lane_of(fits, i)
+    b = np.zeros(d)
+    back_substitute(table, lane, lanes, width, rank, b)
+    if rank == d:
+        return b
+    at, full = basis_of(d, lane, lanes), np.zeros(d)
+    for q in range(rank):
+        for k in range(d):
+            full[k] += b[q] * table[at + q * width + k]
+    if fits.singular == INFINITE:
+        scale(table, factors_of(d, lane, lanes), full, 0, d)
+    return full
+
+
+@compiled
+def noise_variance(fits):  # type: ignore[no-untyped-def]
+    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none.
+
+    At least the square of SMALLEST: squares of residuals that are smaller still leave the range,
+    and a noise of 0 would be said of them.
+    """
+    residual = freedom = 0.0
+    tail, lanes = tail_of(fits.n_features), fits.per_block
+    for i in range(fits.number):
+        table, lane = lane_of(fits, i)
+        residual += table[(tail + RESIDUAL) * lanes + lane]
+        freedom += table[(tail + FREEDOM) * lanes + lane]
+    if freedom < 0.5:  # nothing is left over to estimate it from
+        return np.inf, 0.0
+    return max(residual / freedom, SMALLEST**2), freedom

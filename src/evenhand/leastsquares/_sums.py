@@ -1,0 +1,94 @@
+"""The sums behind the regressions, in the features' own coordinates, as plain NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.leastsquares._table import (
+    BASIS,
+    COUNT,
+    RANK,
+    RESIDUAL,
+    RIDGE,
+    Regressions,
+    factors,
+    saved_tail,
+    to_saved,
+)
+
+
+class Sums(NamedTuple):
+    """Per regression: observations n, X'X, X'y and y'y, without any ridge."""
+
+    n: NDArray[np.float64]
+    gram: NDArray[np.float64]
+    moment: NDArray[np.float64]
+    square: NDArray[np.float64]
+
+
+def sums(fits: Regressions) -> Sums:
+    """n, X'X, X'y and y'y of every regression. A ridge is taken out again.
+
+    They are exact to rounding: of X'X itself, and of the ridge where there is one. What is made of
+    them loses digits that R keeps (see `evenhand.leastsquares`), so use them to report, not to
+    decide.
+
+    Args:
+        fits: the regressions.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, regressions
+        >>> from evenhand.leastsquares._sums import sums
+        >>> two = regressions(2, n_features=1, singular="ridge", ridge=0.5)
+        >>> absorb(two, 0, np.array([2.0]), 3.0)
+        >>> absorb(two, 0, np.array([1.0]), 1.0)
+        >>> found = sums(two)
+        >>> found.n.tolist(), found.gram[:, 0, 0].round(9).tolist()
+        ([2.0, 0.0], [5.0, 0.0])
+        >>> found.moment[:, 0].round(9).tolist(), found.square.round(9).tolist()
+        ([7.0, 0.0], [10.0, 0.0])
+    """
+    d, tail, saved = fits.n_features, saved_tail(fits), to_saved(fits)
+    by_lane = saved.transpose(0, 2, 1)[:, : fits.per_block]
+    flat = by_lane.reshape(-1, saved.shape[1])[: fits.number]
+    triangle, z = np.zeros((fits.number, d, d)), flat[:, tail - 2 * d : tail - d]
+    columns, rows = np.tril_indices(d)  # R is packed by columns
+    triangle[:, rows, columns] = flat[:, : tail - 2 * d]
+    n, residual = flat[:, tail + COUNT], flat[:, tail + RESIDUAL]
+    square = residual + np.sum(z * z, axis=1)
+    if fits.singular == RIDGE:
+        return _without_ridge(fits.ridge, n, triangle, z, square)
+    # At full rank R is in the features' coordinates; before, in those of the directions seen.
+    basis = flat[:, tail + BASIS :].reshape(-1, d, d).copy()
+    basis[flat[:, tail + RANK] == d] = np.eye(d)
+    used = factors(fits).reshape(-1, d)[: fits.number, None, :]
+    root = triangle @ basis / np.where(used > 0.0, used, 1.0)
+    turned = root.transpose(0, 2, 1)
+    return Sums(n.copy(), turned @ root, (turned @ z[..., None])[..., 0], square)
+
+
+def _without_ridge(
+    ridge: float,
+    n: NDArray[np.float64],
+    triangle: NDArray[np.float64],
+    z: NDArray[np.float64],
+    square: NDArray[np.float64],
+) -> Sums:
+    """R'R is X'X + ridge, and y'y = residuals + |z|^2 + ridge |b|^2 at the shrunk b = R^-1 z."""
+    turned = triangle.transpose(0, 2, 1)
+    shrunk = np.linalg.solve(triangle, z[..., None])[..., 0]
+    gram = turned @ triangle - ridge * np.eye(z.shape[1])
+    square = square + ridge * np.sum(shrunk * shrunk, axis=1)
+    # Where nothing was seen, only the rounding of the ridge is left over.
+    seen = np.einsum("ikk->ik", gram) > 1e-12 * ridge
+    gram *= seen[:, :, None] & seen[:, None, :]
+    return Sums(
+        n.copy(),
+        gram,
+        (turned @ z[..., None])[..., 0] * seen,
+        square * (n > 0.0),
+    )

@@ -1,0 +1,285 @@
+"""How many regressions lie side by side in one array.
+
+The table in the form of saved policies, version 1, which stays as it is.
+
+Three indices: block, row, lane. The rows: R by columns, z, one over the diagonal of R, count,
+residual sum of squares, degrees of freedom, rank and, but for a ridge, the directions seen one
+after the other. Nothing is padded. A shared regression is the same in all four lanes.
+
+A singular regression has no last direction. Its place is for the factors of the features (see
+`scaling`), if any of them is not 1, nor 0 for a feature never seen.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import woven
+from evenhand.leastsquares._vectors import LANES, place
+
+RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
+SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
+
+# Rows of the table behind R, z and the inverse diagonal.
+COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
+
+# Features nearer to 0 count as 0, because one over them, or over their squares, could be infinite.
+SMALLEST = 1e-100
+
+# A row counts as a new direction if this part of its length lies outside of those seen. For the
+# pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
+NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
+
+
+class Regressions(NamedTuple):
+    """`number` regressions on `n_features` features, as Numba likes it: one array and numbers.
+
+    `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
+    number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
+    1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
+    by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row, and
+    then, lane by lane again, what features are multiplied by before (w; see `scaling`). So all
+    lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
+    beyond d, and beyond the rank, is zero.
+
+    Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
+    block, with one lane, of its own.
+
+    The last block is room to work in. All in one array, because Numba counts references to every
+    array in a tuple at every call.
+    """
+
+    array: NDArray[np.float64]
+    number: int
+    n_features: int
+    per_block: int
+    singular: int
+    ridge: float
+    new_direction: float
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """What has been learned: all but the room to work in."""
+        return self.array[:-1]
+
+
+def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[int, int]:
+    """The shape of the array that holds them, and room to work in."""
+    width, per_block = padded(n_features), 1 if shared else LANES
+    tail = width * (width + 1) // 2 + 2 * width
+    size = per_block * (tail + BASIS + (0 if singular == "ridge" else width * (width + 1)))
+    return -(-number // per_block) + 1, max(size, (2 * LANES + 1) * width + LANES)
+
+
+def numbers_of(number: int, n_features: int, singular: str, shared: bool = False) -> int:
+    """How many numbers `regressions` would hold in memory.
+
+    Example:
+        >>> from evenhand.leastsquares._table import numbers_of, regressions
+        >>> numbers_of(10, 2, "ridge") == regressions(10, 2, "ridge", 1.0).array.size
+        True
+    """
+    blocks, size = _shape(number, n_features, singular, shared)
+    return blocks * size
+
+
+def regressions(
+    number: int,
+    n_features: int,
+    singular: str = "infinite",
+    ridge: float = 0.0,
+    shared: bool = False,
+) -> Regressions:
+    """`number` regressions that have seen nothing yet.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, coefficients, regressions
+        >>> two = regressions(2, n_features=1)
+        >>> absorb(two, 0, np.array([1.0]), 3.0)
+        >>> absorb(two, 0, np.array([1.0]), 5.0)
+        >>> coefficients(two, 0)
+        array([4.])
+    """
+    d, width = n_features, padded(n_features)
+    per_block = 1 if shared else LANES
+    tail = width * (width + 1) // 2 + 2 * width
+    fits = Regressions(
+        np.zeros(_shape(number, n_features, singular, shared)),
+        number,
+        d,
+        per_block,
+        SINGULAR[singular],
+        float(ridge),
+        NEW_DIRECTION[singular],
+    )
+    rows = rows_of(fits)
+    if number % per_block:  # lanes without a regression count as known, not as singular
+        rows[-1, tail + RANK, number % per_block :] = d
+    if singular == "ridge":
+        k = np.arange(d)
+        rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
+        rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
+        rows[:, tail + RANK] = d
+    return fits
+
+
+@woven
+def width_of(d):  # type: ignore[no-untyped-def]
+    """`padded(d)`: the size of R, and the length of a direction in the basis."""
+    return (d + LANES - 1) & -LANES
+
+
+@woven
+def tail_of(d):  # type: ignore[no-untyped-def]
+    """The row of COUNT; RESIDUAL, FREEDOM and RANK follow, and then the basis."""
+    width = width_of(d)
+    return width * (width + 1) // 2 + 2 * width
+
+
+@woven
+def row_start(k, width):  # type: ignore[no-untyped-def]
+    """Number j of row k of R is in row `row_start(k, width) + j` of the table, j >= k."""
+    return k * width - k * (k + 1) // 2
+
+
+@woven
+def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the basis of a lane begins."""
+    return (tail_of(d) + BASIS) * lanes + lane * width_of(d) * width_of(d)
+
+
+@woven
+def factors_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the factors of a lane begin: what its features are multiplied by while singular."""
+    return basis_of(d, lanes, lanes) + lane * width_of(d)
+
+
+@woven
+def lane_of(fits, i):  # type: ignore[no-untyped-def]
+    """The block of regression `i`, and its lane there."""
+    return place(fits.array, i // fits.per_block * fits.array.shape[1]), i % fits.per_block
+
+
+@woven
+def room_of(fits):  # type: ignore[no-untyped-def]
+    """Room to work in."""
+    blocks, size = fits.array.shape
+    return place(fits.array, (blocks - 1) * size)
+
+
+@woven
+def rank_of(fits, i):  # type: ignore[no-untyped-def]
+    """How many directions regression `i` has seen."""
+    table, lane = lane_of(fits, i)
+    return int(table[(tail_of(fits.n_features) + RANK) * fits.per_block + lane])
+
+
+def padded(number: int) -> int:
+    """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills."""
+    return -(-number // LANES) * LANES
+
+
+def listed(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The numbers of the wanted arms, with the first one again up to a whole four.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import listed
+        >>> listed(np.array([False, True, True])).tolist()
+        [1, 2, 1, 1]
+    """
+    arms = np.flatnonzero(wanted)
+    return np.append(arms, np.repeat(arms[:1], padded(arms.size) - arms.size))
+
+
+def rows_of(fits: Regressions) -> NDArray[np.float64]:
+    """The table up to the basis as blocks, rows and lanes."""
+    width, lanes = padded(fits.n_features), fits.per_block
+    rows = width * (width + 1) // 2 + 2 * width + BASIS
+    return fits.table[:, : rows * lanes].reshape(-1, rows, lanes)
+
+
+def counts(fits: Regressions) -> NDArray[np.int64]:
+    """How many observations each regression has absorbed."""
+    return rows_of(fits)[:, COUNT - BASIS].reshape(-1)[: fits.number].astype(np.int64)
+
+
+def saved_tail(fits: Regressions) -> int:
+    """The row of COUNT in a saved table; RESIDUAL, FREEDOM, RANK and the directions follow."""
+    return _tail(fits.n_features)
+
+
+def saved_shape(fits: Regressions) -> tuple[int, int, int]:
+    """The shape of a saved table."""
+    return shape_for(fits.table.shape[0], fits.n_features, fits.singular == RIDGE)
+
+
+def shape_for(blocks: int, n_features: int, ridge: bool) -> tuple[int, int, int]:
+    """The same, before there are regressions."""
+    directions = 0 if ridge else n_features**2
+    return blocks, _tail(n_features) + BASIS + directions, LANES
+
+
+def _tail(d: int) -> int:
+    return d * (d + 1) // 2 + 2 * d
+
+
+def to_saved(fits: Regressions) -> NDArray[np.float64]:
+    """What has been learned, as a saved table."""
+    saved, end, d = np.zeros(saved_shape(fits)), saved_tail(fits) + BASIS, fits.n_features
+    saved[:, :end] = rows_of(fits)[:, _order(d)]
+    if fits.singular != RIDGE:
+        directions = _directions(fits).copy()
+        used = ~np.isin(factors(fits), (0.0, 1.0)).all(axis=-1)
+        directions[used, -1] = factors(fits)[used]
+        saved[:, end:] = np.moveaxis(directions, 1, -1).reshape(-1, d * d, fits.per_block)
+        saved[-1:, end - BASIS + RANK, _unused(fits)] = 0.0
+    return saved
+
+
+def from_saved(fits: Regressions, saved: NDArray[np.float64]) -> None:
+    """Write a saved table into regressions of the same shape."""
+    end, d, lanes = saved_tail(fits) + BASIS, fits.n_features, fits.per_block
+    rows_of(fits)[:, _order(d)] = saved[:, :end, :lanes]
+    if fits.singular != RIDGE:
+        directions = np.moveaxis(saved[:, end:, :lanes].reshape(-1, d, d, lanes), -1, 1).copy()
+        if fits.singular == INFINITE:
+            last = directions[:, :, -1].copy()
+            seen = (directions[:, :, :-1] != 0.0).any(axis=2)
+            factors(fits)[...] = np.where(last.any(axis=-1, keepdims=True), last, seen)
+            directions[:, :, -1] = 0.0
+        _directions(fits)[...] = directions
+        rows_of(fits)[-1:, RANK - BASIS, _unused(fits)] = d
+
+
+def _order(d: int) -> NDArray[np.int64]:
+    """The rows of the table in the order of a saved one."""
+    width = padded(d)
+    column, row = np.tril_indices(d)  # of R, by columns
+    z = width * (width + 1) // 2 + np.arange(d)
+    tail = width * (width + 1) // 2 + 2 * width + np.arange(BASIS)
+    return np.concatenate([row * width - row * (row + 1) // 2 + column, z, z + width, tail])
+
+
+def _directions(fits: Regressions) -> NDArray[np.float64]:
+    """The directions seen, without their padding: by block, lane, direction and feature."""
+    d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
+    start = rows_of(fits).shape[1] * lanes
+    padded_directions = fits.table[:, start : start + lanes * width**2]
+    return padded_directions.reshape(-1, lanes, width, width)[:, :, :d, :d]
+
+
+def factors(fits: Regressions) -> NDArray[np.float64]:
+    """What features are multiplied by in singular regressions: by block, lane and feature."""
+    d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
+    start = rows_of(fits).shape[1] * lanes + lanes * width**2
+    return fits.table[:, start : start + lanes * width].reshape(-1, lanes, width)[:, :, :d]
+
+
+def _unused(fits: Regressions) -> slice:
+    """The lanes of the last block that hold no regression; a saved table has rank 0 there."""
+    return slice(fits.number % fits.per_block or LANES, None)

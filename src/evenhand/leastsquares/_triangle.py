@@ -1,0 +1,224 @@
+"""Triangular solves in four lanes at once.
+
+The room that they work in begins with the four vectors, number by number: `room[4 * k + lane]`.
+Rows of R beyond the rank, up to a whole four, are zero and leave zeros, so nothing is left over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._compile import inlined, woven
+from evenhand.leastsquares._vectors import (
+    LANES,
+    below,
+    four,
+    less,
+    plus,
+    put,
+    same,
+    times,
+    together,
+    turned,
+)
+
+HUGE = 1e300  # sums of a few numbers below it are still finite
+
+
+@inlined
+def row_of(table, row, lanes):  # type: ignore[no-untyped-def]
+    """A row of the table: one number per lane or, in a shared regression, the same for all."""
+    return four(table, row * LANES) if lanes == LANES else same(table[row])
+
+
+@inlined
+def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-untyped-def]
+    """v = R'^-1 x, with x as `spread` leaves it; v . z and v . v. Keeps v in the room, or does not.
+
+    Four rows of R at a time: so what is left of x is fetched and put back a quarter as often, and
+    not every product has to wait for the one before.
+    """
+    z = width * (width + 1) // 2
+    inverse = z + width
+    fitted = squared = same(0.0)
+    a, b, c, e = head
+    p = 0  # number j of row k is p + j
+    whole = rank & -LANES
+    for k in range(0, whole, LANES):
+        q = p + width - k - 1
+        r = q + width - k - 2
+        s = r + width - k - 3
+        if k > 0:
+            a, b = four(room, LANES * k), four(room, LANES * (k + 1))
+            c, e = four(room, LANES * (k + 2)), four(room, LANES * (k + 3))
+        a = times(a, row_of(table, inverse + k, lanes))
+        b = less(b, row_of(table, p + k + 1, lanes), a)
+        b = times(b, row_of(table, inverse + k + 1, lanes))
+        c = less(c, row_of(table, p + k + 2, lanes), a)
+        c = less(c, row_of(table, q + k + 2, lanes), b)
+        c = times(c, row_of(table, inverse + k + 2, lanes))
+        e = less(e, row_of(table, p + k + 3, lanes), a)
+        e = less(e, row_of(table, q + k + 3, lanes), b)
+        e = less(e, row_of(table, r + k + 3, lanes), c)
+        e = times(e, row_of(table, inverse + k + 3, lanes))
+        for j in range(k + LANES, rank):
+            rest = less(four(room, LANES * j), row_of(table, p + j, lanes), a)
+            rest = less(rest, row_of(table, q + j, lanes), b)
+            rest = less(rest, row_of(table, r + j, lanes), c)
+            put(room, LANES * j, less(rest, row_of(table, s + j, lanes), e))
+        fitted = plus(fitted, a, row_of(table, z + k, lanes))
+        fitted = plus(fitted, b, row_of(table, z + k + 1, lanes))
+        fitted = plus(fitted, c, row_of(table, z + k + 2, lanes))
+        fitted = plus(fitted, e, row_of(table, z + k + 3, lanes))
+        squared = plus(plus(plus(plus(squared, a, a), b, b), c, c), e, e)
+        if keep:
+            _put_four(room, k, a, b, c, e)
+        p = s + width - k - 4
+    if whole < rank:
+        if whole > 0:
+            a = four(room, LANES * whole)
+            b, c = four(room, LANES * (whole + 1)), four(room, LANES * (whole + 2))
+        fitted, squared = _last(table, lanes, width, whole, p, rank, a, b, c, fitted, squared)
+    return _held(fitted, squared)
+
+
+@woven
+def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
+    """`forward` for one to three features: a quarter less of a simulated round at d = 2."""
+    a, b, c, _ = head
+    none = same(0.0)
+    fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, none, none)
+    return _held(fitted, squared)
+
+
+@woven
+def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: ignore[no-untyped-def]
+    """The last one to three rows of R, from row k on, which is at p."""
+    z = width * (width + 1) // 2
+    inverse = z + width
+    a = times(a, row_of(table, inverse + k, lanes))
+    fitted, squared = plus(fitted, a, row_of(table, z + k, lanes)), plus(squared, a, a)
+    if rank > k + 1:
+        b = less(b, row_of(table, p + k + 1, lanes), a)
+        b = times(b, row_of(table, inverse + k + 1, lanes))
+        fitted = plus(fitted, b, row_of(table, z + k + 1, lanes))
+        squared = plus(squared, b, b)
+    if rank > k + 2:
+        q = p + width - k - 1
+        c = less(c, row_of(table, p + k + 2, lanes), a)
+        c = less(c, row_of(table, q + k + 2, lanes), b)
+        c = times(c, row_of(table, inverse + k + 2, lanes))
+        fitted = plus(fitted, c, row_of(table, z + k + 2, lanes))
+        squared = plus(squared, c, c)
+    return fitted, squared
+
+
+@woven
+def _held(fitted, squared):  # type: ignore[no-untyped-def]
+    """Numbers too large to hold, times the zeros beyond the rank, are NaN.
+
+    An estimate as large as these has a variance that is infinite, because rewards are not as large.
+    """
+    return below(fitted, same(HUGE), same(0.0)), below(squared, same(HUGE), same(np.inf))
+
+
+@inlined
+def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
+    """u = R^-1 v, with v in the room, and b = R^-1 z; returns b . u and u . u.
+
+    Both at once, because R is what takes long to fetch. They are left in the room, b behind u.
+    """
+    z, behind = width * (width + 1) // 2, LANES * width
+    cross = squared = same(0.0)
+    for k in range(width - LANES, -1, -LANES):
+        p = k * width - k * (k + 1) // 2  # number j of row k is p + j
+        q = p + width - k - 1
+        r = q + width - k - 2
+        s = r + width - k - 3
+        a, b = four(room, LANES * k), four(room, LANES * (k + 1))
+        c, e = four(room, LANES * (k + 2)), four(room, LANES * (k + 3))
+        f, g = row_of(table, z + k, lanes), row_of(table, z + k + 1, lanes)
+        h, i = row_of(table, z + k + 2, lanes), row_of(table, z + k + 3, lanes)
+        for j in range(k + LANES, width):
+            u, v = four(room, LANES * j), four(room, behind + LANES * j)
+            row = row_of(table, p + j, lanes)
+            a, f = less(a, row, u), less(f, row, v)
+            row = row_of(table, q + j, lanes)
+            b, g = less(b, row, u), less(g, row, v)
+            row = row_of(table, r + j, lanes)
+            c, h = less(c, row, u), less(h, row, v)
+            row = row_of(table, s + j, lanes)
+            e, i = less(e, row, u), less(i, row, v)
+        a, b, c, e = _corner(table, lanes, width, k, p, q, r, a, b, c, e)
+        f, g, h, i = _corner(table, lanes, width, k, p, q, r, f, g, h, i)
+        _put_four(room, k, a, b, c, e)
+        _put_four(room, width + k, f, g, h, i)
+        cross = plus(plus(plus(plus(cross, a, f), b, g), c, h), e, i)
+        squared = plus(plus(plus(plus(squared, a, a), b, b), c, c), e, e)
+    return cross, squared
+
+
+@inlined
+def _corner(table, lanes, width, k, p, q, r, a, b, c, e):  # type: ignore[no-untyped-def]
+    """The four rows of R that begin at number k against each other."""
+    inverse = width * (width + 1) // 2 + width + k
+    e = times(e, row_of(table, inverse + 3, lanes))
+    c = times(less(c, row_of(table, r + k + 3, lanes), e), row_of(table, inverse + 2, lanes))
+    b = less(less(b, row_of(table, q + k + 3, lanes), e), row_of(table, q + k + 2, lanes), c)
+    b = times(b, row_of(table, inverse + 1, lanes))
+    a = less(less(a, row_of(table, p + k + 3, lanes), e), row_of(table, p + k + 2, lanes), c)
+    a = times(less(a, row_of(table, p + k + 1, lanes), b), row_of(table, inverse, lanes))
+    return a, b, c, e
+
+
+@inlined
+def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
+    """Four vectors side by side: their first four numbers are returned, the others in the room.
+
+    They have `number` numbers, from the four `starts` in `points` on. Zeros follow up to a whole
+    four.
+    """
+    if number < LANES:
+        return _few(points, starts, number)
+    for k in range(LANES, number - LANES + 1, LANES):
+        a, b, c, e = _columns(points, starts, k)
+        _put_four(room, k, a, b, c, e)
+    if number % LANES:  # the last four once more, because nothing may be read behind them
+        a, b, c, e = _columns(points, starts, number - LANES)
+        _put_four(room, number - LANES, a, b, c, e)
+        for k in range(number, (number + LANES - 1) & -LANES):
+            put(room, LANES * k, same(0.0))
+    return _columns(points, starts, 0)
+
+
+@inlined
+def _columns(points, starts, k):  # type: ignore[no-untyped-def]
+    """Numbers k to k + 3 of the four vectors."""
+    first, second, third, fourth = starts
+    return turned(
+        four(points, first + k),
+        four(points, second + k),
+        four(points, third + k),
+        four(points, fourth + k),
+    )
+
+
+@inlined
+def _few(points, starts, number):  # type: ignore[no-untyped-def]
+    """All of one to three numbers, and zeros."""
+    first, second, third, fourth = starts
+    a = together(points[first], points[second], points[third], points[fourth])
+    b = c = same(0.0)
+    if number > 1:
+        b = together(points[first + 1], points[second + 1], points[third + 1], points[fourth + 1])
+    if number > 2:
+        c = together(points[first + 2], points[second + 2], points[third + 2], points[fourth + 2])
+    return a, b, c, same(0.0)
+
+
+@inlined
+def _put_four(room, k, a, b, c, e):  # type: ignore[no-untyped-def]
+    put(room, LANES * k, a)
+    put(room, LANES * (k + 1), b)
+    put(room, LANES * (k + 2), c)
+    put(room, LANES * (k + 3), e)

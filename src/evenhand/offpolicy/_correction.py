@@ -1,0 +1,103 @@
+"""The bias in the feedback of each row, taken from a bias report or given, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from evenhand._checks import Array, numbers
+from evenhand.offpolicy.logged import Logged
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """`bias` of each row; NaN in rows of the groups in `unknown`, which says why."""
+
+    bias: Array
+    unknown: dict[int, str]
+    _report: Any = None
+
+    def reach(self, group: int, name: str, context: Array | None, level: float) -> float:
+        """Half of the interval of a group's bias at a context, in units of reward.
+
+        The bias is linear in the context. So its error in a weighted sum over rows is its error at
+        the weighted sum of their contexts: one question to the report, not one for each row.
+        """
+        if self._report is None or context is None or group in self.unknown:
+            return 0.0
+        row = self._report.at(context[None], [name]).iloc[0]
+        error, freedom = float(row["standard_error"]), float(row["freedom"])
+        if np.isnan(error):
+            return np.nan
+        return error * float(stdtrit(freedom, 0.5 + level / 2.0)) if error > 0.0 else 0.0
+
+
+def correction(bias: Any, log: Logged) -> Correction:
+    """From a `BiasReport`, or from what is given for each group: a vector or a number."""
+    if hasattr(bias, "at"):
+        return _from_report(bias, log)
+    if not isinstance(bias, Mapping):
+        raise ValueError(
+            f"bias is a {type(bias).__name__}; allowed is a BiasReport, or a vector or number for "
+            "each group, such as {'F': -2.0, 'M': 0.0}"
+        )
+    return Correction(_given({str(name): one for name, one in bias.items()}, log), {})
+
+
+def _from_report(report: Any, log: Logged) -> Correction:
+    contexts = log.chosen_contexts
+    if contexts is None:
+        raise ValueError("bias is a report and the log has no contexts; give contexts")
+    if contexts.shape[1] != len(report.features):
+        raise ValueError(
+            f"contexts has {contexts.shape[1]} features; allowed is {len(report.features)}, those "
+            "of the bias report"
+        )
+    bias, unknown = np.zeros(log.n), {}
+    for g, name in enumerate(log.groups.names):
+        rows = np.flatnonzero(log.of == g)
+        if not rows.size:
+            continue
+        if name not in report.groups:
+            raise ValueError(
+                f"group {name} is not in the bias report; known are {', '.join(report.groups)}"
+            )
+        # Feature by feature if all are known, which is quick; else only where rows are.
+        each = report.at(np.eye(contexts.shape[1]), name)
+        if each["estimate"].notna().all():
+            bias[rows] = contexts[rows] @ each["estimate"].to_numpy(dtype=np.float64)
+            continue
+        found = report.at(contexts[rows], name)
+        bias[rows] = found["estimate"].to_numpy(dtype=np.float64)
+        if np.isnan(bias[rows]).any():
+            unknown[g] = str(found["why"][found["estimate"].isna()].iloc[0])
+    return Correction(bias, unknown, report)
+
+
+def _given(bias: dict[str, ArrayLike], log: Logged) -> Array:
+    missing = [name for name in log.groups.names if name not in bias]
+    unknown = [name for name in bias if name not in log.groups.names]
+    if missing or unknown:
+        what = f"no entry for group {missing[0]}" if missing else f"an unknown group {unknown[0]!r}"
+        raise ValueError(
+            f"bias has {what}; allowed is one for each of {', '.join(log.groups.names)}, 0 if none"
+        )
+    contexts, out = log.chosen_contexts, np.zeros(log.n)
+    for g, name in enumerate(log.groups.names):
+        rows, vector = log.of == g, numbers(f"bias of {name}", bias[name])
+        if vector.ndim == 0:
+            out[rows] = float(vector)
+            continue
+        if contexts is None or vector.shape != (contexts.shape[1],):
+            size = 0 if contexts is None else contexts.shape[1]
+            raise ValueError(
+                f"bias of {name} has shape {vector.shape}; allowed is a number, or ({size},) as "
+                "the contexts of the log"
+            )
+        out[rows] = contexts[rows] @ vector
+    return out

@@ -1,0 +1,196 @@
+"""What another policy would have earned, from a log with propensities, overall and per group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from evenhand import _checks
+from evenhand._checks import Array, numbers
+from evenhand.fairness.report import LEAST
+from evenhand.offpolicy._correction import Correction, correction
+from evenhand.offpolicy._estimators import ESTIMATORS, Rows, gains
+from evenhand.offpolicy._intervals import INTERVALS
+from evenhand.offpolicy._overlap import overlap
+from evenhand.offpolicy._reward_model import cross_fitted
+from evenhand.offpolicy._table import Settings, shares, span, table
+from evenhand.offpolicy.logged import Logged
+from evenhand.offpolicy.report import ValueReport, value_report
+from evenhand.offpolicy.targets import Target, probabilities
+
+OBSERVED, CORRECTED = "observed", "corrected"
+
+
+def evaluate(
+    log: Logged | str | Path | pd.DataFrame,
+    target: Target,
+    *,
+    bias: Any = None,
+    estimators: Sequence[str] | None = None,
+    interval: str = "normal",
+    level: float = 0.95,
+    least: int = LEAST,
+    predictions: ArrayLike | None = None,
+    folds: int = 5,
+    ridge: float = 1.0,
+    reward_range: tuple[float, float] | None = None,
+    largest_weight: float | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> ValueReport:
+    """What the target policy would have earned in the rounds of a log.
+
+    Args:
+        log: decisions with propensities. Rows without a reward are left out, and counted. A log
+            that evenhand wrote can be given as its path, or as the frame that `read_log` gave.
+        target: a policy with a method `propensities`; or probabilities (rows, arms); or the arm
+            chosen in each row; or a function from the log's contexts to one of these two; or
+            "uniform" for all available arms alike.
+        bias: a `BiasReport`, or a vector or number for each group. Then there are values in
+            corrected reward as well: the reward less the bias of the chosen arm's group at its
+            context.
+        estimators: of "ips", "snips" and "dr"; all that the log allows unless given.
+        interval: "normal", by the influence of rows; "bootstrap", for skewed ones; or "bernstein",
+            which holds for any number of rows and is wide.
+        level: of the intervals.
+        least: weights worth fewer rows than this are called weak overlap.
+        predictions: of the reward of every row and arm, (rows, arms), for "dr". They must not have
+            seen the log. Without, a ridge regression per arm is cross-fitted.
+        folds: of the cross-fitting.
+        ridge: the penalty of the regressions, in rows; features are in standard deviations.
+        reward_range: the least and the most that an observed reward can be; "bernstein" needs it.
+        largest_weight: what target over propensity can be at most; "bernstein" needs it, unless the
+            log has `all_propensities`.
+        resamples: of the bootstrap.
+        seed: of the folds and the bootstrap.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> rng = np.random.default_rng(1)
+        >>> arms = rng.integers(2, size=1000)
+        >>> rewards = rng.random(1000) < np.array([0.3, 0.6])[arms]
+        >>> log = eh.offpolicy.Logged(arms, rewards, np.full(1000, 0.5), ["F", "M"])
+        >>> report = eh.offpolicy.evaluate(log, np.tile([0.2, 0.8], (1000, 1)))
+        >>> report.overall.loc[("observed", "dr"), ["estimate", "low", "high"]].round(2).tolist()
+        [0.52, 0.49, 0.56]
+    """
+    if isinstance(log, (str, Path, pd.DataFrame)):
+        log = Logged.from_log(log)
+    if not isinstance(log, Logged):
+        raise ValueError(
+            f"log is a {type(log).__name__}; allowed is a log that evenhand wrote, or Logged, such "
+            "as Logged.from_frame(frame, groups)"
+        )
+    chances = probabilities(target, log)
+    seen = ~np.isnan(log.rewards)
+    if seen.sum() < 2:
+        raise ValueError(f"rewards has {seen.sum()} values; allowed are at least two")
+    known = log.rows(seen)
+    weights = chances[seen][np.arange(known.n), known.arms] / known.propensities
+    settings = Settings(
+        _which(estimators, log, predictions),
+        _checks.one_of("interval", interval, INTERVALS),
+        _checks.number("level", level, 0.0, 1.0, open_ends=True),
+        _checks.whole("least", least, 1),
+        _checks.whole("resamples", resamples, 100),
+        _checks.whole("seed", seed, 0, _checks.LARGEST_SEED),
+    )
+    if settings.interval == "bernstein":
+        bounds = _bounds(known, chances[seen], weights, reward_range, largest_weight)
+        settings = settings._replace(rewards=bounds[0], most=bounds[1])
+    folds = _checks.whole("folds", folds, 2)
+    ridge = _checks.number("ridge", ridge, 0.0, np.inf, open_ends=True)
+    given = None
+    if predictions is not None:
+        given = numbers("predictions", predictions, (log.n, log.groups.n_arms))[seen]
+    kinds = {OBSERVED: Correction(np.zeros(known.n), {})}
+    if bias is not None:
+        kinds[CORRECTED] = correction(bias, known)
+    found, gained = [], []
+    for kind, corrected in kinds.items():
+        rewards = known.rewards - np.nan_to_num(corrected.bias)
+        predicted = None
+        if "dr" in settings.estimators:
+            if given is None:
+                predicted = cross_fitted(known, rewards, folds, ridge, seed)
+            else:  # of the observed reward
+                predicted = given - _bias_of_arms(corrected, known)
+            if settings.interval == "bernstein":  # the bound wants predictions in the same range
+                predicted = np.clip(predicted, *span(corrected, settings))
+        rows = Rows(known, chances[seen], weights, rewards, predicted)
+        found += table(kind, rows, corrected, settings)
+        gained += gains(kind, rows, corrected, settings)
+    found += shares(log, chances, settings)
+    overlaps = [
+        overlap(known, chances[seen], weights, g, settings.least)
+        for g in (None, *range(len(log.groups)))
+    ]
+    return value_report(found, gained, overlaps, _missing(log), settings.level, settings.interval)
+
+
+def _missing(log: Logged) -> pd.DataFrame:
+    """The part of each group's rows without a reward, and of those that a human overrode."""
+    count = np.bincount(log.of, minlength=len(log.groups))
+    overridden = np.zeros(log.n, dtype=np.bool_) if log.overridden is None else log.overridden
+    rows = {"lost": np.isnan(log.rewards) & ~overridden, "overridden": overridden}
+    parts = {
+        name: np.bincount(log.of, which, len(log.groups)) / np.maximum(count, 1)
+        for name, which in rows.items()
+    }
+    return pd.DataFrame(parts, index=list(log.groups.names))
+
+
+def _which(
+    given: Sequence[str] | None, log: Logged, predictions: ArrayLike | None
+) -> tuple[str, ...]:
+    no_model = log.contexts is not None and log.contexts.ndim == 2 and not log.shared
+    blocked = no_model and predictions is None
+    if given is None:
+        return tuple(name for name in ESTIMATORS if name != "dr" or not blocked)
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        _checks.one_of("estimators", name, ESTIMATORS)
+    if "dr" in names and blocked:
+        raise ValueError(
+            "estimators has 'dr' and the contexts are of chosen arms only; allowed are 'ips' and "
+            "'snips', or give predictions"
+        )
+    return tuple(names)
+
+
+def _bounds(
+    log: Logged, target: Any, weights: Any, rewards: Any, most: float | None
+) -> tuple[tuple[float, float], float]:
+    if rewards is None:
+        raise ValueError("reward_range is not given; interval='bernstein' needs (least, most)")
+    low, high = (float(end) for end in rewards)
+    if not (low < high and low <= log.rewards.min() and high >= log.rewards.max()):
+        raise ValueError(
+            f"reward_range is ({low:g}, {high:g}); allowed is a range that holds all rewards, "
+            f"{log.rewards.min():g} to {log.rewards.max():g}"
+        )
+    if most is None:
+        if log.all_propensities is None:
+            raise ValueError(
+                "largest_weight is not given; interval='bernstein' needs it, or all_propensities"
+            )
+        possible = log.all_propensities > 0.0
+        most = float(np.max(target[possible] / log.all_propensities[possible]))
+    if most < weights.max():
+        raise ValueError(
+            f"largest_weight is {most:g}; allowed is at least {weights.max():g}, the log has that"
+        )
+    return (low, high), most
+
+
+def _bias_of_arms(corrected: Correction, log: Logged) -> Array:
+    """The mean bias of each arm's group: predictions need not be exact for "dr" to be right."""
+    total = np.bincount(log.of, np.nan_to_num(corrected.bias), len(log.groups))
+    count = np.bincount(log.of, minlength=len(log.groups))
+    means: Array = (total / np.maximum(count, 1))[log.groups.of]
+    return means

@@ -1,0 +1,160 @@
+"""Intervals of off-policy estimates: normal, bootstrap and empirical Bernstein."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from evenhand._checks import Array, Whole
+from evenhand.offpolicy._estimators import (
+    CONTRIBUTION,
+    VALUE,
+    WITHIN,
+    Terms,
+    effective,
+    estimate,
+    influence,
+)
+
+INTERVALS = ("normal", "bootstrap", "bernstein")
+BLOCK = 4_000_000  # random numbers at a time
+
+
+class Reach(NamedTuple):
+    """An estimate, its standard error and the ends of its interval."""
+
+    estimate: float
+    error: float
+    low: float
+    high: float
+
+
+def normal(found: Terms, level: float, less: Terms | None = None) -> Reach:
+    """By the influence of every row, with Student's quantile for the effective number of rows.
+
+    Args:
+        found: the terms.
+        level: of the interval.
+        less: terms of another estimate on the same rows. Then it is about the difference, and what
+            a row does to both counts once, so that what they have in common is no uncertainty.
+    """
+    value, parts = estimate_and_influence(found, less)
+    n = len(found.a)
+    error = float(np.sqrt(np.sum(parts**2) / (max(n - 1, 1) * n)))
+    worth = min(effective(one.weights) for one in (found, less) if one is not None)
+    reach = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
+    return Reach(value, error, value - reach, value + reach)
+
+
+def estimate_and_influence(found: Terms, less: Terms | None = None) -> tuple[float, Array]:
+    """An estimate, or the difference of two, and what every row does to it."""
+    value = estimate(found)
+    parts = influence(found, value)
+    if less is not None:
+        other = estimate(less)
+        return value - other, parts - influence(less, other)
+    return value, parts
+
+
+def bootstrap(
+    found: Terms, level: float, resamples: int, seed: int, less: Terms | None = None
+) -> Reach:
+    """Rows drawn again, and Student's ratio of each draw (bootstrap-t).
+
+    Its interval leans to the side of the long tail, as heavy weights need; a row that is not in the
+    log it cannot know of either. A difference is drawn with the same rows for both.
+    """
+    plain = normal(found, level, less)
+    n, generator = len(found.a), np.random.default_rng(seed)
+    ratios: list[Array] = []
+    at_a_time = max(BLOCK // n, 1)
+    for first in range(0, resamples, at_a_time):
+        drawn = generator.integers(n, size=(min(at_a_time, resamples - first), n))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values, parts = _drawn(found, drawn)
+            if less is not None:
+                others, theirs = _drawn(less, drawn)
+                values, parts = values - others, parts - theirs
+            errors = np.sqrt(np.sum(parts**2, axis=1))
+            ratios.append(((values - plain.estimate) / errors)[np.isfinite(values)])
+    every = np.concatenate(ratios)
+    every = np.where(np.isnan(every), 0.0, every)
+    alpha = 1.0 - level
+    ends = np.quantile(every, [1.0 - alpha / 2.0, alpha / 2.0], method="inverted_cdf")
+    low, high = (
+        plain.estimate - end * plain.error if plain.error else plain.estimate for end in ends
+    )
+    return Reach(plain.estimate, plain.error, float(low), float(high))
+
+
+def _drawn(found: Terms, drawn: Whole) -> tuple[Array, Array]:
+    """The estimate of each draw, not finite where it has none, and the influence of its rows."""
+    a, b = found.a[drawn], found.b[drawn]
+    below = b.sum(axis=1)
+    values = a.sum(axis=1) / below
+    return values, (a - values[:, None] * b) / below[:, None]
+
+
+def bernstein(found: Terms, level: float, width: float, lowest: float, highest: float) -> Reach:
+    """Maurer and Pontil's (2009) empirical Bernstein bound, for any number of rows.
+
+    The interval is all v between `lowest` and `highest` for which mean(a - v b) = 0 is not refused.
+
+    Args:
+        found: the terms.
+        level: of the interval; each end has half of what is left.
+        width: an upper bound of the range of a - v b over all rows that could have been.
+        lowest: the least that the value can be.
+        highest: the most.
+    """
+    plain = normal(found, level)
+    n = len(found.a)
+    log = np.log(4.0 / (1.0 - level))  # ln(2 / delta) at half of 1 - level on each side
+    mean_a, mean_b = float(found.a.mean()), float(found.b.mean())
+    cov = np.cov(found.a, found.b) if n > 1 else np.full((2, 2), np.inf)
+    constant = 7.0 * width * log / (3.0 * max(n - 1, 1))
+
+    def refused(v: float) -> bool:
+        variance = max(cov[0, 0] - 2.0 * v * cov[0, 1] + v**2 * cov[1, 1], 0.0)
+        return bool(abs(mean_a - v * mean_b) > np.sqrt(2.0 * variance * log / n) + constant)
+
+    middle = min(max(plain.estimate, lowest), highest)
+    ends = [_edge(refused, middle, end) for end in (lowest, highest)]
+    return Reach(plain.estimate, plain.error, ends[0], ends[1])
+
+
+def _edge(refused: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where refusing begins, from inside to outside, found by halving."""
+    if not refused(outside):
+        return outside
+    for _ in range(100):
+        middle = (inside + outside) / 2.0
+        if refused(middle):
+            outside = middle
+        else:
+            inside = middle
+    return outside
+
+
+def widths(
+    name: str, quantity: str, rewards: tuple[float, float], most: float
+) -> tuple[float, float, float]:
+    """How wide a - v b can range for rewards in a range and weights up to `most`; ends of v.
+
+    A row outside of the group counts 0, so that ranges of contributions are made to hold 0.
+    """
+    low, high = rewards
+    wide = high - low
+    zero_low, zero_high = min(low, 0.0), max(high, 0.0)
+    with_zero, largest = zero_high - zero_low, max(abs(low), abs(high))
+    ends = (low, high) if quantity in (VALUE, WITHIN) else (zero_low, zero_high)
+    if name == "snips":
+        width = most * (with_zero if quantity == CONTRIBUTION else wide)
+    elif name == "ips":
+        width = most * with_zero + (largest if quantity == WITHIN else 0.0)
+    else:
+        width = with_zero + 2.0 * most * wide + (largest if quantity == WITHIN else 0.0)
+    return width, *ends

@@ -1,0 +1,112 @@
+"""How far the log has seen what the target would do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evenhand._checks import Array
+from evenhand.offpolicy._estimators import effective
+from evenhand.offpolicy.logged import Logged
+
+WEAK = "weak overlap"
+
+# A single row with more than this part of all weight decides too much.
+LARGEST_PART = 0.1
+# More target probability than this where the log cannot have been is a value that is not in it.
+UNSUPPORTED = 0.01
+# Weights must add up to the target's probability. Off by more of its standard errors than this,
+# something is missing or wrong; by chance that is one log in 16,000 where weights are not heavy.
+ERRORS_OFF = 4.0
+# The normal approximation of a mean wants n above this times the squared skewness (Cochran 1977).
+SKEWNESS = 25.0
+
+
+class Overlap(NamedTuple):
+    """The weights of all rows, or of those of a group.
+
+    `expected` is the target's probability of the group, and `mean_weight` should be close to it.
+    `unsupported` is the target's probability on arms that the logging policy could not choose. If
+    its probabilities of all arms are not known, it is that on arms that were never chosen.
+    `could_not` is the part of rows that have any such probability.
+    """
+
+    group: str
+    n: int
+    effective_n: float
+    largest_weight: float
+    largest_part: float
+    mean_weight: float
+    expected: float
+    unsupported: float
+    could_not: float
+    why: str
+
+
+def overlap(log: Logged, target: Array, weights: Array, group: int | None, least: int) -> Overlap:
+    """The overlap of everything (group None) or of a group."""
+    arms = np.ones(log.groups.n_arms, bool) if group is None else log.groups.of == group
+    inside = np.ones(log.n, bool) if group is None else log.of == group
+    if log.all_propensities is not None:
+        never = log.all_propensities <= 0.0
+    else:
+        never = np.broadcast_to(
+            np.bincount(log.arms, minlength=log.groups.n_arms) == 0, target.shape
+        )
+    if log.available is not None:
+        never = never | ~log.available
+    lost = np.sum(np.where(never, target, 0.0)[:, arms], axis=1)
+    expected, own = target[:, arms].sum(axis=1), weights * inside
+    total, largest = float(own.sum()), float(own.max())
+    found = Overlap(
+        group="all" if group is None else log.groups.names[group],
+        n=int(inside.sum()),
+        effective_n=effective(own),
+        largest_weight=largest,
+        largest_part=largest / total if total > 0.0 else np.nan,
+        mean_weight=float(own.mean()),
+        expected=float(expected.mean()),
+        unsupported=float(lost.mean()),
+        could_not=float((lost > 0.0).mean()),
+        why="",
+    )
+    return found._replace(why=_why(found, own, own - expected, least))
+
+
+def _why(found: Overlap, own: Array, off: Array, least: int) -> str:
+    """What is wrong with the weights, the worst first; nothing where the target never goes.
+
+    None of it looks at rewards. A check that does lets pass the logs in which rare rows happen to
+    have ordinary rewards, and their intervals are the ones that are too narrow.
+    """
+    if found.expected <= 0.0:
+        return ""
+    if found.unsupported > UNSUPPORTED * found.expected:
+        return (
+            f"{100.0 * found.unsupported / found.expected:.3g} % of what the target would do here "
+            "is on arms that the log never could choose or never chose"
+        )
+    if found.effective_n < least:
+        return f"the weights are worth {found.effective_n:.1f} rows, fewer than {least}"
+    if found.largest_part > LARGEST_PART:
+        return f"one row has {100.0 * found.largest_part:.0f} % of all weight"
+    error = float(off.std(ddof=1)) / np.sqrt(len(off))
+    if abs(off.mean()) > ERRORS_OFF * error + 1e-9:
+        return (
+            f"the mean weight is {found.mean_weight:.3g} and should be {found.expected:.3g}: the "
+            "propensities are wrong, or the log lacks what the target would do"
+        )
+    if skewed(own):
+        return "a few rows have most of the weight: it is too skewed for so few rows"
+    return ""
+
+
+def skewed(parts: Array) -> bool:
+    """Whether a mean of these is too skewed for a normal interval."""
+    centred = parts - parts.mean()
+    variance = float(np.mean(centred**2))
+    if variance <= 0.0:
+        return False
+    skewness = float(np.mean(centred**3)) / variance**1.5
+    return bool(len(parts) < SKEWNESS * skewness**2)

@@ -1,0 +1,210 @@
+"""Every number of an off-policy report, one row each."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand._checks import Array
+from evenhand.fairness.intervals import proportion
+from evenhand.fairness.metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
+from evenhand.offpolicy._correction import Correction
+from evenhand.offpolicy._estimators import (
+    CONTRIBUTION,
+    LOGGED,
+    SHARE,
+    VALUE,
+    WITHIN,
+    Rows,
+    Terms,
+    effective,
+    influence,
+    terms,
+)
+from evenhand.offpolicy._intervals import Reach, bernstein, bootstrap, normal, widths
+from evenhand.offpolicy._overlap import WEAK, overlap, skewed
+from evenhand.offpolicy.logged import Logged
+
+ALL = "all"
+FEW_DECIDE = "a few rows decide, too skewed for a normal interval: try a bootstrap interval"
+NOTHING = Reach(np.nan, np.nan, np.nan, np.nan)
+COLUMNS = (
+    "reward",
+    "estimator",
+    "quantity",
+    "group",
+    "estimate",
+    "standard_error",
+    "low",
+    "high",
+    "n",
+    "effective_n",
+    "evidence",
+    "why",
+)
+
+
+class Settings(NamedTuple):
+    """What the caller chose."""
+
+    estimators: tuple[str, ...]
+    interval: str
+    level: float
+    least: int
+    resamples: int
+    seed: int
+    rewards: tuple[float, float] = (-np.inf, np.inf)
+    most: float = np.inf
+
+
+def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
+    """The values of one kind of reward: of everything, by groups and within them."""
+    found: list[Any] = []
+    problems = problems_of(rows, settings)
+    weights = {True: np.ones(rows.log.n), False: rows.weights}
+    of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
+    for name in (*settings.estimators, LOGGED):
+        unsure = of_bias[name == LOGGED]
+        for quantity, group in asked(rows):
+            parts = terms(name, quantity, group, rows)
+            line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
+            judged = _judged(name, line, parts, problems[group], settings)
+            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
+    return found
+
+
+def asked(rows: Rows) -> list[tuple[str, int | None]]:
+    """The quantities of a report, each with its group; None is everything."""
+    groups = range(len(rows.log.groups))
+    return [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
+
+
+def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
+    """What is wrong with the overlap, of everything and of each group."""
+    return {
+        g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
+        for g in (None, *range(len(rows.log.groups)))
+    }
+
+
+def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
+    """What the target would give to every group, and what the logging policy gave.
+
+    The first is known without any weights: it is the mean of the target's probabilities, and only
+    the contexts of the log are chance.
+    """
+    found: list[Any] = []
+    enough = log.n >= settings.least
+    why = "" if enough else f"n is {log.n}, less than {settings.least}"
+    evidence = SUFFICIENT if enough else INSUFFICIENT
+    for g, name in enumerate(log.groups.names):
+        chance = target[:, log.groups.of == g].sum(axis=1)
+        ones = np.ones(log.n)
+        reach = normal(Terms(chance, ones, ones), settings.level)
+        ends = max(reach.low, 0.0), min(reach.high, 1.0)
+        numbers = reach.estimate, reach.error, *ends, log.n, float(log.n)
+        found.append(("", "target", SHARE, name, *numbers, evidence, why))
+        rate, low, high = (
+            float(end) for end in proportion((log.of == g).sum(), log.n, settings.level)
+        )
+        error = float(np.sqrt(rate * (1.0 - rate) / log.n))
+        numbers = rate, error, low, high, log.n, float(log.n)
+        found.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
+    return found
+
+
+def _line(
+    name: str,
+    quantity: str,
+    group: int | None,
+    rows: Rows,
+    parts: Terms,
+    corrected: Correction,
+    unsure: Array,
+    settings: Settings,
+) -> tuple[Reach, str]:
+    """A number with its interval, or the reason why there is none."""
+    why = no_number(name, group, rows, parts, corrected)
+    if why:
+        return NOTHING, why
+    more = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
+    return widened(reach_of(name, quantity, parts, corrected, settings), more)
+
+
+def no_number(name: str, group: int | None, rows: Rows, parts: Terms, corrected: Correction) -> str:
+    """Why there is no number; nothing if there is one."""
+    for g, why in corrected.unknown.items():
+        if group in (None, g):
+            return f"the bias of group {rows.log.groups.names[g]} is {why}"
+    if not parts.b.sum() > 0.0:
+        who = "the log has no decision" if name in (LOGGED, "snips") else "the target never goes"
+        return f"{who} there"
+    return ""
+
+
+def widened(reach: Reach, more: float) -> tuple[Reach, str]:
+    """An interval with what the uncertainty of the bias adds to it."""
+    if np.isnan(more):
+        return NOTHING, "the bias is not identified at the contexts that the target would meet"
+    return reach._replace(low=reach.low - more, high=reach.high + more), ""
+
+
+def reach_of(
+    name: str, quantity: str, parts: Terms, corrected: Correction, settings: Settings
+) -> Reach:
+    """An estimate with an interval of the kind that was asked for."""
+    if settings.interval == "bootstrap":
+        return bootstrap(parts, settings.level, settings.resamples, settings.seed)
+    if settings.interval == "bernstein":
+        own, most = ("snips", 1.0) if name == LOGGED else (name, settings.most)
+        ends = widths(own, quantity, span(corrected, settings), most)
+        return bernstein(parts, settings.level, *ends)
+    return normal(parts, settings.level)
+
+
+def span(corrected: Correction, settings: Settings) -> tuple[float, float]:
+    """The range of rewards less their bias."""
+    low, high = settings.rewards
+    bias = np.nan_to_num(corrected.bias)
+    return low - float(bias.max()), high - float(bias.min())
+
+
+def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) -> Array:
+    """What the uncertainty of each group's bias adds to both ends, per round.
+
+    Reaches at the same level are added up, that of the value and those of all groups' biases. For
+    errors that are normal together that is enough however they depend on each other, as they do
+    when the bias is learned from the same log.
+    """
+    contexts = log.chosen_contexts
+    return np.array(
+        [
+            0.0
+            if contexts is None
+            else corrected.reach(g, group, (weights * (log.of == g)) @ contexts / log.n, level)
+            for g, group in enumerate(log.groups.names)
+        ]
+    )
+
+
+def _judged(
+    name: str, line: tuple[Reach, str], parts: Terms, problem: str, settings: Settings
+) -> tuple[Any, ...]:
+    reach, why = line
+    n, worth = int((parts.weights > 0.0).sum()), effective(parts.weights)
+    if why or np.isnan(reach.estimate):
+        return *reach, n, worth, UNKNOWN, why
+    if name == LOGGED:
+        few = n < settings.least
+        words = f"n is {n}, less than {settings.least}" if few else ""
+        return *reach, n, worth, INSUFFICIENT if few else SUFFICIENT, words
+    normally = settings.interval == "normal"
+    if not problem and normally and skewed(influence(parts, reach.estimate)):
+        problem = FEW_DECIDE
+    return *reach, n, worth, WEAK if problem else SUFFICIENT, problem
+
+
+def name_of(log: Logged, group: int | None) -> str:
+    """Of a group, or of everything."""
+    return ALL if group is None else log.groups.names[group]

@@ -1,0 +1,255 @@
+"""Logged decisions with their propensities: what off-policy evaluation starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
+from evenhand.events.columns import ROLES
+from evenhand.events.decisions import parts_of_log
+from evenhand.groups import Groups
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """A row per decision: the arm, the chance it had, the reward.
+
+    Args:
+        arms: the number of the arm that was chosen.
+        rewards: the observed reward; NaN where it is missing.
+        propensities: the probability with which the logging policy chose this arm, above 0.
+        groups: the group of every arm, also of those never chosen.
+        contexts: what the policy saw, (rows, features) or (rows, arms, features).
+        shared: whether contexts of shape (rows, features) are those of the round, the same for all
+            arms. False where they are those of the chosen arm alone, as in a log of evenhand that
+            keeps no candidates: what other arms would have given cannot be predicted then.
+        all_propensities: the probabilities of all arms, (rows, arms), if they were logged. They
+            show what the logging policy could never have done.
+        available: which arms could be chosen, (rows, arms); all of them unless given. The context
+            of a missing arm can be anything.
+        overridden: true where a human chose another arm. Such a row has no reward of its own arm,
+            and is left out as one whose reward is missing.
+
+    Example:
+        >>> import evenhand as eh
+        >>> eh.offpolicy.Logged([0, 1], [1.0, 0.0], [0.5, 0.5], ["F", "M"]).n
+        2
+    """
+
+    arms: Whole
+    rewards: Array
+    propensities: Array
+    groups: Groups
+    contexts: Array | None = None
+    shared: bool = True
+    all_propensities: Array | None = None
+    available: Bools | None = None
+    overridden: Bools | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__.__get__(self)
+        groups = self.groups if isinstance(self.groups, Groups) else Groups(self.groups)
+        put("groups", groups)
+        put("propensities", numbers("propensities", self.propensities))
+        n, k = self.propensities.size, groups.n_arms
+        if n == 0 or self.propensities.ndim != 1:
+            raise ValueError("propensities has no rows; allowed is one number for each decision")
+        put("arms", whole_numbers("arms", self.arms, n, k))
+        put("rewards", numbers("rewards", self.rewards, (n,), missing=True))
+        bad = (self.propensities <= 0.0) | (self.propensities > 1.0 + 1e-6)
+        if bad.any():
+            raise ValueError(
+                f"propensities has {self.propensities[bad][0]:g} in row {int(np.argmax(bad))}; "
+                "allowed are numbers above 0 and up to 1: an arm that was chosen had a chance"
+            )
+        if self.contexts is not None:
+            put("contexts", numbers("contexts", self.contexts))
+            if self.contexts.ndim not in (2, 3) or self.contexts.shape[:-1] not in ((n,), (n, k)):
+                raise ValueError(
+                    f"contexts has shape {self.contexts.shape}; allowed is ({n}, features) or "
+                    f"({n}, {k}, features)"
+                )
+        if self.all_propensities is not None:
+            put("all_propensities", numbers("all_propensities", self.all_propensities, (n, k)))
+            own = self.all_propensities[np.arange(n), self.arms]
+            if (np.abs(own - self.propensities) > 1e-6).any():
+                row = int(np.argmax(np.abs(own - self.propensities)))
+                raise ValueError(
+                    f"all_propensities has {own[row]:g} for the chosen arm of row {row}, where "
+                    f"propensities has {self.propensities[row]:g}; allowed is the same number"
+                )
+        if self.available is not None:
+            put("available", _flags("available", self.available, (n, k)))
+            lost = ~self.available[np.arange(n), self.arms]
+            if lost.any():
+                row = int(np.argmax(lost))
+                raise ValueError(
+                    f"available has no arm {self.arms[row]} in row {row}, which was chosen there; "
+                    "an arm that was chosen was available"
+                )
+        if self.overridden is not None:
+            put("overridden", _flags("overridden", self.overridden, (n,)))
+            put("rewards", np.where(self.overridden, np.nan, self.rewards))
+
+    @classmethod
+    def from_frame(
+        cls,
+        log: pd.DataFrame,
+        groups: Groups | Sequence[object],
+        *,
+        features: Sequence[str] = (),
+        shared: bool = True,
+        arm: str | None = None,
+        reward: str | None = None,
+        propensity: str | None = None,
+        arm_names: Sequence[object] | None = None,
+        all_propensities: Sequence[str] | None = None,
+    ) -> Logged:
+        """From a table. Columns with the names of the log format are found by themselves.
+
+        A column `override` says where a human chose another arm: it has that arm, or nothing; or it
+        is true or false. Rewards of these rows are another arm's, and are left out.
+
+        Args:
+            log: a row per decision.
+            groups: the group of every arm.
+            features: the columns of the context.
+            shared: whether they are the same for all arms; False if those of the chosen one.
+            arm: the column of the arm: item_id, arm or action unless given.
+            reward: the column of the observed reward: reward or click unless given.
+            propensity: the column of the chance: propensity_score, propensity or pscore.
+            arm_names: what the arms are called in the log, in order; numbers from 0 unless given.
+            all_propensities: a column for each arm with its probability, if they were logged.
+
+        Example:
+            >>> import pandas as pd, evenhand as eh
+            >>> log = pd.DataFrame({"item_id": [0, 1], "click": [1, 0], "pscore": [0.5, 0.5]})
+            >>> eh.offpolicy.Logged.from_frame(log, ["F", "M"]).rewards.tolist()
+            [1.0, 0.0]
+        """
+        known = groups if isinstance(groups, Groups) else Groups(groups)
+        arms = log[_name(log, "arm", arm)]
+        if arm_names is not None:
+            number = {str(name): i for i, name in enumerate(arm_names)}
+            unknown = [name for name in arms if str(name) not in number]
+            if unknown:
+                raise ValueError(
+                    f"arm has {unknown[0]!r}; allowed by arm_names is {', '.join(number)}"
+                )
+            arms = pd.Series([number[str(name)] for name in arms])
+        elif pd.to_numeric(arms, errors="coerce").isna().any():
+            wrong = arms[pd.to_numeric(arms, errors="coerce").isna()].iloc[0]
+            raise ValueError(f"arm has {wrong!r}; allowed are numbers from 0, or give arm_names")
+        missing = [name for name in (*features, *(all_propensities or ())) if name not in log]
+        if missing:
+            raise ValueError(
+                f"{missing[0]!r} is no column; the log has {', '.join(map(str, log.columns))}"
+            )
+        columns = None if all_propensities is None else list(all_propensities)
+        return cls(
+            arms=whole_numbers("arm", arms, len(log), known.n_arms),
+            rewards=log[_name(log, "reward", reward)].to_numpy(dtype=np.float64, na_value=np.nan),
+            propensities=log[_name(log, "propensity", propensity)].to_numpy(dtype=np.float64),
+            groups=known,
+            contexts=log[list(features)].to_numpy(dtype=np.float64) if len(features) else None,
+            shared=shared,
+            all_propensities=None if columns is None else log[columns].to_numpy(dtype=np.float64),
+            overridden=_overridden(log),
+        )
+
+    @classmethod
+    def from_log(cls, log: str | Path | pd.DataFrame) -> Logged:
+        """From a log that evenhand wrote: its decisions, with the groups that the log knows.
+
+        Rewards of overridden decisions are another arm's, so that they are missing here; history is
+        left out. If the log keeps candidates, contexts and probabilities are those of all arms, and
+        any policy can be asked what it would have done.
+
+        Args:
+            log: the path, Parquet or CSV, of what `log_to` or `simulate_log` wrote; or the frame
+                that `read_log` or `simulate_log` gave, or some of its rows.
+
+        Example:
+            >>> import evenhand as eh
+            >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+            >>> log = eh.simulate_log(eh.UniformRandom, world, horizon=50, candidates=True)
+            >>> eh.offpolicy.Logged.from_log(log).contexts.shape
+            (50, 4, 2)
+        """
+        return cls(**parts_of_log(log))
+
+    @property
+    def n(self) -> int:
+        """The number of decisions."""
+        return len(self.arms)
+
+    @property
+    def of(self) -> Whole:
+        """The number of the group of each row's arm."""
+        return self.groups.of[self.arms]
+
+    @property
+    def chosen_contexts(self) -> Array | None:
+        """The context of the chosen arm, (rows, features)."""
+        if self.contexts is None or self.contexts.ndim == 2:
+            return self.contexts
+        found: Array = self.contexts[np.arange(self.n), self.arms]
+        return found
+
+    def rows(self, keep: Bools) -> Logged:
+        """Some of the rows."""
+        optional: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[keep]
+            for name in ("contexts", "all_propensities", "available", "overridden")
+        }
+        return replace(
+            self,
+            arms=self.arms[keep],
+            rewards=self.rewards[keep],
+            propensities=self.propensities[keep],
+            **optional,
+        )
+
+
+def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
+    found = numbers(name, values, shape)
+    if not np.isin(found, (0.0, 1.0)).all():
+        wrong = found[~np.isin(found, (0.0, 1.0))][0]
+        raise ValueError(f"{name} has {wrong:g}; allowed are true and false")
+    return found.astype(np.bool_)
+
+
+def _overridden(log: pd.DataFrame) -> Bools | None:
+    """Where a human chose another arm, if the table has a column that says so."""
+    name = ROLES["override"][0]
+    if name not in log:
+        return None
+    column = log[name]
+    there: Bools = column.notna().to_numpy(dtype=np.bool_)
+    words = np.array([str(one).lower() for one in column])
+    if np.isin(words[there], ("true", "false")).all():
+        return np.asarray(there & (words == "true"))
+    if there.all():
+        raise ValueError(
+            f"{name} is {column.iloc[0]} in the first row, and no row has none; allowed is the arm "
+            "that a human chose instead, or nothing; or true and false: rename the column if it is "
+            "about something else"
+        )
+    return there
+
+
+def _name(log: pd.DataFrame, role: str, given: str | None) -> str:
+    names = [given] if given is not None else list(ROLES[role])
+    found = [name for name in names if name in log.columns]
+    if not found:
+        raise ValueError(
+            f"{role} is no column ({', '.join(names)}); name it with {role}=: the log has "
+            f"{', '.join(map(str, log.columns))}"
+        )
+    return found[0]

@@ -1,0 +1,149 @@
+"""The report of an off-policy evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from evenhand.fairness.metrics import SUFFICIENT
+from evenhand.offpolicy._estimators import SHARE, VALUE
+from evenhand.offpolicy._overlap import Overlap
+from evenhand.offpolicy._sentences import sentences, warnings
+from evenhand.offpolicy._table import COLUMNS
+from evenhand.prose import records
+
+FORMAT, VERSION = "evenhand value report", 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ValueReport:
+    """What a target policy would have earned, overall and per group, and how far to trust it.
+
+    Made by `evenhand.offpolicy.evaluate`.
+
+    Attributes:
+        groups: the names of the groups.
+        level: of the intervals.
+        interval: "normal", "bootstrap" or "bernstein".
+        overlap: a row for everything and for each group: what the weights are worth, the largest
+            of them, and how much of the target the log could never have seen.
+        warnings: what to know before using the numbers, in sentences.
+    """
+
+    groups: tuple[str, ...]
+    level: float
+    interval: str
+    overlap: pd.DataFrame
+    warnings: tuple[str, ...]
+    _table: pd.DataFrame
+    _gain: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row per number.
+
+        `reward` is "observed" or "corrected"; `estimator` is "ips", "snips", "dr", or "logged" for
+        what the logging policy got. `quantity`: "value" of everything, the "contribution" of a
+        group to it (over all rounds), the value "within" a group (per decision that goes to it),
+        and the "share" of decisions that go to it. `evidence` is "sufficient", "weak overlap",
+        "insufficient evidence" or "not known"; `why` says why.
+        """
+        return self._table.copy()
+
+    @property
+    def overall(self) -> pd.DataFrame:
+        """The values of everything, by reward and estimator."""
+        table = self._table[self._table["quantity"] == VALUE]
+        return table.set_index(["reward", "estimator"]).drop(columns=["quantity", "group"])
+
+    @property
+    def by_group(self) -> pd.DataFrame:
+        """Contributions and values within groups, by reward, estimator, quantity and group.
+
+        Rows are in the order of their names, so that they can be looked up in part.
+        """
+        table = self._table[~self._table["quantity"].isin([VALUE, SHARE])]
+        return table.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
+
+    @property
+    def shares(self) -> pd.DataFrame:
+        """The share of decisions of each group, under the target and in the log."""
+        table = self._table[self._table["quantity"] == SHARE]
+        return table.set_index(["estimator", "group"]).drop(columns=["reward", "quantity"])
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every value of everything rests on sufficient evidence."""
+        return bool((self.overall["evidence"] == SUFFICIENT).all())
+
+    def gain(self) -> pd.DataFrame:
+        """What the target would have earned more than the log had, with intervals of that.
+
+        By reward, estimator, quantity and group, as `to_frame` has them; "all" is the group of the
+        "value". Both are estimated from the same rows, so that most of their error is the same and
+        drops out: the interval is narrower than those of the two would make believe.
+        """
+        return self._gain.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
+
+    def to_words(self) -> str:
+        """The report in sentences."""
+        return "\n".join(sentences(self))
+
+    def __str__(self) -> str:
+        return self.to_words()
+
+    def __repr__(self) -> str:
+        return f"ValueReport(groups={', '.join(self.groups)}, trusted={self.trusted})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, versioned. None stands for NaN and for infinite numbers."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "level": self.level,
+            "interval": self.interval,
+            "groups": list(self.groups),
+            "trusted": self.trusted,
+            "values": records(self._table),
+            "gain": records(self._gain),
+            "overlap": records(self.overlap),
+            "warnings": list(self.warnings),
+            "words": self.to_words(),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+def value_report(
+    lines: Sequence[Any],
+    gained: Sequence[Any],
+    overlaps: Sequence[Overlap],
+    missing: pd.DataFrame,
+    level: float,
+    interval: str,
+) -> ValueReport:
+    """Put a report together.
+
+    Args:
+        lines: rows of `COLUMNS`.
+        gained: rows of `COLUMNS` as well, of target less log.
+        overlaps: of everything, then of each group.
+        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
+        level: of the intervals.
+        interval: their kind.
+    """
+    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
+    return ValueReport(
+        groups=tuple(str(name) for name in missing.index),
+        level=level,
+        interval=interval,
+        overlap=pd.DataFrame(overlaps),
+        warnings=tuple(warnings(table, overlaps, missing)),
+        _table=table,
+        _gain=more,
+    )

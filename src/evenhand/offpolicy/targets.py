@@ -1,0 +1,114 @@
+"""What the policy to be evaluated would do: a probability for every row and arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand import _checks
+from evenhand._checks import Array, Bools, numbers, unmasked, whole_numbers
+from evenhand.offpolicy.logged import Logged
+
+
+class HasPropensities(Protocol):
+    """Whatever tells the probabilities of its arms at contexts (arms, features)."""
+
+    def propensities(self, contexts: Any) -> Any:
+        """A probability for each arm."""
+
+
+Target = ArrayLike | Callable[[Array], ArrayLike] | HasPropensities | str
+UNIFORM = "uniform"
+
+
+def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
+    """What a policy as it stands now would do in every row, (rows, arms).
+
+    The policy learns nothing from this: it is evaluated as it is, with the exploration of the round
+    that it is in.
+
+    Args:
+        policy: anything with a method `propensities(contexts)`, contexts of shape (arms, features).
+            In rounds in which arms are missing it is asked with `available`, true or false for
+            every arm.
+        log: with contexts of all arms, or shared ones.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> policy = eh.UniformRandom(["F", "M"], n_features=1)
+        >>> log = eh.offpolicy.Logged([0, 1], [1, 0], [0.5, 0.5], ["F", "M"], np.ones((2, 1)))
+        >>> eh.offpolicy.policy_probabilities(policy, log).tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+    """
+    if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
+        raise ValueError(
+            "contexts of all arms are not in the log, so a policy cannot say what it would do; "
+            "log with eh.log_to(..., candidates=True), give contexts of shape (rows, arms, "
+            "features), or give its probabilities as target"
+        )
+    k = log.groups.n_arms
+    rows = log.contexts
+    if rows.ndim == 2:
+        rows = np.broadcast_to(rows[:, None, :], (log.n, k, rows.shape[1]))
+    found = np.empty((log.n, k))
+    for number, row in enumerate(rows):
+        arms = None if log.available is None else log.available[number]
+        found[number] = _asked(policy, np.ascontiguousarray(row), arms)
+    return _checked(found, log)
+
+
+def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
+    if available is None or available.all():
+        found = policy.propensities(contexts)
+    elif "available" in signature(policy.propensities).parameters:
+        found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
+    else:
+        raise ValueError(
+            "target has a method propensities without a parameter `available`, and arms are "
+            "missing in some rounds of the log; add it, or give probabilities"
+        )
+    return numbers("propensities of the target", found, (len(contexts),))
+
+
+def probabilities(target: Target, log: Logged) -> Array:
+    """A target in any of its forms as probabilities, (rows, arms)."""
+    if isinstance(target, str):
+        _checks.one_of("target", target, [UNIFORM])
+        return _uniform(log)
+    if callable(getattr(target, "propensities", None)):  # a policy that logs hands it on
+        return policy_probabilities(cast(HasPropensities, target), log)
+    if callable(target):
+        if log.contexts is None:
+            raise ValueError("target is a function and the log has no contexts; give contexts")
+        target = target(log.contexts)
+    unmasked("target", target)
+    array = np.asarray(target)
+    if array.ndim == 1:
+        chosen = whole_numbers("target", array, log.n, log.groups.n_arms)
+        return np.eye(log.groups.n_arms)[chosen]
+    return _checked(array, log)
+
+
+def _uniform(log: Logged) -> Array:
+    """Every available arm alike."""
+    arms = np.ones((log.n, log.groups.n_arms))
+    if log.available is not None:
+        arms = log.available.astype(np.float64)
+    chances: Array = arms / arms.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _checked(given: Any, log: Logged) -> Array:
+    table = numbers("target", given, (log.n, log.groups.n_arms))
+    off = np.abs(table.sum(axis=1) - 1.0) > 1e-6
+    if (table < -1e-12).any() or off.any():
+        row = int(np.argmax(off | (table < 0.0).any(axis=1)))
+        raise ValueError(
+            f"target has probabilities in row {row} that sum to {table[row].sum():g}, the least "
+            f"{table[row].min():g}; allowed are numbers of at least 0 that sum to 1"
+        )
+    return np.maximum(table, 0.0)

@@ -1,0 +1,205 @@
+"""What comes in from outside, checked once at the border of a policy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand import _checks
+from evenhand._checks import unmasked
+from evenhand.conventions import Conventions
+from evenhand.leastsquares import SINGULAR
+from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST, numbers_of
+from evenhand.policies.state import LARGEST
+
+ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"
+MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
+
+
+def known_noise(noise: float | str) -> float | str:
+    """A standard deviation, or the word "estimate"."""
+    if noise == "estimate":
+        return noise
+    if isinstance(noise, str):
+        raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+    return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
+
+
+def singular_treatment(
+    singular: str | None, ridge: float | None, conventions: Conventions
+) -> tuple[str, float | None]:
+    """How singular designs are treated, and the ridge if that is how."""
+    if singular is None:
+        singular = conventions.singular if ridge is None else "ridge"
+    _checks.one_of("singular", singular, SINGULAR)
+    if singular != "ridge":
+        if ridge is not None:
+            raise ValueError(
+                f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
+                "leave one of them out"
+            )
+        return singular, None
+    value = 1.0 if ridge is None else ridge
+    return singular, _checks.number("ridge", value, 1.0 / LARGEST, LARGEST)
+
+
+def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
+    """Refuse regressions that would take more memory than MOST_NUMBERS, before they do."""
+
+    def needed(d: int) -> int:
+        return numbers_of(n_arms, d, singular) + numbers_of(n_groups, d, singular, shared=True)
+
+    if needed(n_features) <= MOST_NUMBERS:
+        return
+    if needed(1) > MOST_NUMBERS:
+        raise ValueError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
+    low, high = 1, n_features  # enough features for the memory, and too many
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
+    raise ValueError(
+        f"n_features is {n_features} with {n_arms} arms; allowed is a whole number up to {low}, "
+        f"whose regressions fit into {_MOST}"
+    )
+
+
+def bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
+    """The error for contexts with a NaN, an infinity or a number that is too large."""
+    return ValueError(f"contexts of arm {arm} have {_first_bad(rows[arm])}; {ALLOWED}")
+
+
+def bad_context(context: NDArray[np.float64]) -> ValueError:
+    """The same for the context of a decision."""
+    return ValueError(f"decision has a context with {_first_bad(context)}; {ALLOWED}")
+
+
+def _first_bad(values: NDArray[np.float64]) -> str:
+    """The first of one row's numbers that is not allowed."""
+    place = int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
+    return f"{values[place]:g}" if values.size == 1 else f"{values[place]:g} in place {place}"
+
+
+def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Contexts as an array of the right shape."""
+    if type(contexts) is np.ndarray and contexts.dtype == np.float64:
+        rows = np.ascontiguousarray(contexts)
+    else:
+        rows = _numbers("contexts", contexts)
+    if rows.shape != shape:
+        raise ValueError(
+            f"contexts has shape {rows.shape}; allowed is {shape}: "
+            "a row per arm, a column per feature"
+        )
+    return rows
+
+
+def _numbers(name: str, values: Any) -> NDArray[np.float64]:
+    """Whatever the user has as an array of numbers; not words, and not rows of several lengths."""
+    unmasked(name, values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of several lengths; allowed is a table") from None
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind not in "biuf":
+        what = "None" if values is None else f"of type {array.dtype}"
+        raise ValueError(f"{name} is {what}; allowed are numbers")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return array.astype(np.float64) if array.ndim else array
+    except (TypeError, ValueError, OverflowError):
+        return array
+
+
+def reward_of(value: Any) -> float:
+    """A finite number."""
+    unmasked("reward", value)
+    try:
+        reward = np.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        reward = np.nan
+    if not abs(reward) <= LARGEST:
+        shown = _checks.shown(value)
+        raise ValueError(f"reward is {shown}; allowed is any finite number up to {LARGEST:g}")
+    return reward
+
+
+def arm_numbers(name: str, numbers: NDArray[Any], n_arms: int) -> NDArray[np.int64]:
+    """Numbers of arms that exist."""
+    ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
+    if numbers.size and not (ok and numbers.min() >= 0 and numbers.max() < n_arms):
+        raise ValueError(
+            f"{name} is {numbers.tolist()}; allowed are whole numbers from 0 to {n_arms - 1}"
+        )
+    return numbers.astype(np.int64)
+
+
+def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
+    """The arms of a round as a mask, from a mask or from numbers."""
+    unmasked("available", available)
+    given = np.asarray(sorted(available) if isinstance(available, (set, frozenset)) else available)
+    if given.dtype == np.bool_:
+        if given.shape != (n_arms,):
+            raise ValueError(
+                f"available has shape {given.shape}; allowed is ({n_arms},) or arm numbers"
+            )
+        mask = given
+    else:
+        mask = np.zeros(n_arms, dtype=np.bool_)
+        numbers = arm_numbers("available", np.atleast_1d(given), n_arms)
+        mask[numbers] = True
+        if mask.sum() < numbers.size:
+            raise ValueError(
+                f"available is {given.tolist()}, which names an arm twice; allowed are different "
+                "arm numbers, or True and False for every arm"
+            )
+    if not mask.any():
+        raise ValueError("available leaves no arm; allowed is at least one")
+    return np.ascontiguousarray(mask)
+
+
+def observations(
+    arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, n_arms: int, n_features: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Rows to learn from: all good, or an error before any of them is learned."""
+    unmasked("arms", arms)
+    numbers = arm_numbers("arms", np.atleast_1d(np.asarray(arms)), n_arms)
+    rows = _numbers("contexts", contexts)
+    values = np.atleast_1d(_numbers("rewards", rewards))
+    if rows.shape != (numbers.size, n_features):
+        raise ValueError(
+            f"contexts has shape {rows.shape}; allowed is ({numbers.size}, {n_features}): "
+            "one row for each of the arms"
+        )
+    if values.shape != (numbers.size,):
+        raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
+    for name, array in (("contexts", rows), ("rewards", values)):
+        bad = np.argwhere(~(np.abs(array) <= LARGEST))
+        if bad.size:
+            row = int(bad[0][0])
+            what = _first_bad(np.atleast_1d(array[row]))
+            raise ValueError(f"{name} in row {row} have {what}; {ALLOWED}")
+    return numbers, rows, values
+
+
+def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
+    """The pseudo-inverse takes features as they are, and drops one that is tiny beside another."""
+    if len(rows) <= rows.shape[1]:  # a few numbers may be small by chance
+        return
+    sizes = np.abs(rows).max(axis=0)
+    seen = sizes[sizes >= SMALLEST]
+    if seen.size and seen.max() * NEW_DIRECTION["pseudo-inverse"] > seen.min():
+        small, large = (int(np.flatnonzero(sizes == end)[0]) for end in (seen.min(), seen.max()))
+        warnings.warn(
+            f"feature {small} is up to {seen.min():g} in size and feature {large} up to "
+            f"{seen.max():g}; the pseudo-inverse drops one so much smaller: scale them, or take "
+            "singular='infinite'",
+            stacklevel=3,
+        )

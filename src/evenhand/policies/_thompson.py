@@ -1,0 +1,135 @@
+"""The Thompson half of NaiveFair: a posterior draw in place of the upper bound."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import subroutine
+from evenhand.policies._streams import normal, uniform
+from evenhand.policies.kernels import (
+    PICKS,
+    chance,
+    draw,
+    explore,
+    explore_chance,
+    kernel,
+    pick,
+    score,
+)
+from evenhand.policies.naive_fair import (
+    GROUP,
+    explore_in_group,
+    explore_in_group_chance,
+    group_of_arm,
+    pick_group,
+)
+from evenhand.policies.state import ESTIMATE, WIDTH, add_up, score_arms_at
+
+
+class NaiveFairThompsonRule(NamedTuple):
+    """The groups, how one is chosen, and how wide the draws are."""
+
+    members: NDArray[np.bool_]
+    proportional: bool
+    scale: float
+    nodes: NDArray[np.float64]  # Gauss and Legendre on [-1, 1]
+    weights: NDArray[np.float64]
+
+
+@kernel(explore, NaiveFairThompsonRule)
+def _explore_thompson(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    return explore_in_group(rule, memory, available, key)
+
+
+@kernel(explore_chance, NaiveFairThompsonRule)
+def _explore_chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return explore_in_group_chance(rule, memory, available, arm)
+
+
+@kernel(score, NaiveFairThompsonRule)
+def _score_thompson(rule, memory, t):  # type: ignore[no-untyped-def]
+    """The width is the standard deviation that `draw` samples with."""
+    score_arms_at(memory, rule.scale)
+    add_up(memory)
+
+
+@kernel(draw, NaiveFairThompsonRule)
+def _draw_thompson(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    """The highest posterior draw. An arm of infinite width has no posterior yet: it goes first."""
+    group = pick_group(rule, available, key)
+    work = memory.work
+    unknown = _unknown(memory, group)
+    if np.any(unknown):
+        return pick(unknown, uniform(key, PICKS))
+    arm, top = -1, -np.inf
+    for i in range(group.size):
+        if group[i]:
+            sample = work[ESTIMATE, i] + work[WIDTH, i] * normal(key, GROUP + 1 + i)
+            if arm < 0 or sample > top:
+                arm, top = i, sample
+    return arm
+
+
+@kernel(chance, NaiveFairThompsonRule)
+def _chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    """P(the draw of `arm` is the highest) by quadrature over that draw."""
+    if not available[arm]:
+        return 0.0
+    group, probability = group_of_arm(rule, available, arm)
+    unknown = _unknown(memory, group)
+    if np.any(unknown):
+        return probability * unknown[arm] / np.sum(unknown)
+    return probability * _highest(rule, memory, group, arm)
+
+
+@subroutine
+def _highest(rule, memory, group, arm):  # type: ignore[no-untyped-def]
+    """The integral of the density of the arm's draw times P(all others are below it)."""
+    estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
+    if width[arm] == 0.0:
+        return _all_below(memory, group, arm, estimate[arm])
+    cuts = [-8.0 + k for k in range(17)]
+    for i in range(group.size):  # a narrow competitor is nearly a step: cut around it
+        if group[i] and i != arm and width[i] < 0.25 * width[arm]:
+            place, reach = (estimate[i] - estimate[arm]) / width[arm], 4.0 * width[i] / width[arm]
+            for cut in (place - reach, place, place + reach):
+                if -8.0 < cut < 8.0:
+                    cuts.append(cut)
+    cuts.sort()
+    total = 0.0
+    for k in range(len(cuts) - 1):
+        half, middle = 0.5 * (cuts[k + 1] - cuts[k]), 0.5 * (cuts[k + 1] + cuts[k])
+        if half > 0.0:
+            for q in range(rule.nodes.size):
+                s = middle + half * rule.nodes[q]
+                density = math.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi)
+                below = _all_below(memory, group, arm, estimate[arm] + width[arm] * s)
+                total += half * rule.weights[q] * density * below
+    return min(total, 1.0)
+
+
+@subroutine
+def _all_below(memory, group, arm, value):  # type: ignore[no-untyped-def]
+    estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
+    below = 1.0
+    for i in range(group.size):
+        if group[i] and i != arm:
+            if width[i] > 0.0:
+                below *= 0.5 * math.erfc((estimate[i] - value) / (width[i] * math.sqrt(2.0)))
+            elif value < estimate[i] or (value == estimate[i] and i < arm):
+                return 0.0  # without any width, `draw` takes the first of equals
+        if below == 0.0:
+            break
+    return below
+
+
+@subroutine
+def _unknown(memory, group):  # type: ignore[no-untyped-def]
+    unknown = np.zeros(group.size, dtype=np.bool_)
+    for i in range(group.size):
+        unknown[i] = group[i] and memory.work[WIDTH, i] == np.inf
+    return unknown

@@ -1,0 +1,83 @@
+"""When to explore: the probability that round t picks an arm at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import woven
+
+Exploration = str | float | Sequence[float] | Callable[[int], float]
+
+
+class Schedule(NamedTuple):
+    """The probability at round t: table[t - 1], the last one held; with no table scale t^-power."""
+
+    scale: float
+    power: float
+    table: NDArray[np.float64]
+
+
+@woven
+def probability(schedule, t):  # type: ignore[no-untyped-def]
+    """The probability of exploring in round `t`, counted from 1."""
+    if schedule.table.size:
+        return schedule.table[min(t, schedule.table.size) - 1]
+    if schedule.power == 0.0:
+        return schedule.scale
+    return schedule.scale * t**-schedule.power
+
+
+def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
+    """Turn what the user wrote into numbers: "paper", "none", a constant, a list or a function.
+
+    Example:
+        >>> from evenhand.policies.exploration import probability, schedule
+        >>> probability(schedule("paper", 1000), 8)
+        0.5
+        >>> probability(schedule(lambda t: 1 / t, 1000), 4)
+        0.25
+    """
+    empty = np.zeros(0)
+    if isinstance(exploration, str):
+        named = {"paper": Schedule(1.0, 1 / 3, empty), "none": Schedule(0.0, 0.0, empty)}
+        if exploration not in named:
+            raise ValueError(_allowed(exploration))
+        return named[exploration]
+    if isinstance(exploration, Real) and not isinstance(exploration, bool):
+        return Schedule(_chance(exploration), 0.0, empty)
+    if callable(exploration):
+        if horizon is None:
+            raise ValueError(
+                "exploration given as a function needs a horizon: give horizon=..., "
+                "or a list of probabilities whose last one is kept"
+            )
+        chances = [_chance(exploration(t)) for t in range(1, horizon + 1)]
+    elif isinstance(exploration, Iterable):
+        chances = [_chance(value) for value in exploration]
+        if not chances:
+            raise ValueError(_allowed("an empty list"))
+    else:
+        raise ValueError(_allowed(exploration))
+    return Schedule(0.0, 0.0, np.array(chances))
+
+
+def _chance(value: Any) -> float:
+    try:
+        chance = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(_allowed(value)) from None
+    if not 0.0 <= chance <= 1.0:
+        raise ValueError(_allowed(value))
+    return chance
+
+
+def _allowed(value: object) -> str:
+    return (
+        f"exploration is {value!r}; allowed are 'paper' (t^(-1/3)), 'none', a probability between "
+        "0 and 1, or a list or function that gives one for every round"
+    )

@@ -1,0 +1,224 @@
+"""What every policy remembers, and the two numbers per arm that every policy starts from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._borrow import borrowed, stays_a_function
+from evenhand._compile import compiled, woven
+from evenhand.leastsquares import (
+    LANES,
+    Regressions,
+    absorb_in,
+    noise_variance,
+    padded,
+    regressions,
+    solve_each,
+    solve_shared,
+)
+from evenhand.leastsquares._triangle import HUGE
+from evenhand.leastsquares._vectors import four, place, put, root, same, times
+from evenhand.policies._quantiles import normal_quantile, student_quantile
+
+# The rows of Memory.work. The first five are the scores that a decision shows.
+ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
+GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
+N_SCORES, _FIXED_ROWS = 5, 8
+
+# Contexts, rewards and settings beyond it are refused: squares, and what is made of those, would
+# leave the range. Settings must not be below one over it either.
+LARGEST = 1e100
+
+# A factor of widths: above 0, because 0 times an infinite variance is NaN, and not so wide that the
+# largest variance makes more of it than a sum can hold.
+TINY, WIDEST = 1e-300, 1e140
+
+# The rows of Memory.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
+SIZE, QUANTILE, NOISE = range(3)
+ARM = -1
+
+
+class Settings(NamedTuple):
+    """The numbers behind the widths, the same for every policy. No arrays: they cost per round."""
+
+    n_arms: int
+    delta: float
+    horizon: int  # 0: none, the level goes by the round
+    noise: float  # the known sigma; negative: estimated from the residuals
+    by_round: bool
+    by_variance: bool
+    first_of_ties: bool
+
+
+class Memory(NamedTuple):
+    """Sufficient statistics by arm and by group, and room to work in."""
+
+    arms: Regressions
+    groups: Regressions
+    group_of: NDArray[np.int64]
+    levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE
+    settings: Settings
+    contexts: NDArray[np.float64]  # of this round, padded to whole blocks of arms
+    work: NDArray[np.float64]  # the scores, and what they are made from
+
+
+def make_memory(
+    group_of: NDArray[np.int64],
+    group_sizes: NDArray[np.int64],
+    n_features: int,
+    learn_groups: bool,
+    singular: str,
+    ridge: float,
+    settings: Settings,
+) -> Memory:
+    """An empty memory. Group regressions are kept only for policies that use them."""
+    n = group_of.size
+    sizes = np.append(group_sizes, 1).astype(np.float64)
+    levels = np.zeros((3, sizes.size))
+    levels[SIZE] = sizes
+    levels[QUANTILE] = [
+        normal_quantile(level(settings, max(settings.horizon, 1), size, False)) for size in sizes
+    ]
+    levels[NOISE, :2] = (settings.noise**2, 0.0) if settings.noise > 0.0 else (np.inf, 1.0)
+    return Memory(
+        arms=regressions(n, n_features, singular, ridge),
+        groups=regressions(
+            group_sizes.size if learn_groups else 0, n_features, singular, ridge, shared=True
+        ),
+        group_of=group_of,
+        levels=levels,
+        settings=settings,
+        contexts=np.zeros((padded(n), n_features)),
+        work=np.zeros((_FIXED_ROWS, padded(n))),
+    )
+
+
+def blank_of(memory: Memory) -> tuple[NDArray[np.float64], ...]:
+    """What `wipe` goes back to: taken while nothing has been learned."""
+    return tuple(table.copy() for table in _tables(memory))
+
+
+def wipe(memory: Memory, blank: tuple[NDArray[np.float64], ...]) -> None:
+    """Forget everything, in place: quicker than a new memory."""
+    for table, before in zip(_tables(memory), blank, strict=True):
+        table[...] = before
+
+
+def _tables(memory: Memory) -> tuple[NDArray[np.float64], ...]:
+    return memory.arms.array, memory.groups.array, memory.levels, memory.contexts, memory.work
+
+
+@compiled
+def learn(memory, arm, x, reward):  # type: ignore[no-untyped-def]
+    """`remember` for what comes from outside; False if the context has a bad number."""
+    memory, x = borrowed(memory), borrowed(x)
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    remember(memory, arm, x, reward)
+    return True
+
+
+@woven
+def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
+    """Add an observation to the arm's regression and, where they are kept, to its group's."""
+    absorb_in(memory.arms, arm, LANES, x, reward)
+    if memory.groups.number:
+        absorb_in(memory.groups, memory.group_of[arm], 1, x, reward)
+    if memory.settings.noise < 0.0:
+        estimate_noise(memory)
+
+
+@compiled
+def estimate_noise(memory):  # type: ignore[no-untyped-def]
+    """sigma^2 from the residuals of all arms; infinite while there are none."""
+    stays_a_function()
+    variance, freedom = noise_variance(memory.arms)
+    memory.levels[NOISE, 0], memory.levels[NOISE, 1] = variance, max(freedom, 1.0)
+
+
+@compiled
+def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
+    """delta / (2 n T) for an arm (size 1), delta / (2 (n / |P_j|) T) for a group (size |P_j|).
+
+    Algorithm 1, lines 9, 13 and 14. By round without a horizon and, for arms, where the convention
+    says so; a group's width has T there as well.
+    """
+    by_round = settings.by_round and (of_arm or settings.horizon == 0)
+    rounds = t if by_round else max(settings.horizon, t)
+    return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)
+
+
+@woven
+def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
+    """The upper quantile for the width of group `whose`, or of an ARM."""
+    levels, settings = memory.levels, memory.settings
+    freedom, size = levels[NOISE, 1], levels[SIZE, whose]
+    if freedom > 0.0:
+        return student_quantile(level(settings, t, size, whose == ARM), freedom)
+    if settings.by_round or t > settings.horizon:
+        return normal_quantile(level(settings, t, size, whose == ARM))
+    return levels[QUANTILE, whose]
+
+
+@woven
+def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
+    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance takes that for the deviation."""
+    work, noise = memory.work, memory.levels[NOISE, 0]
+    by_variance = memory.settings.by_variance
+    factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
+    if not factor < WIDEST:  # nothing to estimate the noise from yet, or too large to hold
+        for i in range(n):
+            work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
+    elif by_variance:
+        for i in range(n):
+            width = factor * work[_VARIANCE, i]
+            work[row, i] = width if width < HUGE else np.inf
+    else:
+        cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
+        for i in range(0, n, LANES):
+            variance = four(cells, _VARIANCE * columns + i)
+            put(cells, row * columns + i, times(times_root, root(variance)))
+
+
+@woven
+def score_arms(memory, t):  # type: ignore[no-untyped-def]
+    """Estimate and width of every arm (Algorithm 1, lines 7 to 9); no correction yet."""
+    score_arms_at(memory, _quantile(memory, ARM, t))
+
+
+@woven
+def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
+    """The same with a width of `quantile` standard deviations."""
+    work = memory.work
+    solve_each(memory.arms, memory.contexts, work, ESTIMATE, _VARIANCE)
+    _widths(memory, WIDTH, quantile, work.shape[1])
+    for i in range(memory.settings.n_arms):
+        work[CORRECTION, i] = 0.0
+        work[CORRECTION_WIDTH, i] = 0.0
+
+
+@woven
+def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
+    """psi_j . x_i and b_j for the arms in a list, group j (Algorithm 1, lines 4, 5 and 11 to 14).
+
+    The list is made by `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
+    is of its arm k.
+    """
+    solve_shared(
+        memory.groups, group, memory.contexts, arms, memory.work, GROUP_ESTIMATE, _VARIANCE
+    )
+    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), arms.size)
+
+
+@woven
+def add_up(memory):  # type: ignore[no-untyped-def]
+    """The upper bound: estimate + width + correction + correction width."""
+    work = memory.work
+    for i in range(memory.settings.n_arms):
+        work[UPPER, i] = (
+            work[ESTIMATE, i] + work[WIDTH, i] + work[CORRECTION, i] + work[CORRECTION_WIDTH, i]
+        )

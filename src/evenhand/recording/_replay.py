@@ -1,0 +1,222 @@
+"""A policy from a log: the one that wrote it, bit for bit, or another that learns from it."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand.events.columns import find_roles
+from evenhand.events.header import DAMAGE, About, one_line
+from evenhand.events.read import read_whole
+from evenhand.events.schema import NAMES, checked
+from evenhand.events.tables import log_path
+from evenhand.policies.base import Policy
+from evenhand.policies.saving import from_dict
+
+
+def replay(
+    log: str | Path | pd.DataFrame,
+    policy: Policy | None = None,
+    arms: Sequence[object] | Mapping[Any, int] | None = None,
+    columns: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
+) -> Policy:
+    """The policy that wrote a log, in the same state, bit for bit; or one that learns from a log.
+
+    Without `policy` the log is one that `log_to` or `simulate_log` wrote. The policy it began with
+    learns the rewards again in the order in which they came. Its next decision is the one that the
+    first policy would have made.
+
+    With `policy` the log may be anyone's. Its rows that have a reward are learned, in the order of
+    the column `learned` if there is one and as they stand otherwise. Rounds are not counted, as
+    with `absorb`. Nothing is learned if any row is bad.
+
+    Args:
+        log: a Parquet or CSV file, or a frame.
+        policy: the policy that is to learn; it is changed, and given back.
+        arms: which arm is which: names in the order of the policy's arms, or a mapping from names
+            to numbers. Without it the log has the numbers.
+        columns: roles of columns with names of their own, such as {"reward": "paid"}.
+        features: the columns of the context, in the policy's order; without it x1, x2, ... or the
+            log's own.
+
+    Example:
+        >>> import numpy as np, evenhand as eh, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+        >>> with eh.log_to(path, eh.TopInterval(["F", "M"], n_features=1, seed=1)) as logged:
+        ...     logged.update(logged.select(np.ones((2, 1))), reward=0.5)
+        >>> again = eh.replay(path)
+        >>> again, again.counts.tolist()
+        (TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=1), [1, 0])
+    """
+    about, frame = _rows_of(log, columns)
+    if policy is not None:
+        first = 2 if str(log).endswith(".csv") and not isinstance(log, pd.DataFrame) else 0
+        frame.index = pd.RangeIndex(first, first + len(frame))  # as errors count rows
+        _learn_from(frame, policy, about, arms, columns, features)
+        return policy
+    given = {"arms": arms, "columns": columns, "features": features}
+    wrong = [name for name, value in given.items() if value is not None]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is for logs of others; give the policy that is to learn")
+    if about is None:
+        what = "a frame" if isinstance(log, pd.DataFrame) else str(log)
+        raise ValueError(
+            f"log is {what}, which does not say what policy wrote it; give a policy that is to "
+            "learn from it"
+        )
+    return restored(about, frame, log)
+
+
+def restored(about: About, frame: pd.DataFrame, where: object) -> Policy:
+    """The policy of a log, after everything in it."""
+    try:
+        policy = from_dict(about.policy)
+        rows = _in_order(frame)
+        _complete("learned", rows[NAMES["learned"]], 0)
+        made = frame.loc[frame[NAMES["propensity"]].notna(), NAMES["round"]]
+        _complete("round", made, about.first_round)
+        _teach(policy, rows, rows[NAMES["arm"]].to_numpy(), list(about.features))
+        policy.round += len(made)
+    except DAMAGE as error:
+        raise ValueError(f"{where}: {one_line(error)}") from error
+    state = about.state or {}
+    now = (policy.round, len(rows))
+    if now == (state.get("round"), state.get("learned")) and checksum(policy) != state["sha256"]:
+        warnings.warn(
+            f"{where}: the policy had another state when this log was closed: it learned outside "
+            "of its log, or the log comes from a machine or version that computes otherwise",
+            UserWarning,
+            stacklevel=3,
+        )
+    return policy
+
+
+def checksum(policy: Policy) -> str:
+    """Of everything a policy has learned, to the last bit."""
+    memory = policy._memory
+    parts = (memory.arms.table, memory.groups.table)
+    return hashlib.sha256(
+        b"".join(np.ascontiguousarray(one).tobytes() for one in parts)
+    ).hexdigest()
+
+
+def _rows_of(
+    log: str | Path | pd.DataFrame, columns: Mapping[str, str] | None
+) -> tuple[About | None, pd.DataFrame]:
+    if isinstance(log, pd.DataFrame):
+        return None, log.copy(deep=False)
+    if not isinstance(log, (str, Path)):
+        raise ValueError(f"log is {log!r}; allowed is a file or a pandas frame")
+    found = read_whole(log_path(log), columns)
+    if found is None:
+        raise ValueError(f"log is {str(log)!r}, where there is no log")
+    return found
+
+
+def _complete(name: str, numbers: pd.Series, before: int) -> None:
+    """All of before + 1, before + 2, ... are there."""
+    expected = np.arange(before + 1, before + 1 + len(numbers))
+    there = np.sort(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    wrong = np.flatnonzero(there != expected)
+    if wrong.size:
+        raise ValueError(
+            f"{name} has no {expected[wrong[0]]}; rows are missing, or not all are of this log"
+        )
+
+
+def _in_order(frame: pd.DataFrame, roles: Mapping[str, str] = NAMES) -> pd.DataFrame:
+    """The rows to learn from, in the order in which they were learned."""
+    if "learned" in roles and (there := frame[roles["learned"]].notna()).any():
+        return frame[there].sort_values(roles["learned"], kind="stable")
+    return frame[frame[roles["reward"]].notna()]
+
+
+def _learn_from(
+    frame: pd.DataFrame,
+    policy: Policy,
+    about: About | None,
+    arms: Sequence[object] | Mapping[Any, int] | None,
+    columns: Mapping[str, str] | None,
+    features: Sequence[str] | None,
+) -> None:
+    if not isinstance(policy, Policy):
+        raise ValueError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
+    roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
+    if features is None:
+        usual = tuple(f"x{k}" for k in range(1, policy.n_features + 1))
+        features = usual if about is None else about.features
+        lost = [name for name in features if name not in frame]
+        if lost or len(features) != policy.n_features:
+            raise ValueError(
+                f"the log has no column {lost[0]!r}; give features=[...], the columns of the "
+                f"{policy.n_features} features in the policy's order"
+                if lost
+                else f"the log has {len(features)} features; the policy has {policy.n_features}"
+            )
+    listed = [features] if isinstance(features, str) else list(features)
+    if len(listed) != policy.n_features:
+        raise ValueError(f"features is {listed}; the policy has {policy.n_features} features")
+    frame = checked(frame, listed, columns, first=int(frame.index[0]) if len(frame) else 0)
+    rows = _in_order(frame, roles)
+    numbers = _arm_numbers(rows[roles["arm"]], arms, policy.n_arms)
+    if "group" in roles:
+        _same_groups(rows[roles["group"]], numbers, policy)
+    _teach(policy, rows, numbers, listed, roles)
+
+
+def _teach(
+    policy: Policy,
+    rows: pd.DataFrame,
+    numbers: NDArray[Any],
+    features: list[str],
+    roles: Mapping[str, str] = NAMES,
+) -> None:
+    if len(rows):
+        contexts = rows[features].to_numpy(dtype=np.float64)
+        policy.absorb(numbers, contexts, rows[roles["reward"]].to_numpy(dtype=np.float64))
+
+
+def _arm_numbers(
+    names: pd.Series, arms: Sequence[object] | Mapping[Any, int] | None, n_arms: int
+) -> NDArray[np.int64]:
+    if arms is None:
+        known: Mapping[Any, int] = {number: number for number in range(n_arms)}
+        hint = f"allowed are arms 0 to {n_arms - 1}: give arms=[...] if the log has names"
+    else:
+        known = (
+            arms
+            if isinstance(arms, Mapping)
+            else {name: number for number, name in enumerate(arms)}
+        )
+        hint = "which is not among arms"
+        outside = [one for one in known.values() if one not in range(n_arms)]
+        if outside:
+            raise ValueError(f"arms has number {outside[0]!r}; allowed are 0 to {n_arms - 1}")
+    found = names.map(known)
+    lost = np.flatnonzero(found.isna().to_numpy())
+    if lost.size:
+        row = int(lost[0])
+        value = names.iloc[row]
+        shown = repr(value.item() if hasattr(value, "item") else value)
+        raise ValueError(f"{names.name} in row {names.index[row]} is {shown}, {hint}")
+    return found.to_numpy(dtype=np.int64)
+
+
+def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) -> None:
+    expected = np.array(policy.groups.labels, dtype=object)[numbers]
+    wrong = np.flatnonzero(groups.to_numpy(dtype=object) != expected)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"{groups.name} in row {groups.index[row]} is {groups.iloc[row]!r}, but the policy has "
+            f"arm {numbers[row]} in group {expected[row]!r}; leave the column out if it is of "
+            "another kind"
+        )

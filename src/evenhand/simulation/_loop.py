@@ -1,0 +1,203 @@
+"""One replication: a policy in a world, round by round. The compiled loop, and the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._borrow import borrowed
+from evenhand._compile import compiled, entry_point, for_sources, woven
+from evenhand._dispatch import telling
+from evenhand.policies.base import Policy
+from evenhand.policies.kernels import check_arm, choose, rule_sources
+from evenhand.policies.state import LARGEST, remember
+from evenhand.simulation._pieces import Watch
+from evenhand.worlds.base import (
+    World,
+    begin,
+    draw_noise,
+    draw_round,
+    next_round,
+    receive,
+    reward_of,
+    world_sources,
+)
+
+SEGMENT = 20_000  # rounds between two looks at whether to stop
+PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
+TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
+
+_INSTANCE = 7  # its place among the arguments of `rounds`
+
+Found = dict[Any, Callable[..., Any]]
+Flush = Callable[[int, NDArray[np.float64]], None]
+
+
+class Run(NamedTuple):
+    """What is kept of a replication: sums over its rounds, pulls per arm, and maybe a trace."""
+
+    totals: NDArray[np.float64]
+    pulls: NDArray[np.int64]
+    trace: NDArray[np.float64]
+
+
+def run(
+    policy: Policy,
+    world: World,
+    horizon: int,
+    stream: np.random.SeedSequence,
+    trace: bool = False,
+) -> Run:
+    """Play `horizon` rounds of `world`, whose random numbers all come from `stream`."""
+    out = Run(
+        np.zeros(N_TOTALS),
+        np.zeros(world.n_arms, dtype=np.int64),
+        np.zeros((horizon if trace else 0, len(TRACE))),
+    )
+    play(policy, world, horizon, stream, out, Watch(), {})
+    return out
+
+
+def play(
+    policy: Policy,
+    world: World,
+    horizon: int,
+    stream: np.random.SeedSequence,
+    out: Run,
+    watch: Watch,
+    found: Found,
+    flush: Flush | None = None,
+) -> None:
+    """`run` into a place that is there, watched from outside.
+
+    Args:
+        policy: that has seen nothing.
+        world: where it plays.
+        horizon: the number of rounds.
+        stream: of all random numbers.
+        out: of zeros. With `flush` its trace has room for SEGMENT rounds, used again and again.
+        watch: asked before every segment of rounds whether to go on, and told of it afterwards.
+        found: the compiled loops that were found before, for the kinds of policies and worlds.
+        flush: called with the first round of a segment and its part of the trace.
+    """
+    generator = np.random.default_rng(stream)
+    instance = begin(world, generator)
+    observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
+    with telling(f"{type(policy).__name__} in {type(world).__name__}"):
+        for first in range(1, horizon + 1, SEGMENT):
+            watch.check()
+            last = min(first + SEGMENT - 1, horizon)
+            kept = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
+            where = (instance, generator, observed, true, out._replace(trace=kept))
+            if policy._is_compiled:
+                _play_compiled(
+                    found,
+                    policy._rule,
+                    policy._memory,
+                    policy._schedule,
+                    policy._all_arms,
+                    policy._key,
+                    first,
+                    last,
+                    *where,
+                )
+            else:
+                _plain_rounds(policy, first, last, *where)
+            policy.round = last
+            if flush:
+                flush(first, kept)
+            watch.add(last - first + 1)
+
+
+def _play_compiled(found: Found, *given: Any) -> None:
+    """The compiled loop for a policy and a world; looked for once in a piece of work.
+
+    Rules and worlds of this package have the same types in all replications, so Numba's look at
+    them, a tenth of a replication of 1,000 rounds, is left out.
+    """
+    rule, instance = given[0], given[_INSTANCE]
+    kinds = type(rule), type(instance)
+    if kinds not in found:
+        play = _for_types(rounds, rule, instance)
+        found[kinds] = entry_point(play, *given) if play is rounds else play
+    found[kinds](*given)
+
+
+def _for_types(
+    function: Callable[..., Any], rule: NamedTuple, instance: NamedTuple
+) -> Callable[..., Any]:
+    """A compiled function for a rule and a world, which may be the user's."""
+    of_rule, of_world = rule_sources(type(rule)), world_sources(type(instance))
+    both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
+    return for_sources(function, both)
+
+
+@compiled
+def rounds(  # type: ignore[no-untyped-def]
+    rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
+):
+    """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
+    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
+    available, instance, out = borrowed(available), borrowed(instance), borrowed(out)
+    observed, true, generator = borrowed(observed), borrowed(true), borrowed(generator)
+    contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
+    for t in range(first, last + 1):
+        draw_round(instance, t, generator, contexts, observed, true)
+        noise = draw_noise(instance, t, generator)
+        arm, explored = choose(rule, memory, schedule, available, t, key)
+        check_arm(memory, arm)
+        reward = receive(instance, t, arm, observed[arm], noise)
+        if not abs(reward) <= LARGEST:
+            raise ValueError("a world gave a reward that is not finite, or above 1e100")
+        _note(out, t - first, arm, explored, reward, observed, true)
+        remember(memory, arm, memory.contexts[arm], reward)
+
+
+@woven
+def _note(out, place, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
+    """Perceived regret with the reward received, true regret without noise, as published."""
+    perceived = _highest(observed) - reward
+    regret = _highest(true) - true[arm]
+    out.totals[PERCEIVED] += perceived
+    out.totals[TRUE] += regret
+    out.totals[EXPLORED] += explored
+    out.pulls[arm] += 1
+    if out.trace.shape[0]:
+        row = out.trace[place]
+        row[0], row[1], row[2], row[3], row[4] = arm, explored, reward, perceived, regret
+
+
+@woven
+def _highest(values):  # type: ignore[no-untyped-def]
+    """The highest value; NaN if there is one. `np.max` takes as long as a solve at d = 2."""
+    top = values[0]
+    for i in range(1, values.size):
+        value = values[i]
+        if value > top or value != value:
+            top = value
+    return top
+
+
+def _plain_rounds(
+    policy: Policy,
+    first: int,
+    last: int,
+    instance: Any,
+    generator: np.random.Generator,
+    observed: NDArray[np.float64],
+    true: NDArray[np.float64],
+    out: Run,
+) -> None:
+    """The same rounds for a policy in plain Python, through its public face."""
+    contexts = np.empty((policy.n_arms, policy.n_features))
+    draw = _for_types(next_round, policy._rule, instance)
+    given = _for_types(reward_of, policy._rule, instance)
+    for t in range(first, last + 1):
+        noise = draw(instance, t, generator, contexts, observed, true)
+        decision = policy.select(contexts)
+        reward = float(given(instance, t, decision.arm, observed[decision.arm], noise))
+        _note(out, t - first, decision.arm, decision.explored, reward, observed, true)
+        policy.update(decision, reward)

@@ -1,0 +1,613 @@
+"""Logs as people have them: rewards in words, marks for missing values, features that give away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import test_sources as sources
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenhand as eh
+from audit_logs import made_log, refused
+from evenhand.audit.input.engines import answer_of
+from evenhand.audit.input.expressions import marks_of, numbers_for
+from evenhand.cli import main
+from evenhand.cli.audit import _worth
+
+log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
+COLUMNS = ["estimate", "standard_error", "low", "high"]
+
+
+def assert_same(one, other, rtol=1e-9):
+    mine, theirs = one.bias.to_frame(), other.bias.to_frame()
+    assert mine[["group", "feature"]].equals(theirs[["group", "feature"]])
+    for name in COLUMNS:
+        np.testing.assert_allclose(mine[name], theirs[name], rtol=rtol, atol=rtol)
+    pd.testing.assert_frame_equal(one.missing, other.missing)
+    assert one.facts.used == other.facts.used and one.facts.filled == other.facts.filled
+
+
+def in_words():
+    """A log with a reward in words, and the same with numbers."""
+    plain = made_log(51)
+    plain["reward"] = (plain["reward"] > 1.0).astype(float)
+    return plain.assign(reward=plain["reward"].map({1.0: "approved", 0.0: "denied"})), plain
+
+
+def marked(n=600):
+    """A log with marks in every kind of column, and the same with nothing in their place."""
+    rng = np.random.default_rng(52)
+    plain = made_log(52, n=n)
+    plain["x0"] = plain["x0"].round(4)
+    plain["age"] = rng.integers(18, 90, size=n).astype(float)
+    plain["town"] = rng.choice(["a", "b", "c"], size=n, p=[0.5, 0.3, 0.2])
+    plain["w"] = rng.uniform(0.5, 2.0, size=n).round(3)
+    words = plain.astype({"x0": str, "w": str})
+    for name, mark in {"x0": " ?", "age": -9.0, "town": "NA", "group": "?", "w": "NA"}.items():
+        here = rng.random(n) < 0.04
+        words.loc[here, name] = mark
+        plain.loc[here, name] = None
+    return words, plain
+
+
+MARKS = ("?", "NA", -9)
+
+
+# Rewards in words
+
+
+def test_a_reward_in_words_is_that_in_numbers():
+    words, plain = in_words()
+    found = eh.audit(words, reference="M", reward_values={"approved": 1, "denied": 0})
+    assert_same(found, eh.audit(plain, reference="M"))
+    assert found.facts.binary
+    assert "The values of reward count as 'approved' 1, 'denied' 0." in found.method
+    assert json.loads(found.to_json())["reward_values"] == {"approved": 1.0, "denied": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (lambda y: y.map({1.0: 1, 0.0: 2}), {1: 1, 2: 0}),
+        (lambda y: y.map({1.0: 1.5, 0.0: 2.0}), {"1.5": 1, "2": 0}),
+        (lambda y: y.map({1.0: 1.5, 0.0: 0.1}).astype(np.float32), {1.5: 1, 0.1: 0}),
+        (lambda y: y.map({1.0: False, 0.0: True}), {"true": 0, "false": 1}),
+        (lambda y: y.map({1.0: "  yes", 0.0: "no "}), {"yes": 1, "no": 0}),
+        (lambda y: y.astype(bool), None),
+    ],
+)
+def test_any_value_can_have_a_number(kind, values):
+    _, plain = in_words()
+    table = plain.assign(reward=kind(plain["reward"]))
+    found = eh.audit(table, reference="M", reward_values=values)
+    assert_same(found, eh.audit(plain, reference="M"))
+
+
+def test_a_value_without_a_number_is_counted_and_named():
+    words, _ = in_words()
+    words.loc[words.index[::50], "reward"] = "pending"
+    given = {"approved": 1, "denied": 0}
+    said = refused(words, reward_values=given)
+    assert "'reward' has 'pending' in 12 rows, which --reward-values does not name" in said
+    assert "it names approved, denied" in said
+    found = eh.audit(words, reward_values=given, missing_marks=["pending"], missing="drop")
+    assert found.facts.used == len(words) - 12
+
+
+def test_text_is_refused_with_the_flag_to_paste():
+    words, _ = in_words()
+    said = refused(words)
+    counts = words["reward"].value_counts()
+    for name in ("approved", "denied"):
+        assert f"{name!r} in {counts[name]} rows" in said
+    assert "--reward-values approved=1,denied=0" in said
+    odd = words.assign(reward=words["reward"].map({"approved": "it is, yes", "denied": "No"}))
+    assert "--reward-values 'it is, yes=1,No=0'" in refused(odd)
+    many = words.assign(reward=[f"w{i % 30}" for i in range(len(words))])
+    said = refused(many)
+    assert said.count(" in 20 rows") == 6 and "and others" in said
+    text = words.assign(reward=words["reward"].map({"approved": "1", "denied": "0"}))
+    assert "0=0" in refused(text) and "1=1" in refused(text)
+
+
+def test_the_flag_of_the_message_works(tmp_path, capsys):
+    words, plain = in_words()
+    words["reward"] = words["reward"].map({"approved": "it is, yes", "denied": "x=No"})
+    words.to_csv(tmp_path / "log.csv", index=False)
+    call = ["audit", str(tmp_path / "log.csv"), "--reference", "M"]
+    assert main([*call, "--out", str(tmp_path / "r.json")]) == 2
+    assert not (tmp_path / "r.json").exists()
+    flag = ["--reward-values", "it is, yes=1,x=No=0"]
+    assert main([*call, *flag, "--out", str(tmp_path / "r.json")]) == 0
+    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    expected = eh.audit(plain, reference="M").to_dict()["bias"]
+    assert found["bias"]["groups"] == expected["groups"]
+    name = tmp_path / "columns.toml"
+    name.write_text('[reward_values]\n"it is, yes" = 1\n"x=No" = 0\n')
+    assert main([*call, "--columns", str(name), "--out", str(tmp_path / "t.json")]) == 0
+    again = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert again["bias"] == found["bias"]
+    assert main([*call, "--reward-values", "yes", "--out", str(tmp_path / "r.json")]) == 2
+    assert "--reward-values is 'yes'; allowed are values with their numbers" in (
+        capsys.readouterr().err
+    )
+
+
+@given(
+    st.dictionaries(
+        st.text("ab=, é'", min_size=1).map(str.strip).filter(bool),
+        st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
+        min_size=1,
+        max_size=5,
+    )
+)
+@settings(max_examples=60)
+def test_what_is_written_is_what_is_read(worth):
+    assert _worth(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
+
+
+def test_true_rewards_take_the_same_numbers():
+    words, plain = in_words()
+    words["true_reward"] = words["reward"]
+    plain["true_reward"] = plain["reward"]
+    values = {"approved": 1, "denied": 0}
+    found = eh.audit(words, reward_values=values)
+    pd.testing.assert_frame_equal(found.groups, eh.audit(plain).groups)
+    # Numbers that are not among the values are numbers.
+    words["true_reward"] = plain["true_reward"] = np.linspace(0.0, 1.0, len(words))
+    found = eh.audit(words, reward_values=values)
+    pd.testing.assert_frame_equal(found.groups, eh.audit(plain).groups)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reward_values": {"a": "b"}}, "reward_values['a'] is 'b'"),
+        ({"reward_values": {}}, "reward_values is {}; allowed is a number for every value"),
+        ({"reward_values": {1: 1, "1": 0}}, "it has the same value twice"),
+        ({"missing_marks": 3}, "missing_marks is 3; allowed is a list"),
+        ({"missing_marks": [None]}, "missing_marks has None; allowed are texts and numbers"),
+        ({"reward_values": {"?": 0}, "missing_marks": ["?"]}, "both have '?'"),
+    ],
+)
+def test_bad_values_and_marks(options, words):
+    assert words in refused(made_log(53), **options)
+
+
+def test_values_and_marks_are_words():
+    assert marks_of("?") == ("?",) and marks_of([" NA ", -9, -9.0, 0.5]) == ("NA", "-9", "0.5")
+    assert numbers_for({1.0: 1, "b ": 0}) == {"1": 1.0, "b": 0.0}
+
+
+# Marks for missing values
+
+
+@pytest.mark.parametrize("missing", ["drop", "fill"])
+@pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
+def test_marks_are_missing_values(form, missing, tmp_path):
+    words, plain = marked()
+    table = words
+    if form != "frame":
+        table = tmp_path / f"log.{form}"
+        words.to_parquet(table) if form == "parquet" else words.to_csv(table, index=False)
+    options = {"reference": "M", "missing": missing, "weight": "w"}
+    found = eh.audit(table, missing_marks=MARKS, **options)
+    assert_same(found, eh.audit(plain, **options))
+    assert {"x0", "age", "x1"} <= set(found.bias.features)  # numbers, not categories
+    counted = found.missing.groupby("column")["missing"].sum()
+    for name in ("x0", "age", "town", "group", "w"):
+        assert counted[name] == plain[name].isna().sum() > 0
+    assert "'?', 'NA', '-9', and empty text" in " ".join(found.method)
+
+
+def test_without_marks_they_are_refused_with_the_way_out():
+    words, _ = marked()
+    said = refused(words, leave_out=["w"])
+    assert "feature 'x0' holds numbers as text and words, such as '?'" in said
+    assert "--missing-marks '?'" in said
+    # Marks that are known are named again beside the new one.
+    more = words.assign(x0=words["x0"].replace({" ?": "?"}).where(words.index % 30 != 7, "-"))
+    assert "--missing-marks '?,NA,-9,-'" in refused(more, missing_marks=MARKS)
+    assert "weight is 'w', a column of string that holds numbers as text and words" in (
+        refused(words, weight="w", missing_marks=["?"])
+    )
+
+
+def test_text_without_marks_stays_text():
+    log = made_log(54)
+    log["code"] = np.where(np.arange(len(log)) % 2, "01", "02")
+    log["x0"] = log["x0"].round(3).astype(str)
+    assert "'x0' holds numbers as text" in refused(log, missing_marks=["?"])
+    found = eh.audit(log, missing_marks=["?"], leave_out=["x0"])
+    assert any(name.startswith("code=0") for name in found.bias.features)
+
+
+def test_marks_in_groups_and_categories_that_are_numbers():
+    log = made_log(54)
+    log["group"] = log["group"].map({"F": 1, "M": 2}).where(log.index % 40 != 0, -9)
+    log["code"] = np.where(np.arange(len(log)) % 50 == 1, -9, np.arange(len(log)) % 3)
+    found = eh.audit(log, nominal=["code"], missing_marks=[-9], missing="fill")
+    assert found.bias.groups == ("1", "2")
+    codes = [name for name in found.bias.features if name.startswith("code=")]
+    assert len(codes) == 3 and "code=missing" in codes and "code=-9" not in codes
+    counted = found.missing.groupby("column")["missing"].sum()
+    assert counted.to_dict() == {"group": 15, "code": 12}
+
+
+def test_a_frame_of_numbers_and_words_together():
+    log = made_log(55)
+    plain = log.assign(m=[1.0, np.nan, 3.0, 5.0, 7.0] * 120)
+    log["m"] = [1, "?", 3, 5, 7] * 120
+    assert "column 'm' holds values of several kinds" in refused(log)
+    found = eh.audit(log, missing_marks=["?"], missing="fill")
+    assert_same(found, eh.audit(plain, missing="fill"))
+
+
+@pytest.mark.slow
+def test_marks_that_a_csv_file_shows_late(tmp_path):
+    """DuckDB looks at the first 100,000 rows to find the kinds of columns."""
+    log = made_log(56, n=120_000, d=1).round(2)
+    log["x0"] = log["x0"].astype(str)
+    log.loc[110_000, "x0"] = "?"
+    log.to_csv(tmp_path / "log.csv", index=False)
+    said = refused(tmp_path / "log.csv")
+    assert "column 'x0' has '?' on line 110,002" in said and "--missing-marks '?'" in said
+    found = eh.audit(tmp_path / "log.csv", missing_marks=["?"], missing="drop")
+    assert found.facts.used == len(log) - 1 and found.bias.features == ("intercept", "x0")
+
+
+def test_marks_from_the_command_line(tmp_path):
+    words, plain = marked()
+    words.to_parquet(tmp_path / "log.parquet")
+    call = ["audit", str(tmp_path / "log.parquet"), "--weight", "w", "--missing", "fill"]
+    out = tmp_path / "r.json"
+    assert main([*call, "--missing-marks", "?,NA,-9", "--out", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert found["missing_marks"] == ["?", "NA", "-9"]
+    expected = eh.audit(plain, weight="w", missing="fill")
+    assert found["rows_used"] == expected.facts.used < len(plain)
+    (tmp_path / "columns.toml").write_text('missing_marks = ["?", "NA", -9]\n')
+    again = tmp_path / "again.json"
+    assert main([*call, "--columns", str(tmp_path / "columns.toml"), "--out", str(again)]) == 0
+    assert json.loads(again.read_text(encoding="utf-8"))["bias"] == found["bias"]
+
+
+def both(words, plain, **options):
+    """The log with marks and a reward in words, and the same audit of plain numbers."""
+    kind = plain["reward"] > plain["reward"].median()
+    words = words.assign(reward=np.where(kind, "approved", "denied"))
+    plain = plain.assign(reward=kind)
+    options |= {"reference": "M", "missing": "fill", "weight": "w"}
+    values = {"approved": 1, "denied": 0}
+    return words, {**options, "missing_marks": MARKS, "reward_values": values}, (plain, options)
+
+
+@pytest.mark.slow
+@sources.needs_postgres
+def test_words_and_marks_in_postgresql(postgres):
+    import psycopg
+
+    words, options, (plain, usual) = both(*marked())
+    with psycopg.connect(postgres, autocommit=True) as con:
+        kinds = {"float64": "double precision", "bool": "boolean"}
+        for name, frame in (("words", words), ("plain", plain)):
+            columns = ", ".join(
+                f'"{one}" {kinds.get(str(kind), "text")}' for one, kind in frame.dtypes.items()
+            )
+            con.execute(f"CREATE TABLE {name} ({columns})")
+            rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+            marks = ", ".join(["%s"] * len(frame.columns))
+            with con.cursor() as cursor:
+                cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+    expected = eh.audit(plain, **usual)
+    assert_same(eh.audit(f"{postgres}::words", **options), expected)
+    assert_same(eh.audit(f"{postgres}::plain", **usual), expected)  # a reward of true and false
+    with pytest.raises(ValueError, match="--reward-values approved=1,denied=0"):
+        eh.audit(f"{postgres}::words")
+
+
+# What cannot be filled in, and what the value filled in does
+
+
+@pytest.mark.parametrize("role", ["group", "reward", "weight", "cluster"])
+@pytest.mark.parametrize("missing", ["drop", "fill"])
+def test_rows_that_cannot_be_filled_in_are_left_out_and_told(role, missing):
+    log = made_log(58)
+    log["weight"], log["cluster"] = 1.0 + np.arange(len(log)) % 3, np.arange(len(log)) // 2
+    log["cluster"] = log["group"] + log["cluster"].astype(str)
+    log.loc[log.index[::40], role] = None
+    log.loc[log.index[1::30], "x1"] = np.nan
+    roles = {name: name for name in ("weight", "cluster") if name == role}
+    rest = [name for name in ("weight", "cluster") if name != role]
+    found = eh.audit(log, missing=missing, leave_out=rest, **roles)
+    left = log.dropna(subset=[role] if missing == "fill" else [role, "x1"])
+    assert found.facts.used == len(left)
+    gone = len(log) - len(left)
+    counted = found.missing.groupby(["column", "done"])["missing"].sum()
+    if missing == "fill":
+        words = f"{gone} of 600 rows are left out, for what they lack cannot be filled in (missing"
+        assert counted[role, "rows left out, for it cannot be filled in"] == 15
+        assert counted["x1", "filled in"] == 20
+        assert found.facts.filled == left["x1"].isna().sum()
+    else:
+        words = f"{gone} of 600 rows are left out (missing"
+        assert counted[role, "rows left out"] == 15
+    assert words in found.to_words() and f"{role} 15" in found.to_words()
+    said = refused(log, leave_out=rest, **roles)
+    assert f"{role} 15" in said
+
+
+def test_rows_without_a_time_are_told():
+    log = made_log(59, n=2000)
+    log["timestamp"] = pd.date_range("2026-01-01", periods=len(log), freq="h")
+    log.loc[log.index[::100], "timestamp"] = pd.NaT
+    found = eh.audit(log, windows=2)
+    assert found.facts.used == len(log)
+    assert "20 rows have no timestamp, and no time window." in found.to_words()
+
+
+def test_a_group_that_is_called_missing():
+    log = made_log(60, groups=("F", "M", "missing"))
+    log.loc[log.index[::40], "group"] = None
+    found = eh.audit(log, missing="drop")
+    assert found.bias.groups == ("F", "M", "missing")
+    counted = found.missing.set_index("group")["missing"]
+    assert counted["(missing)"] == 15 and counted["missing"] == 0
+
+
+def test_the_value_filled_in_changes_no_other_coefficient():
+    """At 0, at the mean, at the median, far away: the other coefficients are the same to 1e-9."""
+    log = made_log(61, shift=3.0)
+    log.loc[log.index[::7], "x1"] = np.nan
+    found = eh.audit(log, reference="M", missing="fill", errors="classical")
+    mine = found.bias.to_frame().set_index(["group", "feature"])["estimate"]["F"]
+    names = ["intercept", "x0", "x1", "x1 is missing", "x2"]
+    gaps = []
+    for value in (0.0, log["x1"].mean(), log["x1"].median(), -50.0):
+        fits = {}
+        everyone = []
+        for name, part in log.groupby("group"):
+            gap = part["x1"].isna().astype(float)
+            x1 = part["x1"].fillna(value)
+            x = np.column_stack([np.ones(len(part)), part["x0"], x1, gap, part["x2"]])
+            fits[name] = np.linalg.lstsq(x, part["reward"].to_numpy(), rcond=None)[0]
+            everyone.append(x)
+        bias = dict(zip(names, fits["F"] - fits["M"], strict=True))
+        for name in ("intercept", "x0", "x1", "x2"):
+            assert mine[name] == pytest.approx(bias[name], rel=1e-9, abs=1e-9), (value, name)
+        # Nor does it change the bias at the average context.
+        total = np.vstack(everyone).mean(axis=0) @ (fits["F"] - fits["M"])
+        assert found.bias.by_group.loc["F", "estimate"] == pytest.approx(total, rel=1e-9, abs=1e-9)
+        gaps.append(bias["x1 is missing"])
+    assert np.ptp(gaps) > 1e-3  # that column takes it up
+
+
+def test_features_without_values_or_with_a_single_one():
+    log = made_log(62)
+    log["c"] = pd.Series(["a"] * len(log), dtype="str")
+    alone = eh.audit(log[["group", "reward", "c"]])
+    means = log.groupby("group")["reward"].mean()
+    gap = alone.bias.by_group.loc["F", "estimate"] - alone.bias.by_group.loc["M", "estimate"]
+    assert gap == pytest.approx(means["F"] - means["M"], rel=1e-9)
+    log.loc[log.index[::30], "c"] = None
+    assert "missing values in c 20" in refused(log)
+    assert eh.audit(log, missing="drop").facts.used == 580
+    assert "c=missing" in eh.audit(log, missing="fill").bias.features
+    log["c"] = pd.Series([None] * len(log), dtype="str")
+    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+    log["c"] = np.nan
+    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+
+
+# Features that give away the reward or the group
+
+
+def copies(found):
+    return [one for one in found.summary if "Holding it equal hides the bias" in one]
+
+
+def stand_ins(found):
+    return [one for one in found.summary if "the groups do not overlap there" in one]
+
+
+def test_a_copy_of_the_reward_is_told():
+    log = made_log(63, noise=2.0)
+    assert not copies(eh.audit(log))
+    rng = np.random.default_rng(63)
+    spread = log["reward"].std()
+    for noise, expected in ((0.0, 1), (0.01, 1), (0.1, 0)):  # R squared 1, 0.9999, 0.99
+        log["my copy"] = 3.0 * log["reward"] + 3.0 * spread * noise * rng.normal(size=len(log))
+        found = eh.audit(log)
+        assert len(copies(found)) == expected, noise
+    log["my copy"] = np.where(log["group"] == "F", 2.0, -1.0) * log["reward"] + 1e6
+    (said,) = copies(eh.audit(log))
+    assert "Feature my copy by itself predicts reward" in said and "--leave-out 'my copy'" in said
+
+
+def test_r_squared_is_that_of_statsmodels():
+    """Each group its own line; adjusted for the coefficients."""
+    log = made_log(64)
+    log["copy"] = log["reward"] + 0.01 * np.random.default_rng(64).normal(size=len(log))
+    found = eh.audit(log).facts.giveaways.reward["copy"]
+    left = total = 0.0
+    for _, part in log.groupby("group"):
+        slope, level = np.polyfit(part["copy"], part["reward"], 1)
+        left += ((part["reward"] - slope * part["copy"] - level) ** 2).sum()
+        total += ((part["reward"] - part["reward"].mean()) ** 2).sum()
+    expected = 1.0 - (left / (len(log) - 4)) / (total / (len(log) - 2))
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_categories_that_make_the_reward_count_together():
+    log = made_log(65)
+    grade = np.random.default_rng(65).choice(list("ABCDEF"), size=len(log))
+    log["reward"] = pd.Series(grade).map(dict(zip("ABCDEF", [1, 5, 2, 7, 0, 3], strict=True)))
+    log["grade"] = grade
+    found = eh.audit(log)
+    assert found.facts.giveaways.reward == {"grade": pytest.approx(1.0)}
+    assert len(copies(found)) == 1
+    # Of as many categories as rows some fit by chance; that is not counted.
+    few = made_log(66, n=60)
+    few["c"] = [f"k{i // 3}" for i in range(60)]
+    assert not copies(eh.audit(few, features=["c"]))
+
+
+def test_a_stand_in_for_the_group_is_told():
+    log = made_log(67)
+    assert not stand_ins(eh.audit(log))
+    rng = np.random.default_rng(67)
+    women, men = ["Mrs", "Ms", "Miss", "Lady"], ["Mr", "Sir", "Lord", "Dr"]
+    of_women, of_men = rng.choice(women, size=len(log)), rng.choice(men, size=len(log))
+    log["title"] = np.where(log["group"] == "F", of_women, of_men)
+    found = eh.audit(log)
+    (said,) = stand_ins(found)
+    assert "Feature title tells the groups apart" in said and "--leave-out title" in said
+    assert found.facts.giveaways.group == {"title": ("F", "M")}
+    few = rng.random(len(log)) < 0.005
+    log.loc[few, "title"] = np.where(log["group"] == "F", of_men, of_women)[few]
+    assert stand_ins(eh.audit(log))
+    many = rng.random(len(log)) < 0.1
+    log.loc[many, "title"] = rng.choice([*women, *men], size=many.sum())
+    assert not stand_ins(eh.audit(log))
+
+
+def test_one_group_of_several_can_be_told_alone():
+    log = made_log(68, groups=("A", "B", "C"))
+    log["mark"] = np.where(log["group"] == "B", "x", np.where(np.arange(len(log)) % 2, "y", "z"))
+    found = eh.audit(log)
+    assert found.facts.giveaways.group == {"mark": ("B",)}
+    assert "tells group B from the others" in found.to_words()
+
+
+# Numbers with separators
+
+
+@pytest.mark.parametrize("n", [600, 4000])
+@pytest.mark.parametrize(
+    ("write", "example"),
+    [(lambda i: f"{1000 + i * 7:,}", "1,"), (lambda i: f"${1000 + i * 7}", "$1")],
+)
+def test_numbers_with_separators_are_told_as_such(n, write, example):
+    log = made_log(69, n=n)
+    log["pay"] = [write(i) for i in range(n)]
+    said = refused(log)
+    assert f"feature 'pay' holds numbers with separators or signs, such as '{example}" in said
+    assert "write them without" in said and "--cluster" not in said
+    said = refused(log.assign(reward=log["pay"]), leave_out=["pay"])
+    assert "reward is 'reward', a column of string that holds numbers with separators" in said
+
+
+def test_many_numbers_with_marks_are_no_identifier():
+    log = made_log(70, n=4000)
+    log["pay"] = [str(i) if i % 10 else "?" for i in range(4000)]
+    assert "--missing-marks '?'" in refused(log)
+    log["pay"] = [str(i) for i in range(4000)]
+    assert "make it numbers if it is" in refused(log) and "--cluster pay" in refused(log)
+
+
+# Waiting
+
+
+ENDLESS = "SELECT i % 2 AS g, sum(sin(i)) FROM range(1000000000000) AS t(i) GROUP BY g"
+
+
+def test_a_query_tells_how_far_it_is_and_can_be_stopped():
+    import duckdb
+
+    con = duckdb.connect()
+    con.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    parts = []
+
+    def progress(percent):
+        parts.append(percent)
+        if percent > parts[0]:  # it goes on; to the end it would take days
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answer_of(lambda: con.execute(ENDLESS).fetchall(), con, progress)
+    assert parts == sorted(parts) and parts[0] >= 0.0 and parts[-1] < 100.0
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+    with pytest.raises(duckdb.Error):
+        answer_of(lambda: con.execute("SELECT nothing"), con)
+
+
+def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    from evenhand.audit.report.result import Audit
+
+    found = eh.audit(made_log(71))
+    (tmp_path / "r.json").write_text("before")
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Audit, "to_html", stop)
+    with pytest.raises(KeyboardInterrupt):
+        found.save(tmp_path / "r.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["r.json"]
+    assert (tmp_path / "r.json").read_text() == "before"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of Unix")
+def test_control_c_ends_an_audit_that_shows_its_percentage(tmp_path):
+    """A process in a terminal of its own, with a log that has no end; stopped when it shows a %."""
+    import pty
+
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "log.db")) as con:
+        con.execute(
+            """CREATE VIEW log AS SELECT CASE WHEN i % 2 = 0 THEN 'F' ELSE 'M' END AS "group",
+            sin(i) AS x, cos(i * 3) AS reward FROM range(1000000000000) AS t(i)"""
+        )
+    out = tmp_path / "out" / "r.html"
+    call = ["audit", f"duckdb://{tmp_path / 'log.db'}::log", "--out", str(out)]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "evenhand", *call])
+    said, asked = b"", False
+    while True:
+        try:
+            more = os.read(terminal, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not more:
+            break
+        said += more
+        if not asked and b"%" in said:
+            os.kill(child, signal.SIGINT)
+            asked = True
+    os.close(terminal)
+    assert asked, said.decode(errors="replace")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    assert b"stopped; no report was written" in said and b"Traceback" not in said
+    assert [one.name for one in tmp_path.iterdir()] == ["log.db"]
+
+
+def test_a_feature_that_never_varies_is_left_out_and_named():
+    """A log of a policy has an intercept among its features; the audit has its own."""
+    log = made_log(61)
+    without = eh.audit(log, reference="M").bias.to_frame()
+    found = eh.audit(log.assign(one=1.0, tenth=0.1), reference="M")
+    assert found.facts.constant == {"one": 1.0, "tenth": 0.1}
+    assert any("one is 1 in every row: it is left out" in one for one in found.summary)
+    pd.testing.assert_frame_equal(found.bias.to_frame(), without, rtol=1e-6)
+
+
+def test_columns_of_the_format_that_are_empty_are_as_if_they_were_not_there(tmp_path):
+    log = made_log(62)
+    log.assign(true_reward=None, propensity_score=None).to_csv(tmp_path / "log.csv", index=False)
+    found = eh.audit(tmp_path / "log.csv", reference="M")
+    pd.testing.assert_frame_equal(
+        found.bias.to_frame(), eh.audit(log, reference="M").bias.to_frame(), rtol=1e-9
+    )
+    assert not any("true_reward" in one for one in found.summary)
+    with pytest.raises(ValueError, match="true_reward is 'true_reward'"):
+        eh.audit(tmp_path / "log.csv", reference="M", true_reward="true_reward")

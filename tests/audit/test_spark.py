@@ -1,0 +1,93 @@
+"""Spark gives the numbers of DuckDB. In a file of their own: starting Spark is most of the time."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+import test_marks_and_words as inputs
+import test_sources as sources
+
+import evenhand as eh
+from audit_logs import made_log, refused
+from evenhand.audit.input.engines import open_spark
+from evenhand.audit.input.sources import open_log
+
+log, parquet, from_frame = sources.log, sources.parquet, sources.from_frame  # fixtures
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, for Spark"),
+    pytest.mark.filterwarnings("ignore"),  # Spark's own
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = open_spark()._session
+    session.conf.set("spark.sql.shuffle.partitions", "1")  # for a few hundred rows
+    home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
+    known = home.exists()
+    yield session
+    if not known and home.exists():
+        home.rmdir()  # Spark makes it, and nothing is in it
+
+
+def test_the_same_numbers(parquet, from_frame):
+    found = sources.audits(parquet, sources.CHOICES[::2], engine="spark")
+    assert found[0].facts.engine == "pyspark"
+    sources.assert_alike(found, from_frame[::2], 1e-9)
+
+
+def test_words_and_marks(tmp_path):
+    words, options, (plain, usual) = inputs.both(*inputs.marked())
+    expected = eh.audit(plain, **usual)
+    plain.to_parquet(tmp_path / "plain.parquet")
+    words.to_csv(tmp_path / "words.csv", index=False)
+    for name, chosen in (("plain.parquet", usual), ("words.csv", options)):
+        inputs.assert_same(eh.audit(tmp_path / name, engine="spark", **chosen), expected)
+    said = refused(tmp_path / "words.csv", engine="spark")
+    assert "--reward-values approved=1,denied=0" in said
+
+
+def test_a_view_and_a_saved_table(spark, tmp_path):
+    log = made_log(57)
+    log["town"] = np.array(["a", "b", "c"])[np.arange(len(log)) % 3]
+    log.to_parquet(tmp_path / "log.parquet")
+    expected = eh.audit(log, reference="M")
+    rows = spark.read.parquet(str(tmp_path / "log.parquet"))
+    rows.createOrReplaceTempView("decisions_view")
+    spark.sql(f"CREATE DATABASE lake LOCATION '{tmp_path / 'lake'}'")
+    try:
+        rows.write.saveAsTable("lake.loans")
+        for name in ("decisions_view", "Lake.Loans", "spark_catalog.lake.loans"):
+            found = eh.audit(f"spark::{name}", reference="M")
+            assert found.facts.engine == "pyspark"
+            inputs.assert_same(found, expected)
+        assert "there is no table 'lake.nothing'; there are " in refused("spark::lake.nothing")
+    finally:
+        spark.catalog.dropTempView("decisions_view")
+        spark.sql("DROP DATABASE lake CASCADE")
+
+
+def test_labels_are_what_the_file_says(tmp_path):
+    log = made_log(206, n=200, d=1, groups=("01", "1")).assign(flag="True")
+    log.to_csv(tmp_path / "log[1].csv", index=False)
+    log.assign(group="x").to_csv(tmp_path / "log1.csv", index=False)
+    opened = open_log(tmp_path / "log[1].csv", "spark")
+    assert opened.table.schema()["group"].is_integer()  # unless it is asked for as a label
+    read = opened.with_labels(["group"])
+    found = read.fetch(read.table.select("group", "flag").distinct())
+    assert set(found["group"]) == {"01", "1"} and found["flag"].tolist() == [True, True]
+
+
+def test_another_order_of_columns_is_refused(tmp_path):
+    log = made_log(212, n=120, d=1)
+    log.iloc[:60].to_csv(tmp_path / "a.csv", index=False)
+    log.iloc[60:, ::-1].to_csv(tmp_path / "b.csv", index=False)
+    assert "b.csv has its columns in another order than" in refused(tmp_path, engine="spark")

@@ -1,0 +1,207 @@
+"""Logs that are damaged, cut off or changed: it is told in one line, and nothing is guessed."""
+
+import json
+import random
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+
+import evenhand as eh
+from evenhand.events.journal import journal_of
+from evenhand.events.tables import beside
+from log_scripts import bits, closed, contexts_of, fill, make, older, refused
+
+SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
+
+# Tables that are not what was written -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize(
+    ("change", "there"),
+    [
+        (lambda lines: lines[:61], 60),
+        (lambda lines: [*lines[:61], lines[61][:9]], None),
+        (lambda lines: lines[:1], 0),
+        (lambda lines: [*lines[:30], *lines[35:]], 95),
+        (lambda lines: [*lines, re.sub(b",100,", b",101,", lines[-1])], 101),
+    ],
+    ids=["cut", "cut in a line", "all", "middle", "more"],
+)
+def test_lines_lost_or_added_are_told(change, there, old, tmp_path):
+    path = closed(tmp_path / "log.csv", 100)
+    if old:
+        older(path)
+    changed = change(path.read_bytes().splitlines(keepends=True))
+    path.write_bytes(b"".join(changed))
+    for read in (eh.read_log, eh.replay, eh.log_to):
+        words = refused(path, "should have 100 rounds and 100 learned rewards.*put the whole", read)
+        assert there is None or f"has {there} rounds" in words
+    assert not journal_of(path).exists()
+    if not old or there != 101:  # a journal may have more, and older logs do not count rows
+        journal_of(path).write_bytes(beside(path).read_bytes() + b"\n")
+        refused(path, "should have 100")
+
+
+@pytest.mark.parametrize("off", [1, 2, 7])
+def test_a_last_line_cut_off_is_told(off, tmp_path):
+    path = closed(tmp_path / "log.csv", 20)
+    path.write_bytes(path.read_bytes()[: -1 - off])
+    assert "has 19 rounds" in refused(path, "should have 20 rounds")
+
+
+def test_rows_lost_from_parquet_are_told(tmp_path):
+    path = closed(tmp_path / "log.parquet", 50)
+    table = pyarrow.parquet.read_table(path)
+    pyarrow.parquet.write_table(table.slice(0, 30), path)
+    refused(path, "has 30 rounds and 30 learned rewards in 30 rows, and should have 50 rounds")
+    pyarrow.parquet.write_table(table.take([*range(49), 48]), path)
+    refused(path, "row 49")
+
+
+@SUFFIXES
+@pytest.mark.parametrize("name", ["reward", "true_reward", "group", "timestamp", "x1", "override"])
+def test_a_value_that_was_changed_is_told(name, suffix, tmp_path):
+    path = closed(tmp_path / f"log.{suffix}")
+    if suffix == "csv":
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        frame.to_csv(path, index=False, lineterminator="\r\n")  # as other programs do
+        assert len(eh.read_log(path)) == len(frame)
+        frame.loc[0, name] = "2020-01-01T00:00:00Z" if name == "timestamp" else "3"
+        frame.to_csv(path, index=False)
+        refused(path, "a value was changed or damaged")
+        beside(path).unlink()
+        assert len(eh.read_log(path)) == len(frame)  # now it is a log like any other
+    else:
+        table = pyarrow.parquet.read_table(path)
+        place = table.column_names.index(name)
+        column = table[name].take([1, 0, *range(2, len(table))])
+        if column.equals(table[name]):
+            column = table[name].take([*range(len(table) - 1), 0])
+        if column.equals(table[name]):
+            column = pyarrow.array([None] * len(table), column.type)
+        pyarrow.parquet.write_table(table.set_column(place, name, column), path)
+        refused(path, "a value was changed or damaged|the row has no reward")
+
+
+def test_logs_without_checksums_are_read_and_gone_on_with(tmp_path):
+    """Versions 1 and 2, as they were written before."""
+    for candidates in (False, True):
+        path = older(closed(tmp_path / f"{candidates}.csv", candidates=candidates))
+        expected = eh.read_log(path)
+        logged = eh.log_to(path)
+        decision = logged.select(contexts_of(5))
+        logged._journal._file.close()
+        raw = re.sub(rb"\] [0-9a-f]{8}\n", b"]\n", journal_of(path).read_bytes())
+        journal_of(path).write_bytes(re.sub(rb', "(rows|check)": ("\w+"|{[^}]*})', b"", raw))
+        with eh.log_to(path) as again:  # lines with checksums after lines without
+            again.update(decision.round, 1.0)
+            again.select(contexts_of(6))
+            assert len(eh.read_log(path)) == len(expected) + 2
+        found = eh.read_log(path)
+        assert len(found) == len(expected) + 2 and bits(eh.replay(path)) == bits(again.policy)
+        pd.testing.assert_frame_equal(found[: len(expected)], expected)
+
+
+# Damaged bytes ----------------------------------------------------------------------------------
+
+
+def mutated(raw, generator):
+    kind, place = generator.randrange(6), generator.randrange(len(raw))
+    if kind == 0:
+        changed = bytearray(raw)
+        changed[place] ^= 1 << generator.randrange(8)
+        return bytes(changed)
+    if kind == 1:
+        return raw[:place]
+    if kind == 2:
+        return raw[:place] + generator.randbytes(16) + raw[place + 16 :]
+    if kind == 3:
+        return raw[:place] + raw[place + generator.randrange(1, 9) :]
+    more = [b"0", b"\n", b",", b"1e999", b"[" * 100_000, b"9" * 5000, b"\0", generator.randbytes(1)]
+    return raw[:place] + generator.choice(more) + raw[place:]
+
+
+@pytest.mark.parametrize("candidates", [False, True])
+@pytest.mark.parametrize("what", ["csv", "parquet", "csv.json", "csv.journal"])
+def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):
+    """Whatever is read is what was written; of a journal, calls up to some call."""
+    path, generator = tmp_path / f"log.{what.split('.')[0]}", random.Random(f"{what}{candidates}")
+    if what == "csv.journal":
+        logged = eh.log_to(path, make(), candidates=candidates)
+        fill(logged)
+        logged._journal._file.close()
+    else:
+        closed(path, candidates=candidates)
+    file = tmp_path / f"log.{what}"
+    raw, expected, told = file.read_bytes(), eh.read_log(path), 0
+    for _ in range(60):
+        file.write_bytes(wrong := mutated(raw, generator))
+        kept = wrong[: wrong.rfind(b"\n") + 1] if what == "csv.journal" else raw
+        try:
+            found = eh.read_log(path)
+            eh.replay(path)
+        except ValueError as error:
+            told += 1
+            assert "\n" not in str(error)
+            continue
+        assert raw.startswith(kept)
+        file.write_bytes(kept)
+        whole = eh.read_log(path) if what == "csv.journal" else expected
+        pd.testing.assert_frame_equal(found, whole, check_exact=True)
+    assert told > 20
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: "[" * 100_000,
+        lambda told: '{"a":' * 100_000,
+        lambda told: json.dumps({**told, "state": {**told["state"], "round": 10**400}}),
+        lambda told: json.dumps({**told, "state": {**told["state"], "round": 10.5}}),
+        lambda told: json.dumps({**told, "policy": {**told["policy"], "round": 10**400}}),
+        lambda told: json.dumps({**told, "policy": {**told["policy"], "round": np.inf}}),
+        lambda told: json.dumps({**told, "policy": 5}),
+        lambda told: json.dumps({**told, "features": 5}),
+        lambda told: json.dumps({**told, "state": []}),
+        lambda told: '{"format": "evenhand log", "version": ' + "9" * 5000 + "}",
+    ],
+)
+def test_a_file_beside_the_log_that_is_strange(change, tmp_path):
+    path = older(closed(tmp_path / "log.csv", 3))
+    beside(path).write_text(change(json.loads(beside(path).read_text())))
+    for read in (eh.replay, eh.log_to):
+        refused(path, "log.csv", read)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b"9" * 5000,
+        b'["a",1,[0],[[1.0,2.0]],[%d]]' % 10**400,
+        b'["a",1,[0],[[1.0,%d]],[1.0]]' % 10**400,
+        b'["d",1,%d,0,0.5,0,[1.0,2.0]]' % 10**40,
+        b'["d",1,400000000000000000,0,0.5,0,[1.0,2.0]]',
+        b'["d",1,0,0,0.5,0,[NaN,2.0]]',
+        b'["t",[1],[1.0]]',
+        b'["d",1,0,0,np.float64(0.5),0,[1.0,2.0]]',
+        b'[["d"],1]',
+    ],
+)
+def test_a_line_of_a_journal_that_is_strange(line, tmp_path):
+    path = tmp_path / "log.csv"
+    eh.log_to(path, make())._journal._file.close()
+    journal_of(path).write_bytes(journal_of(path).read_bytes() + line + b"\n")
+    refused(journal_of(path).with_suffix(""), "damaged")
+
+
+@pytest.mark.parametrize("value", [10**400, 1 + 2j, [1, 2], pd.Timedelta(1), pd.Timestamp(0)])
+def test_rewards_that_are_no_numbers(value):
+    frame = pd.DataFrame({"item_id": [0, 0], "x1": [1.0, 1.0], "reward": [value, None]})
+    with pytest.raises(ValueError, match="reward in row 0 is") as error:
+        eh.replay(frame, eh.TopInterval(["F"], n_features=1))
+    assert "\n" not in str(error.value)

@@ -1,0 +1,48 @@
+"""The tests themselves: none depends on how fast the machine is, or on who else works on it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parents[1]
+CLOCKS = {"sleep", "perf_counter", "monotonic", "process_time", "alarm", "setitimer"}
+LIMITS = {"timeout", "deadline"}
+
+
+def limits(code):
+    """The lines that read a clock, pause, or give something a limit in time."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            given = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            named = {one.arg for one in node.keywords}
+            if (
+                name in CLOCKS
+                or named & LIMITS
+                or (name in ("wait", "join") and any(isinstance(one, int | float) for one in given))
+            ):
+                yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["time.sleep(1)", "process.wait(30)", "run(command, timeout=60)", "settings(deadline=None)"],
+)
+def test_limits_are_seen(code):
+    assert list(limits(code)) == [1]
+
+
+def test_no_test_has_a_limit_in_time():
+    """`waiting.until` waits for what is to happen; pyproject.toml has one limit for what hangs."""
+    files = [file for file in HERE.rglob("*.py") if file.name != "waiting.py"]
+    assert len(files) > 50
+    found = [f"{file.name}:{line}" for file in files for line in limits(file.read_text())]
+    assert not found, f"wait for what is to happen instead: {', '.join(found)}"
+
+
+def test_examples_are_the_same_in_every_run_and_may_take_their_time():
+    now = settings()
+    assert now.deadline is None and now.derandomize and now.print_blob
+    assert HealthCheck.too_slow in now.suppress_health_check

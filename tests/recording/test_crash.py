@@ -1,0 +1,437 @@
+"""Nothing is lost: killed, cut off, full disks, two writers."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evenhand as eh
+from evenhand.events.journal import journal_of, read_journal
+from log_scripts import Calls, bits, contexts_of, make
+
+HERE = Path(__file__).parents[1] / "builders"
+
+WRITER = """
+import sys
+sys.path.insert(0, {here!r})
+import evenhand as eh
+from log_scripts import Calls, make
+path = sys.argv[1]
+calls = Calls(11)
+done = 0
+logged = eh.log_to(path, make(), candidates={candidates})
+while True:
+    calls.one(logged)
+    done += 1
+    sys.stdout.write("%d\\n" % done)
+    sys.stdout.flush()
+    if done % 40 == 0:  # so that kills hit closing and opening as well
+        logged.close()
+        logged = eh.log_to(path)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suffix", "candidates"), [("parquet", False), ("csv", False), ("parquet", True)]
+)
+def test_a_killed_process_loses_no_call_that_returned(suffix, candidates, tmp_path):
+    """SIGKILL at random moments. The oracle does the same calls without a log."""
+    moments = random.Random(7)
+    for attempt in range(4):
+        path = tmp_path / f"log{attempt}.{suffix}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER.format(here=str(HERE), candidates=candidates), str(path)],
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(moments.randrange(1, 200)):
+            heard = process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        told = process.stdout.read().split(b"\n")
+        process.wait()
+        process.stdout.close()
+        returned = int(told[-2] if len(told) > 1 else heard)
+        found = bits(eh.replay(path))
+        # the call that was going on may be there or not, and it may have returned unheard
+        calls, oracle, states = Calls(11), make(), []
+        for number in range(1, returned + 3):
+            calls.one(oracle)
+            if number >= returned:
+                states.append(bits(oracle))
+        assert found in states
+        with eh.log_to(path) as logged:
+            logged.select(contexts_of(1))
+        assert bits(eh.replay(path)) == bits(logged.policy)
+
+
+def journal_with_states(path, number=25, **how):
+    """A journal as a killed process leaves it, and the state after each of its lines."""
+    logged, calls = eh.log_to(path, make(), **how), Calls(5)
+    states = {1: bits(logged.policy)}
+    for _ in range(number):
+        calls.one(logged)
+        lines = journal_of(path).read_bytes().count(b"\n")
+        states[lines] = bits(logged.policy)
+    logged._journal._file.close()
+    return journal_of(path).read_bytes(), states
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("candidates", [False, True])
+def test_cut_off_at_every_byte(candidates, tmp_path):
+    number = 9 if candidates else 14  # lines with all arms are long
+    whole, states = journal_with_states(tmp_path / "log.csv", number, candidates=candidates)
+    assert set(states) == set(range(1, whole.count(b"\n") + 1))
+    rows = eh.read_log(tmp_path / "log.csv")
+    made = rows[rows["propensity_score"].notna()]
+    cut = tmp_path / "cut.csv"
+    first = whole.index(b"\n") + 1
+    for end in range(first - 1):
+        if end % 97 == 0 or end > first - 3:
+            journal_of(cut).write_bytes(whole[:end])
+            with pytest.raises(ValueError, match="there is no log"):
+                eh.replay(cut)
+    events = list(read_journal(tmp_path / "log.csv")[1])
+    for end in range(first, len(whole) + 1):
+        journal_of(cut).write_bytes(whole[:end])
+        lines = whole[:end].count(b"\n")
+        assert list(read_journal(cut)[1]) == events[: lines - 1], f"cut after byte {end}"
+        near = b"\n" in whole[end - 2 : end + 2]
+        if not near and end % 10:  # what follows is made of these events, and is slow
+            continue
+        policy = eh.replay(cut)
+        assert bits(policy) == states[lines], f"cut after byte {end}"
+        if end % 10 == 0 and candidates:  # decisions are there with all arms, or not at all
+            found = eh.read_log(cut)
+            found = found[found["propensity_score"].notna()].reset_index(drop=True)
+            arms = ["candidate_contexts", "candidate_propensities"]
+            assert found[arms].equals(made[arms][: len(found)].reset_index(drop=True))
+        if end % 50 == 0:  # and it goes on from there
+            with eh.log_to(cut, policy) as logged:
+                logged.update(logged.select(contexts_of(end)), 1.0)
+            assert bits(eh.replay(cut)) == bits(logged.policy)
+            cut.unlink()
+
+
+def test_a_writer_begins_again_after_a_first_line_cut_off(tmp_path):
+    path = tmp_path / "log.csv"
+    whole, _ = journal_with_states(path, 1)
+    journal_of(path).write_bytes(whole[:30])
+    with eh.log_to(path, make()) as logged:
+        logged.select(contexts_of(1))
+    assert bits(eh.replay(path)) == bits(logged.policy)
+
+
+def test_damage_in_the_middle_is_told_with_its_line(tmp_path):
+    path = tmp_path / "log.csv"
+    whole, _ = journal_with_states(path)
+    lines = whole.split(b"\n")
+    for wrong in (
+        b"",
+        b"{}",
+        b"[1,2",
+        b"\0\0\0",
+        b'["d"]',
+        b'["z",1]',
+        b'["r",1,[99],[0.5]]',
+        b'["d",1,0,9,0.5,0,[1.0,2.0]]',
+    ):
+        journal_of(path).write_bytes(b"\n".join([*lines[:3], wrong, *lines[3:]]))
+        with pytest.raises(ValueError, match="line 4 is damaged") as error:
+            eh.replay(path)
+        assert "\n" not in str(error.value)
+    journal_of(path).write_bytes(b"\n".join([*lines[:3], lines[2], *lines[3:]]))
+    with pytest.raises(ValueError, match="line 4 is damaged: round 2 comes after round 2"):
+        eh.replay(path)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_killed_between_writing_the_file_and_removing_the_journal(suffix, tmp_path):
+    path, calls = tmp_path / f"log.{suffix}", Calls(8)
+    with eh.log_to(path, make()) as logged:
+        calls.many(logged, 40)
+    logged = eh.log_to(path)
+    calls.many(logged, 40)
+    last = logged.select(contexts_of(2))
+    logged.override(last, (last.arm + 1) % 4, [1.0, 1.0])
+    logged.true_reward(last, 4.0)
+    journal = journal_of(path).read_bytes()
+    logged.close()
+    frame = eh.read_log(path)
+    journal_of(path).write_bytes(journal)
+    assert eh.read_log(path).equals(frame)
+    with eh.log_to(path) as again:  # goes on in the old journal
+        assert bits(again.policy) == bits(logged.policy)
+        again.update(last.round, 1.0)
+    assert bits(eh.replay(path)) == bits(again.policy)
+    assert len(eh.read_log(path)) == len(frame)
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+import pandas as pd
+import evenhand as eh
+from log_scripts import contexts_of, make
+folder, suffix = Path({folder!r}), {suffix!r}
+CHANGES = {changes!r}
+calls = [
+    lambda log: log.select(contexts_of(1)),
+    lambda log: log.true_reward(1, 2.0),
+    lambda log: log.override(1, 3 - log._waiting.decision(1).arm, [1.0, 1.0]),  # another arm
+    lambda log: log.select(contexts_of(2)),
+    lambda log: log.true_reward(2, 3.0),
+    lambda log: log.select(contexts_of(3)),
+    lambda log: log.override(3, 3 - log._waiting.decision(3).arm, [3.0, 3.0]),
+    None,  # closed, and opened again
+    lambda log: log.override(2, 3 - log._waiting.decision(2).arm, [2.0, 2.0]),
+    lambda log: log.true_reward(3, 4.0),
+    lambda log: log.update(1, 0.5),
+    lambda log: log.absorb([0], [[1.0, 2.0]], [1.0]),
+]
+
+def rows(path):
+    try:
+        found = eh.read_log(path).drop(columns="timestamp")
+    except ValueError as error:
+        assert "there is no log" in str(error), error
+        return None
+    return None if found.empty else found
+
+def play(path, heard, closing=True):
+    log = eh.log_to(path, make())
+    for call in calls:
+        if call is not None:
+            call(log)
+        elif closing:
+            log.close()
+            log = eh.log_to(path)
+        heard(path)
+    log.close()
+
+states = [None]
+play(folder / "oracle.csv", lambda path: states.append(rows(path)), closing=False)
+number = 0
+while True:
+    number += 1
+    path = folder / f"log{{number}}.{{suffix}}"
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        left = number
+        def count(event, what):  # everything that changes what is on the disk
+            global left
+            writes = event != "open" or (what[2] or 0) & (os.O_WRONLY | os.O_RDWR)
+            if event in CHANGES and writes and path.name in str(what):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        fsync = os.fsync
+        os.fsync = lambda handle: (count("os.fsync", path.name), fsync(handle))
+        sys.addaudithook(count)
+        play(path, lambda path: os.write(tell, b"."))
+        os._exit(0)
+    os.close(tell)
+    ended = os.waitpid(child, 0)[1]
+    done = len(os.read(told, 1000))
+    os.close(told)
+    if not os.WIFSIGNALED(ended):
+        assert os.waitstatus_to_exitcode(ended) == 0
+        break
+    found = rows(path)
+    allowed = states[done : done + 2]  # the call that was going on may be there or not
+    assert any(one is found or one is not None and one.equals(found) for one in allowed), number
+    if found is not None:  # and once it is closed
+        eh.log_to(path).close()
+        assert rows(path).equals(found), number
+print(number)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize(
+    ("suffix", "changes", "least"),
+    [
+        ("csv", ("open", "os.rename", "os.remove", "os.truncate", "os.fsync"), 25),
+        ("parquet", ("os.rename", "os.remove"), 4),
+    ],
+    ids=["csv", "parquet"],
+)
+def test_killed_at_every_write_with_overrides_and_true_rewards(suffix, changes, least, tmp_path):
+    """A true reward stands with the arm that was in force when it was given, and no other."""
+    code = KILLED.format(here=str(HERE), folder=str(tmp_path), suffix=suffix, changes=changes)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > least  # so many places were tried
+
+
+def test_csv_killed_between_its_two_files(tmp_path):
+    """The file beside it is then newer than the rows; the journal has the difference."""
+    path = tmp_path / "log.csv"
+    with eh.log_to(path, make()) as logged:
+        Calls(8).many(logged, 20)
+    old = path.read_bytes()
+    logged = eh.log_to(path)
+    logged.update(logged.select(contexts_of(1)), 1.0)
+    journal = journal_of(path).read_bytes()
+    logged.close()
+    path.write_bytes(old)
+    journal_of(path).write_bytes(journal)
+    assert bits(eh.replay(path)) == bits(logged.policy)
+
+
+def test_journals_of_other_logs_are_not_mixed_in(tmp_path):
+    with eh.log_to(tmp_path / "one.csv", make(seed=1)) as logged:
+        logged.select(contexts_of(1))
+    journal_with_states(tmp_path / "two.csv")
+    shutil.move(journal_of(tmp_path / "two.csv"), journal_of(tmp_path / "one.csv"))
+    for read in (eh.read_log, eh.replay, eh.log_to):
+        with pytest.raises(ValueError, match="journal of another log"):
+            read(tmp_path / "one.csv")
+
+
+@pytest.mark.slow
+def test_a_second_writer_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    with eh.log_to(path, make()) as logged:
+        with pytest.raises(ValueError, match="being written already"):
+            eh.log_to(path)
+        code = f"import evenhand as eh; eh.log_to({str(path)!r})"
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "ValueError" in other.stderr and "being written already" in other.stderr
+        logged.select(contexts_of(0))
+    with eh.log_to(path) as again:
+        assert again.round == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_cannot_write(tmp_path):
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(HERE)!r})
+import evenhand as eh
+from log_scripts import contexts_of, make
+logged = eh.log_to({str(tmp_path / "log.csv")!r}, make())
+logged.select(contexts_of(0))
+child = os.fork()
+if child == 0:
+    refused = 0
+    decide, learn = lambda: logged.select(contexts_of(1)), lambda: logged.update(1, 0.5)
+    for call in (decide, learn, logged.close):
+        try:
+            call()
+        except ValueError as error:
+            refused += "opened by another process" in str(error)
+    os._exit(refused)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+logged.update(1, 0.5)
+logged.close()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+    assert eh.replay(tmp_path / "log.csv").counts.sum() == 1
+
+
+@pytest.mark.slow
+def test_a_full_disk_changes_nothing(tmp_path):
+    """The system refuses to let the file grow in the middle of a line."""
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(HERE)!r})
+import evenhand as eh
+from evenhand.events.journal import journal_of, read_journal
+from log_scripts import Calls, bits, contexts_of, make
+from pathlib import Path
+path = Path({str(tmp_path / "log.csv")!r})
+logged, calls = eh.log_to(path, make()), Calls(3)
+calls.many(logged, 20)
+waiting = logged.select(contexts_of(5))
+before, size = bits(logged.policy), journal_of(path).stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
+told = 0
+for call in (
+    lambda: logged.select(contexts_of(1)),
+    lambda: logged.update(waiting, 1.0),
+    lambda: logged.update([waiting], [1.0]),
+    lambda: logged.absorb([0], [[1.0, 2.0]], [1.0]),
+    lambda: logged.override(waiting, (waiting.arm + 1) % 4, [1.0, 2.0]),
+    lambda: logged.true_reward(waiting, 1.0),
+):
+    try:
+        call()
+    except OSError as error:
+        told += str(path) in str(error)
+    assert bits(logged.policy) == before == bits(eh.replay(path))
+    assert journal_of(path).stat().st_size == size
+assert told == 6, told
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+logged.update(waiting, 1.0)  # there is room again
+calls.many(logged, 20)
+state = bits(logged.policy)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+try:
+    logged.close()
+    raise SystemExit("closed on a full disk")
+except OSError:
+    pass
+assert not path.exists() and bits(eh.replay(path)) == state
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+eh.log_to(path).close()
+assert bits(eh.replay(path)) == state and not journal_of(path).exists()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_policy_that_fails_to_learn_leaves_no_trace(tmp_path):
+    class Fragile(eh.TopInterval):
+        def absorb(self, arms, contexts, rewards):
+            raise RuntimeError("no")
+
+    logged = eh.log_to(tmp_path / "log.csv", Fragile(["F", "M"], n_features=1))
+    before = journal_of(tmp_path / "log.csv").read_bytes()
+    with pytest.raises(RuntimeError):
+        logged.absorb([0], [[1.0]], [1.0])
+    assert journal_of(tmp_path / "log.csv").read_bytes() == before
+    logged.close()
+
+
+def test_an_interrupted_update_stops_the_log(tmp_path):
+    """Nobody knows whether it was learned, so the state is the log's from then on."""
+
+    class Slow(eh.TopInterval):
+        def update(self, decision, reward):
+            raise KeyboardInterrupt
+
+    policy = Slow(["F", "M"], n_features=1, seed=1)
+    logged = eh.log_to(tmp_path / "log.csv", policy)
+    decision = logged.select([[1.0], [1.0]])
+    with pytest.raises(KeyboardInterrupt):
+        logged.update(decision, 1.0)
+    with pytest.raises(ValueError, match="an update was interrupted; open the log again"):
+        logged.select([[1.0], [1.0]])
+    with pytest.raises(ValueError, match="an update was interrupted"):
+        logged.close()
+    with eh.log_to(tmp_path / "log.csv") as again:
+        assert again.counts.sum() == 1
+
+
+def test_sync_waits_for_the_disk_when_asked(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle))
+    for sync, expected in ((0.0, 10), (1000.0, 0)):
+        logged = eh.log_to(tmp_path / f"log{expected}.csv", make(), sync=sync)
+        synced.clear()
+        for number in range(10):
+            logged.select(contexts_of(number))
+        assert len(synced) == expected
+        logged.flush()
+        assert len(synced) == expected + 1
+        logged.close()
