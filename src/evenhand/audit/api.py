@@ -11,7 +11,8 @@ from typing import Any
 from evenhand.audit.input.clean import cleaned
 from evenhand.audit.input.counts import one_row_each
 from evenhand.audit.input.engines import Progress, told
-from evenhand.audit.input.roles import columns_of, with_guesses, with_reference
+from evenhand.audit.input.guesses import with_guesses
+from evenhand.audit.input.roles import columns_of, with_reference
 from evenhand.audit.input.scan import Look, check_rows, look
 from evenhand.audit.input.sources import open_log
 from evenhand.audit.pipeline import Run, Tell

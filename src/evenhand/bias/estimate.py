@@ -1,13 +1,10 @@
-"""From statistics to a report, with everything that the caller may choose.
-
-A report as plain data, for JSON and for whoever reads it in another language.
-"""
+"""From statistics to a report, with everything that the caller may choose."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +25,6 @@ from evenhand.bias._fit import (
 )
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics
-from evenhand.prose import records, value
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -173,31 +169,3 @@ def _average(given: ArrayLike, statistics: Statistics) -> tuple[Array, Array]:
     own = np.broadcast_to(rows, (groups, d)).copy()
     weights = np.bincount(statistics.of, statistics.n, groups)
     return own, np.average(own, axis=0, weights=weights if weights.any() else None)
-
-
-FORMAT, VERSION = "evenhand bias report", 1
-
-
-def plain(report: BiasReport) -> dict[str, Any]:
-    """Everything in a report as plain data. None stands for NaN and for infinite freedom."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "reference": report.reference,
-        "level": report.level,
-        "weighting": report.weighting,
-        "assumption": report.assumption,
-        "groups": list(report.groups),
-        "observations": list(report.observations),
-        "arms": None if report.arms is None else list(report.arms),
-        "features": list(report.features),
-        "units": list(report.units),
-        "bias": records(report.to_frame()),
-        "totals": records(report.totals()),
-        "gaps": records(report.gaps()),
-        "weightings": records(report.weightings()),
-        "difference": {name: value(one) for name, one in report.difference()._asdict().items()},
-        "ratio": {name: value(one) for name, one in report.ratio()._asdict().items()},
-        "warnings": list(report.warnings),
-        "words": report.to_words(),
-    }

@@ -4,8 +4,6 @@ The schema is that of the Open Bandit data (timestamp, item_id, position, click,
 with columns more: group, true_reward and override, and round, explored and learned, which say how
 a decision came about, and what the arms were that it was made among. `reward` stands for any
 reward, of which a click is one.
-
-The rows of a log that evenhand wrote: nothing is missing, and every arm is one of the log's.
 """
 
 from __future__ import annotations
@@ -13,13 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-
-import numpy as np
-import pandas as pd
-
-from evenhand.events.candidates import CHANCES, CONTEXTS, candidates, from_json
-from evenhand.events.header import About
-from evenhand.events.schema import NAMES, checked
 
 # The names under which a role is found, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -143,31 +134,3 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
         raise ValueError(
             f"{role} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
         )
-
-
-def has_all_columns(about: About, frame: pd.DataFrame) -> None:
-    """A ValueError if a column is lost that evenhand wrote."""
-    more = (CONTEXTS, CHANCES) if about.candidates else ()
-    missing = [name for name in (*NAMES.values(), *more) if name not in frame]
-    if missing:
-        raise ValueError(f"the log has lost its column {missing[0]!r}")
-
-
-def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFrame:
-    """The rows of a log that evenhand wrote, with the types of the schema."""
-    has_all_columns(about, frame)
-    frame = checked(frame, about.features, first=first)
-    arms = pd.to_numeric(frame[NAMES["arm"]], errors="coerce")
-    wrong = ~arms.isin(range(len(about.labels))).to_numpy()
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"{arms.name} in row {row + first} is {frame[NAMES['arm']].iloc[row]!r}; allowed are "
-            f"whole numbers from 0 to {len(about.labels) - 1}"
-        )
-    if about.candidates:
-        if texts:
-            lists = {name: from_json(frame[name], first) for name in (CONTEXTS, CHANCES)}
-            frame = frame.assign(**lists)
-        candidates(frame, len(about.labels), about.features, first)
-    return frame

@@ -14,9 +14,9 @@ from typing import IO, NamedTuple
 import pandas as pd
 
 from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
+from evenhand.events._own import has_all_columns, own
 from evenhand.events._rows import Rows
 from evenhand.events.candidates import candidates
-from evenhand.events.columns import has_all_columns, own
 from evenhand.events.header import DAMAGE, About, one_line
 from evenhand.events.journal import journal_of, read_journal
 from evenhand.events.schema import NAMES, checked

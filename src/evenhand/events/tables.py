@@ -20,8 +20,8 @@ from evenhand.events._formats import (
     write_csv,
     write_parquet,
 )
+from evenhand.events._own import own
 from evenhand.events._rows import Rows
-from evenhand.events.columns import own
 from evenhand.events.header import DAMAGE, About
 
 SUFFIXES = (".parquet", ".csv")

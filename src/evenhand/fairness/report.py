@@ -17,7 +17,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.fairness import _comparisons as comparing
-from evenhand.fairness import metrics as parity
+from evenhand.fairness import _parity as parity
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
 from evenhand.fairness._sentences import sentences

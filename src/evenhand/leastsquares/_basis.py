@@ -23,7 +23,7 @@ import numpy as np
 
 from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
-from evenhand.leastsquares._absorb import rotate_in
+from evenhand.leastsquares._rotate import rotate_in
 from evenhand.leastsquares._table import (
     FREEDOM,
     RESIDUAL,

@@ -7,35 +7,15 @@ With weights w = target / propensity of the chosen arm, and q what a model predi
 | IPS | w r | w r [g] over 1 | w r [g] over the target's chance of g |
 | SNIPS | w r over w | w r [g] over w | w r [g] over w [g] |
 | DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same chance |
-
-What the target would have earned more than the log had, from the same rows.
-
-Both are estimated from one log, so that their errors go together: a lucky round lifts both. The
-interval of the difference is made from the difference of what every row does to them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evenhand._checks import Array, Bools
-from evenhand.fairness.metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
-from evenhand.offpolicy._correction import Correction
-from evenhand.offpolicy._intervals import Reach, bootstrap, estimate_and_influence, normal
-from evenhand.offpolicy._overlap import WEAK, skewed
-from evenhand.offpolicy._table import (
-    FEW_DECIDE,
-    NOTHING,
-    Settings,
-    asked,
-    name_of,
-    no_number,
-    problems_of,
-    reach_of,
-    widened,
-)
 from evenhand.offpolicy.logged import Logged
 
 ESTIMATORS = ("ips", "snips", "dr")
@@ -98,88 +78,3 @@ def effective(weights: Array) -> float:
     """How many rows of equal weight are worth as much (Kish)."""
     square = float(np.sum(weights**2))
     return float(np.sum(weights)) ** 2 / square if square > 0.0 else 0.0
-
-
-def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
-    """Target less log, for one kind of reward: of everything, by groups and within them."""
-    found: list[Any] = []
-    problems = problems_of(rows, settings)
-    for name in settings.estimators:
-        for quantity, group in asked(rows):
-            one, two = (terms(who, quantity, group, rows) for who in (name, LOGGED))
-            line = _line(name, quantity, group, rows, (one, two), corrected, settings)
-            judged = _judged(line, one, two, problems[group], settings)
-            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
-    return found
-
-
-def _line(
-    name: str,
-    quantity: str,
-    group: int | None,
-    rows: Rows,
-    pair: tuple[Terms, Terms],
-    corrected: Correction,
-    settings: Settings,
-) -> tuple[Reach, str]:
-    for who, parts in zip((name, LOGGED), pair, strict=True):
-        why = no_number(who, group, rows, parts, corrected)
-        if why:
-            return NOTHING, why
-    more = _unsure(rows, group, pair, corrected, settings.level)
-    return widened(_reach(name, quantity, pair, corrected, settings), more)
-
-
-def _reach(
-    name: str, quantity: str, pair: tuple[Terms, Terms], corrected: Correction, settings: Settings
-) -> Reach:
-    one, two = pair
-    if settings.interval == "bootstrap":
-        return bootstrap(one, settings.level, settings.resamples, settings.seed, less=two)
-    plain = normal(one, settings.level, less=two)
-    if settings.interval == "normal":
-        return plain
-    # Bernstein: each of the two may fail half as often, and then their difference holds.
-    half = settings._replace(level=(1.0 + settings.level) / 2.0)
-    more, less = (
-        reach_of(who, quantity, parts, corrected, half)
-        for who, parts in zip((name, LOGGED), pair, strict=True)
-    )
-    return plain._replace(low=more.low - less.high, high=more.high - less.low)
-
-
-def _unsure(
-    rows: Rows, group: int | None, pair: tuple[Terms, Terms], corrected: Correction, level: float
-) -> float:
-    """What the uncertainty of the bias adds: its error where target and log differ in contexts.
-
-    The part of a group's bias that both pay alike does not matter to their difference.
-    """
-    contexts, log = rows.log.chosen_contexts, rows.log
-    if contexts is None:
-        return 0.0
-    weights: Array = rows.weights / pair[0].b.mean() - 1.0 / pair[1].b.mean()
-    return sum(
-        corrected.reach(g, name, (weights * (log.of == g)) @ contexts / log.n, level)
-        for g, name in enumerate(log.groups.names)
-        if group in (None, g)
-    )
-
-
-def _judged(
-    line: tuple[Reach, str], one: Terms, two: Terms, problem: str, settings: Settings
-) -> tuple[Any, ...]:
-    reach, why = line
-    n = int(np.sum((one.weights > 0.0) | (two.weights > 0.0)))
-    worth = min(effective(one.weights), effective(two.weights))
-    if why or np.isnan(reach.estimate):
-        return *reach, n, worth, UNKNOWN, why
-    logged = int(np.sum(two.weights > 0.0))
-    if not problem and logged < settings.least:
-        return *reach, n, worth, INSUFFICIENT, f"n is {logged}, less than {settings.least}"
-    if not problem and settings.interval == "normal":
-        _, parts = estimate_and_influence(one, two)
-        rounding = 1e-9 * float(np.abs(one.a).max())  # all there is, of a target that is the log's
-        if float(np.abs(parts).max()) > rounding and skewed(parts):
-            problem = FEW_DECIDE
-    return *reach, n, worth, WEAK if problem else SUFFICIENT, problem

@@ -14,7 +14,8 @@ from evenhand import _checks
 from evenhand._checks import Array, numbers
 from evenhand.fairness.report import LEAST
 from evenhand.offpolicy._correction import Correction, correction
-from evenhand.offpolicy._estimators import ESTIMATORS, Rows, gains
+from evenhand.offpolicy._estimators import ESTIMATORS, Rows
+from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._overlap import overlap
 from evenhand.offpolicy._reward_model import cross_fitted

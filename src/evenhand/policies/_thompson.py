@@ -9,6 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
+from evenhand.policies._group_choice import (
+    GROUP,
+    explore_in_group,
+    explore_in_group_chance,
+    group_of_arm,
+    pick_group,
+)
 from evenhand.policies._streams import normal, uniform
 from evenhand.policies.kernels import (
     PICKS,
@@ -19,13 +26,6 @@ from evenhand.policies.kernels import (
     kernel,
     pick,
     score,
-)
-from evenhand.policies.naive_fair import (
-    GROUP,
-    explore_in_group,
-    explore_in_group_chance,
-    group_of_arm,
-    pick_group,
 )
 from evenhand.policies.state import ESTIMATE, WIDTH, add_up, score_arms_at
 

@@ -1,7 +1,4 @@
-"""Opening a log: begin a new one, or go on with one that is there.
-
-Decisions whose reward has not come: what has to be kept to learn from it, and no more.
-"""
+"""Opening a log: begin a new one, or go on with one that is there."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.events.header import About, feature_names
@@ -21,8 +16,8 @@ from evenhand.events.read import read_whole
 from evenhand.events.schema import NAMES
 from evenhand.events.tables import log_path, stop_if_unwritable
 from evenhand.policies.base import Policy
-from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.saving import to_dict
+from evenhand.recording._pending import Waiting
 from evenhand.recording._replay import restored
 from evenhand.recording.logged import LoggedPolicy
 
@@ -128,49 +123,3 @@ def _go_on(
     learned = int(frame[NAMES["learned"]].notna().sum())
     waiting = Waiting.of_log(frame, about.features)
     return about, past if policy is None else policy, waiting, learned
-
-
-class Waiting:
-    """By round, the arm in force and its context, as bytes: 0.3 kB for a decision."""
-
-    def __init__(self) -> None:
-        self.kept: dict[int, bytes] = {}
-        self.overridden: set[int] = set()
-
-    @classmethod
-    def of_log(cls, frame: pd.DataFrame, features: tuple[str, ...]) -> Waiting:
-        """Those of a log."""
-        waiting = cls()
-        its = frame[frame[NAMES["round"]].notna()]
-        contexts = its[list(features)].to_numpy(dtype=np.float64)
-        columns = [its[NAMES[role]] for role in ("round", "arm", "reward", "propensity")]
-        for round, arm, reward, propensity, context in zip(*columns, contexts, strict=True):
-            if np.isnan(propensity):  # a human's, which comes after the policy's own
-                waiting.overridden.add(int(round))
-            if np.isnan(reward):
-                waiting.add(int(round), int(arm), context)
-            else:
-                waiting.kept.pop(int(round), None)
-        return waiting
-
-    def add(self, round: int, arm: int, context: NDArray[np.float64]) -> None:
-        """A decision, or what stands in its place."""
-        self.kept[round] = _bytes(arm, context)
-
-    def is_this(self, decision: Decision) -> bool:
-        """Whether it is what was kept for its round, unless a human overrode that."""
-        context = np.asarray(decision.context, dtype=np.float64)
-        return decision.round in self.overridden or (
-            self.kept[decision.round] == _bytes(int(decision.arm), context)
-        )
-
-    def decision(self, round: int) -> Decision:
-        """As far as learning needs it."""
-        kept = self.kept[round]
-        context: Any = np.frombuffer(kept, dtype=np.float64, offset=8).copy()
-        arm = int.from_bytes(kept[:8], "little", signed=True)
-        return Decision(arm, np.nan, False, round, context, Scores(np.empty((5, 0))))
-
-
-def _bytes(arm: int, context: NDArray[np.float64]) -> bytes:
-    return arm.to_bytes(8, "little", signed=True) + context.tobytes()

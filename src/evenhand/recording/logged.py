@@ -20,7 +20,7 @@ from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._lines import line_with_candidates, now, plain_line, seen
-from evenhand.recording._opening import Waiting
+from evenhand.recording._pending import Waiting
 from evenhand.recording._replay import checksum
 
 

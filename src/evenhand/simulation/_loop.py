@@ -14,7 +14,7 @@ from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, rule_sources
 from evenhand.policies.state import LARGEST, remember
-from evenhand.simulation._pieces import Watch
+from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import (
     World,
     begin,

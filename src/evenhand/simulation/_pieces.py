@@ -1,13 +1,9 @@
-"""Pieces of work: some replications of one policy in one world, and what comes out of them.
-
-Watching a simulation from outside: how far it is, and an end to it.
-"""
+"""Pieces of work: some replications of one policy in one world, and what comes out of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +14,7 @@ from evenhand.policies.kernels import rule_sources
 from evenhand.policies.state import blank_of, wipe
 from evenhand.simulation._loop import N_TOTALS, SEGMENT, TRACE, Found, Run, play
 from evenhand.simulation._traces import TraceFile
+from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import World
 
 PolicyMaker = Callable[..., Policy]
@@ -112,37 +109,3 @@ class _Policies:
         wipe(policy._memory, blank)
         policy._restart(seed)
         return policy
-
-
-class Stopped(Exception):
-    """The run was asked to stop."""
-
-
-class Watch:
-    """Shared by the threads of a simulation.
-
-    Example:
-        >>> from evenhand.simulation._pieces import Watch
-        >>> watch = Watch()
-        >>> watch.add(20)
-        >>> watch.done
-        20
-    """
-
-    def __init__(self) -> None:
-        self.done = 0
-        self._lock, self._stop = Lock(), Event()
-
-    def add(self, rounds: int) -> None:
-        """So many more rounds are done."""
-        with self._lock:
-            self.done += rounds
-
-    def stop(self) -> None:
-        """Whoever asks next is to stop."""
-        self._stop.set()
-
-    def check(self) -> None:
-        """Raise `Stopped` if it was asked for."""
-        if self._stop.is_set():
-            raise Stopped

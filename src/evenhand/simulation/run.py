@@ -20,8 +20,9 @@ from typing import Any
 
 from evenhand import _checks
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, Watch, run_piece
+from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece
 from evenhand.simulation._traces import trace_folder
+from evenhand.simulation._watch import Watch
 from evenhand.simulation.results import Part, Simulation
 from evenhand.worlds.base import World
 

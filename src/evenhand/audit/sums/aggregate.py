@@ -10,8 +10,8 @@ from evenhand.audit.input.expressions import as_number, is_missing, number
 from evenhand.audit.input.scan import MOST_SUMS, Look, Times, seconds
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
-from evenhand.audit.sums.by_group import OPTIONAL, attention_of, attention_sums
 from evenhand.audit.sums.design import Design
+from evenhand.audit.sums.exposure import OPTIONAL, attention_of, attention_sums
 from evenhand.audit.sums.missing import Gaps, complete, finite
 
 KEYS = ("g", "a", "t")

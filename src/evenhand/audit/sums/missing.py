@@ -13,7 +13,7 @@ from evenhand.audit.input.expressions import as_number, is_missing, number, show
 from evenhand.audit.input.scan import Look
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
-from evenhand.audit.sums.by_group import attention_of, attention_sums
+from evenhand.audit.sums.exposure import attention_of, attention_sums
 from evenhand.events.columns import Columns
 
 NO_GROUP = "missing"

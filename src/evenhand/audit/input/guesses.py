@@ -1,0 +1,170 @@
+"""What is not taken for granted of columns that nobody named.
+
+A column with the name of a role is taken for it, and a column without a role for a feature. Both
+go wrong: a decision that is called "action" makes the reward and is no arm, and the number of a
+row is no feature. Such columns are left out, and told.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit.input.diagnosis import numbers_in_text
+from evenhand.audit.input.expressions import as_number, is_missing
+from evenhand.audit.input.roles import columns_of, guessed_roles
+from evenhand.audit.input.scan import SAMPLE
+from evenhand.audit.input.sources import Source
+from evenhand.audit.settings import Settings
+from evenhand.events.columns import NEEDED
+
+FEW = 10  # rows: with fewer, any column may have another value in each
+CHANCE = 0.05  # of whole numbers that differ in all rows although they number nothing
+# Whole numbers under such a name number something if they differ in all rows.
+IDENTIFIER = re.compile(
+    r"(^|[\W_])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no)($|[\W_])", re.I
+)
+MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the last one
+
+
+def with_guesses(source: Source, settings: Settings) -> Source:
+    """The log without the columns that were taken for a role or a feature and cannot be it."""
+    source = _without_decisions(source, settings)
+    return _without_identifiers(source, settings) if settings.features is None else source
+
+
+# Columns that make the reward ---------------------------------------------------------------------
+
+
+def _without_decisions(source: Source, settings: Settings) -> Source:
+    columns = columns_of(source, settings)
+    # A true reward under its own name may well say what the reward is.
+    names = {
+        name: role
+        for role, name in guessed_roles(columns, settings).items()
+        if role not in (*NEEDED, "true_reward") and _plain(source, name)
+    }
+    if not names:
+        return source
+    sample = source.fetch(source.table.select(columns.reward, *names).limit(SAMPLE))
+    suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
+    found = [name for name in suspects if _always_decides(source, name, columns.reward)]
+    for name in found:
+        warnings.warn(
+            f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
+            f"with the same {name} never differ in {columns.reward}, so it is a form of the "
+            f"reward; to use it all the same say --{names[name].replace('_', '-')} {quote(name)}",
+            stacklevel=5,
+        )
+    return replace(source, idle=(*source.idle, *found))
+
+
+def _plain(source: Source, name: str) -> bool:
+    """Whether values of a column can be compared, which lists cannot everywhere."""
+    kind = source.table.schema()[name]
+    return bool(kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal())
+
+
+def _decides(column: pd.Series[Any], reward: pd.Series[Any]) -> bool:
+    """Whether the reward varies, and never does at the same value of a column that repeats."""
+    both = pd.DataFrame({"c": column, "r": reward}).dropna()
+    values = both["c"].nunique()
+    if values < 2 or 2 * values > len(both) or both["r"].nunique() < 2:
+        return False
+    return len(both.drop_duplicates()) == values
+
+
+def _always_decides(source: Source, name: str, reward: str) -> bool:
+    """The same of all rows."""
+    value = source.table[reward]
+    value = as_number(value) if value.type().is_boolean() else value  # PostgreSQL compares no truth
+    table = source.table.select(c=source.table[name], r=value)
+    table = table.filter(~is_missing(table.c) & ~is_missing(table.r))
+    each = table.group_by("c").aggregate(low=table.r.min(), high=table.r.max())
+    apart = each.aggregate(apart=(each.low != each.high).cast("int32").sum())
+    return not source.fetch(apart)["apart"].iloc[0]
+
+
+# Columns that number rows -------------------------------------------------------------------------
+
+
+def _without_identifiers(source: Source, settings: Settings) -> Source:
+    columns, schema = columns_of(source, settings), source.table.schema()
+    names = [
+        name
+        for name in columns.features
+        if (schema[name].is_numeric() or schema[name].is_string()) and name not in settings.nominal
+    ]
+    if not names:
+        return source
+    picked = {f"x{i}": source.table[name] for i, name in enumerate(names)}
+    sample = source.fetch(source.table.select(**picked).limit(SAMPLE))
+    suspects = [
+        name
+        for i, name in enumerate(names)
+        if _may_number(sample[f"x{i}"], schema[name].is_string(), settings.written_marks)
+    ]
+    found = _identifiers(source, suspects) if suspects else []
+    if found:
+        several = len(found) > 1
+        warnings.warn(
+            f"column{'s' if several else ''} {', '.join(map(repr, found))} "
+            f"{'have' if several else 'has'} another value in every row, as the number of a row or "
+            f"an identifier has, and {'are' if several else 'is'} left out; name all features to "
+            f"use {'them' if several else 'it'}, --feature {quote(found[0])}, or say --leave-out "
+            f"{quote(found[0])}",
+            stacklevel=5,
+        )
+    return replace(source, idle=(*source.idle, *found))
+
+
+def _may_number(values: pd.Series[Any], text: bool, marks: Sequence[str]) -> bool:
+    """Whether the first rows of a column could be numbers of rows, or identifiers."""
+    if len(values) < FEW or values.isna().any() or not values.is_unique:
+        return False
+    if text:  # numbers as text have an error of their own
+        return numbers_in_text(values.astype(str).tolist()[:1000], marks) is None
+    numbers = values.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all())
+
+
+def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
+    """Those that have another value in every row of the log, and hardly by chance."""
+    schema, table = source.table.schema(), source.table
+    asked = {"rows": table.count()}
+    for i, name in enumerate(names):
+        column = table[name]
+        asked |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
+        if not schema[name].is_string():
+            asked |= {f"low{i}": column.min(), f"high{i}": column.max()}
+    found = source.fetch(table.aggregate(**asked)).iloc[0]
+    rows = int(found["rows"])
+    likely = [
+        name
+        for i, name in enumerate(names)
+        if found[f"all{i}"] == rows
+        and found[f"n{i}"] > 0.8 * rows  # a rough count
+        and (
+            schema[name].is_string()
+            or IDENTIFIER.search(name)
+            or _by_chance(rows, float(found[f"high{i}"]) - float(found[f"low{i}"])) < CHANCE
+        )
+    ]
+    if not likely or rows > MOST_COUNTED:
+        return likely
+    exact = {f"n{i}": table[name].nunique() for i, name in enumerate(likely)}
+    counts = source.fetch(table.aggregate(**exact)).iloc[0]
+    return [name for i, name in enumerate(likely) if counts[f"n{i}"] == rows]
+
+
+def _by_chance(rows: int, width: float) -> float:
+    """The chance that as many whole numbers from a range of this width all differ."""
+    return math.exp(-(rows**2) / (2.0 * (width + 1.0)))
