@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.datasets import _tables as packaged
+from evenhand.datasets import _packaged as packaged
 from reference import DATA, needs_data
 
 

@@ -53,7 +53,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _where(name: str, folder: Path | None) -> str:
     from evenhand.datasets import _files as files
-    from evenhand.datasets import _tables as packaged
+    from evenhand.datasets import _packaged as packaged
     from evenhand.datasets import find
 
     try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from evenhand import _checks
 from evenhand.datasets import _files as files
-from evenhand.datasets import _tables as packaged
+from evenhand.datasets import _packaged as packaged
 from evenhand.datasets._files import NAMES
 from evenhand.datasets.cards import Card, card
 
