@@ -43,7 +43,7 @@ def people(n=240):
 
 
 def test_an_audit_page(tmp_path):
-    log = people().rename(columns={"paid": f"paid {SCRIPT}"})
+    log = people(900).rename(columns={"paid": f"paid {SCRIPT}"})
     log["arm"], log["timestamp"] = f"arm {SCRIPT}", np.arange(len(log), dtype=float)
     log[f"truth {QUOTES}"] = log[f"paid {SCRIPT}"]
     log.loc[3, f"age {QUOTES}"] = None
