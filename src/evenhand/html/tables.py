@@ -41,7 +41,7 @@ class Table(NamedTuple):
     caption: str = ""
 
 
-def of_frame(frame: pd.DataFrame, caption: str = "") -> Table:
+def of_frame(frame: pd.DataFrame, keys: int = 1, caption: str = "") -> Table:
     """A frame as a table, without its index; in headings "_" becomes a space.
 
     Example:
@@ -52,7 +52,7 @@ def of_frame(frame: pd.DataFrame, caption: str = "") -> Table:
         (['mean reward', 'n'], [['F', '0.12346', '1,200']])
     """
     names = [str(name).replace("_", " ") for name in frame.columns]
-    return of_rows(names, frame.itertuples(index=False, name=None), caption=caption)
+    return of_rows(names, frame.itertuples(index=False, name=None), keys, caption)
 
 
 def of_rows(

@@ -50,9 +50,9 @@ def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:
         "level": f"{100 * bias.level:.6g} %",
         "at_average": _at_average(reports),
         "gap_picture": gap_picture(bias),
-        "gaps": of_frame(gaps.drop(columns=["freedom", "simultaneous_p_value"])),
+        "gaps": of_frame(gaps.drop(columns=["freedom", "simultaneous_p_value"]), keys=3),
         "change_picture": bias_picture(bias),
-        "changes": of_frame(full),
+        "changes": of_frame(full, keys=2),
     }
 
 
