@@ -62,7 +62,7 @@ def test_is_in_words_page_and_json():
     assert len(said) == 1 and " of " in said[0]
     assert any(one.startswith("Against true_reward, at the average") for one in found.summary)
     assert "This needs no equal averages." in found.to_words()
-    assert "id='truth'" in found.to_html()
+    assert 'id="truth"' in found.to_html()
     plain = json.loads(found.to_json())["against_truth"]
     assert plain["assumption"].startswith("This needs no equal averages")
     assert any("see what is measured against them" in one for one in found.limits)

@@ -233,7 +233,7 @@ def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_pa
         ("/missing", "127.0.0.1: it answered 404"),
         ("/truncated", "127.0.0.1: the download broke off"),
         ("/endless", f"it sends more than the {len(PUPILS)} bytes that the file has"),
-        ("/wrong", f"expected sha256:{digest(PUPILS)} but got {digest(b'something else')}"),
+        ("/wrong", f"SHA-256 is {digest(b'something else')}, and not the known {digest(PUPILS)}"),
         (None, "127.0.0.1: no connection"),
     ],
 )

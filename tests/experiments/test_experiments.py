@@ -420,7 +420,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
     pd.testing.assert_frame_equal(runs, csv, check_dtype=False)
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 8 and "http-equiv" not in page
-    assert "src=" not in page and "href='http" not in page  # nothing to fetch
+    assert "src=" not in page and 'href="http' not in page  # nothing to fetch
     assert "matches the number of sensitive arms" in page
     assert json.loads((out / "run.json").read_text())["rounds"] == len(runs) * 1000
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from evenhand._files import write_whole
+
 FORMATS = ("pdf", "svg", "png")
 
 
@@ -34,7 +36,7 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
     for one in formats:
         path = stem.with_name(f"{stem.name}.{one}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(makers[one]())
+        write_whole(path, makers[one]())
         paths.append(path)
     return paths
 

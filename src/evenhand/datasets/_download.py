@@ -1,18 +1,20 @@
-"""Downloads with pooch: into a temporary file, checked, and only then given their name.
+"""Downloads with pooch: into a file beside its place, checked, and only then given their name.
 
 A bar on the error stream in the form that pooch asks for: total, update, reset, close.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from evenhand._files import write_whole
 from evenhand.datasets import _files as files
 from evenhand.datasets._files import File
 
@@ -49,38 +51,22 @@ def download(name: str, folder: Path, progress: bool) -> Path:
 
 
 def _retrieve(file: File, folder: Path, progress: bool) -> Path:
-    pooch = files.pooch()
-    with _quiet(), bar(file.name, shown=progress) as shown:
-        get = pooch.HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
+    path = folder / file.name
+    with bar(file.name, shown=progress) as shown:
+        get = files.pooch().HTTPDownloader(progressbar=shown or False, chunk_size=PIECE)
 
-        def downloader(address: str, path: str, pooch: Any) -> None:
-            with Path(path).open("wb") as content:
-                get(address, _Limited(content, file.size), pooch)
+        def checked(content: IO[bytes]) -> None:
+            get(file.address, _Limited(content, file.size), None)
+            content.seek(0)
+            found = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            if found != file.sha256:
+                raise ValueError(
+                    f"it sends another file: its SHA-256 is {found}, and not the "
+                    f"known {file.sha256}"
+                )
 
-        got = Path(
-            pooch.retrieve(
-                file.address,
-                known_hash=f"sha256:{file.sha256}",
-                fname=file.name,
-                path=folder,
-                downloader=downloader,
-            )
-        )
-    with suppress(OSError):  # it was for its owner only, but a folder may be shared
-        got.chmod(0o644)
-    return got
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without pooch's lines about what it does."""
-    logger = files.pooch().get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+        write_whole(path, checked)
+    return path
 
 
 def _make_writable(name: str, folder: Path) -> None:
@@ -114,7 +100,7 @@ def _why(error: Exception) -> str:
             return words
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return str(error).split(". ")[0]  # pooch names both hashes in its first sentence
+    return str(error)
 
 
 class Bar:

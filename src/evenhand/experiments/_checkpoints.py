@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import pandas as pd
 
 import evenhand
 from evenhand._compile import source_digest
+from evenhand._files import write_whole
 from evenhand.conventions import Conventions
 from evenhand.experiments.model import Experiment, Point
 from evenhand.simulation import simulate
@@ -56,9 +56,7 @@ def run_experiment(
             started = time.perf_counter()
             table = _run_point(experiment, point, workers, client, tell)
             table = table.assign(seconds=(time.perf_counter() - started) / runs)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            table.to_csv(part, index=False)
-            part.replace(path)
+            write_whole(path, table.to_csv(index=False))
         else:
             tell(runs * point.horizon)
         seconds += float(table["seconds"].sum())

@@ -6,7 +6,6 @@ Where the rounds of an experiment come from, in words: for the report.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 from evenhand.conventions import Conventions
@@ -31,22 +30,20 @@ class Facts(NamedTuple):
     version: str
 
 
-def introduction(experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts) -> str:
+def introduction(
+    experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts
+) -> dict[str, Any]:
     """How much was run, how to read the figures, and what of the paper is not there."""
     counts = sorted({one.replications for one in experiments}, reverse=True)
     replications = " or ".join(str(count) for count in counts)
-    told = "; ".join(f"<b>{name}</b>, {READINGS.get(name, '')}" for name in readings)
-    source = (
-        "of the experiments of Schumann, Lang, Mattei and Dickerson (AAMAS 2022)"
-        if any(one.in_paper for one in experiments)
-        else ""
-    )
-    repeated = f"{replications} replication{'' if counts == [1] else 's'} for every point"
-    return (
-        f"<p>{facts.rounds:,} rounds {source}, {repeated}, under {told}. "
-        f"{_marks(experiments, counts)} Regret is per round where an axis does not say otherwise."
-        "</p>"
-    ).replace(" ,", ",") + _not_here(experiments)
+    return {
+        "rounds": f"{facts.rounds:,}",
+        "of_paper": any(one.in_paper for one in experiments),
+        "repeated": f"{replications} replication{'' if counts == [1] else 's'} for every point",
+        "readings": [(name, READINGS.get(name, "")) for name in readings],
+        "marks": _marks(experiments, counts),
+        "not_here": _not_here(experiments),
+    }
 
 
 def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> str:
@@ -59,29 +56,21 @@ def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> st
     return " ".join(lines if several else dots for several in kinds)
 
 
-def _not_here(experiments: Sequence[Experiment]) -> str:
-    """Which parts of the paper a report about it lacks."""
+def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
+    """Which parts of the paper a report about it lacks, and what would add them."""
     here = {one.name for one in experiments if one.in_paper}
     if not here:
-        return ""
+        return []
     missing = [one for one in in_paper() if one.name not in here]
-    texts = [
-        f"{words} ({'; '.join(f'{one.name}, {one.where}' for one in mine)}), {how}"
-        for words, how, mine in (
-            (
-                "the paper's experiments on real data",
-                "which <code>evenhand paper --real</code> adds",
-                [one for one in missing if one.real],
-            ),
-            (
-                "some on synthetic data",
-                "which <code>evenhand paper</code> runs",
-                [one for one in missing if not one.real],
-            ),
-        )
-        if mine
+    kinds = (
+        (True, "the paper's experiments on real data", "evenhand paper --real", "adds"),
+        (False, "some on synthetic data", "evenhand paper", "runs"),
+    )
+    return [
+        {"words": words, "experiments": "; ".join(mine), "command": command, "does": does}
+        for real, words, command, does in kinds
+        if (mine := [f"{one.name}, {one.where}" for one in missing if one.real == real])
     ]
-    return f"<p>Not in this report: {'; and '.join(texts)}.</p>" if texts else ""
 
 
 WORDS = {
@@ -97,13 +86,20 @@ WORDS = {
 SHOWN = 20  # features that are named
 
 
-def world_in_words(experiment: Experiment) -> str:
+class Place(NamedTuple):
+    """Where rounds come from, in words, and what is known about the bias there."""
+
+    words: str
+    learned: list[str]
+
+
+def world_in_words(experiment: Experiment) -> Place:
     """Every number of a made-up world, whether the file gives it or not, under each reading."""
     told = {name: _numbers(experiment, one) for name, one in experiment.readings().items()}
     if len(set(told.values())) == 1:
-        return f"<p class='note'>The world: {escape(next(iter(told.values())))}.</p>"
-    texts = (f"The world under {escape(name)}: {escape(text)}." for name, text in told.items())
-    return f"<p class='note'>{' '.join(texts)}</p>"
+        return Place(f"The world: {next(iter(told.values()))}.", [])
+    texts = (f"The world under {name}: {text}." for name, text in told.items())
+    return Place(" ".join(texts), [])
 
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
@@ -126,12 +122,12 @@ def _span(values: list[Any]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def table_in_words(experiment: Experiment) -> str:
+def table_in_words(experiment: Experiment) -> Place:
     """Which rows were played, and what their rewards say about bias, whatever the policies do."""
     reading = next(iter(experiment.readings().values()))
     world = next(iter(experiment.points(reading))).world
     if not isinstance(world, TableWorld):
-        return ""
+        return Place("", [])
     place = experiment.place
     source = place.get("dataset", place.get("file", ""))
     group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
@@ -150,11 +146,7 @@ def table_in_words(experiment: Experiment) -> str:
         told.append(f"Categories by code: {', '.join(coded)}.")
     if world.identifiers:
         told.append(f"Left out, as they only tell rows apart: {', '.join(world.identifiers)}.")
-    learned = "".join(f"<li>{escape(line)}</li>" for line in world.bias().to_words().splitlines())
-    return (
-        f"<p class='note'>{escape(' '.join(told))}</p><details><summary>what the rewards in the "
-        f"table say about bias, every row once</summary><ul>{learned}</ul></details>"
-    )
+    return Place(" ".join(told), world.bias().to_words().splitlines())
 
 
 def _rows(number: int, one: str, several: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from evenhand import charts, datasets
+from evenhand._files import write_whole
 from evenhand.bias import BiasReport
-from evenhand.html import page
+from evenhand.html import drawn, render
+from evenhand.html.tables import Cell, Table, of_rows
 from evenhand.metrics import summarise
 from evenhand.policies import GroupFairTopInterval, MultiGroupFairTopInterval, TopInterval
 from evenhand.simulation import Simulation, simulate
@@ -113,34 +114,29 @@ def sentences(demo: Demo) -> list[str]:
 
 def write(demo: Demo, path: Path) -> Path:
     """A small page that needs nothing else."""
-    shown = table(demo)
-    head = "".join(f"<th>{escape(name)}</th>" for name in shown.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in shown.astype(str).itertuples(index=False)
-    ).replace("+-", "&plusmn;")
-    words = "".join(f"<p>{escape(text)}</p>" for text in sentences(demo))
-    learned = "".join(f"<li>{escape(text)}</li>" for text in demo.bias.to_words().splitlines())
-    body = (
-        "<h1>A first look: who gets the loan?</h1>"
-        f"{words}<table><tr>{head}</tr>{rows}</table>"
-        f"<p class='note'>Share of the choices by group, and approvals missed against the best "
-        f"choice of each round; means of {REPLICATIONS} replications with 95 % intervals.</p>"
-        "<h2>What the feedback is biased on</h2>"
-        f"<ul>{learned}</ul>"
-        f"<figure>{charts.to_svg(demo.bias.chart(title=''))}<figcaption>The difference in approval "
-        "between black applicants and the others, by feature, each application counted once. "
-        "Features are centred, so &ldquo;anybody&rdquo; is the average applicant."
-        "</figcaption></figure>"
-        "<h2>What this cannot say</h2>"
-        "<p>Approval is the lender's decision and not repayment. The correction assumes that black "
-        "and other applicants are on average equally good at the same features; if they are not, "
-        "true differences count as bias. The data hold what lenders wrote down in 1990, with "
-        f"{demo.dropped} applications left out here for missing values. "
-        "<code>evenhand data describe mortgage</code> says more.</p>"
-        "<p>Next: <code>evenhand init --data your.csv</code> starts an experiment on a table of "
-        "your own.</p>"
+    page = render(
+        "demo.html",
+        title="A first look",
+        sentences=sentences(demo),
+        shares=_shares(table(demo)),
+        learned=demo.bias.to_words().splitlines(),
+        picture=drawn(charts.to_svg(demo.bias.chart(title=""))),
+        dropped=demo.dropped,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page("A first look", body), encoding="utf-8")
+    write_whole(path, page)
     return path
+
+
+def _shares(frame: pd.DataFrame) -> Table:
+    """The table of the page, with a sign that not every terminal has."""
+    rows = [
+        [policy, *(Cell(text.replace("+-", "±"), number=True) for text in cells)]
+        for policy, *cells in frame.itertuples(index=False, name=None)
+    ]
+    return of_rows(
+        list(frame.columns),
+        rows,
+        caption="Share of the choices by group, and approvals missed against the best choice of "
+        f"each round; means of {REPLICATIONS} replications with 95 % intervals.",
+    )

@@ -12,6 +12,7 @@ import pandas as pd
 
 import evenhand
 from evenhand import charts
+from evenhand._files import write_whole
 from evenhand.experiments import report
 from evenhand.experiments._checkpoints import run_experiment
 from evenhand.experiments._introduction import Facts
@@ -86,9 +87,8 @@ def run_all(
     facts = Facts(title, rounds, seconds, evenhand.__version__)
     tell("writing the report", 0)
     path = report.write(out / "report.html", experiments, runs, figures, facts)
-    (out / "run.json").write_text(
-        json.dumps({"rounds": rounds, "seconds": seconds, "version": evenhand.__version__})
-    )
+    about = {"rounds": rounds, "seconds": seconds, "version": evenhand.__version__}
+    write_whole(out / "run.json", json.dumps(about))
     return Done(path, rounds, seconds)
 
 
@@ -112,9 +112,9 @@ def write_tables(runs: pd.DataFrame, folder: Path, forms: Sequence[str]) -> None
     means = summarise(long.dropna(subset="value"), [*by, "metric"], "value")
     for name, table in (("runs", runs), ("means", means)):
         if "csv" in forms:
-            table.to_csv(folder / f"{name}.csv", index=False)
+            write_whole(folder / f"{name}.csv", table.to_csv(index=False))
         if "parquet" in forms:
-            table.to_parquet(folder / f"{name}.parquet", index=False)
+            write_whole(folder / f"{name}.parquet", table.to_parquet(index=False))
 
 
 def draw_figures(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evenhand._files import write_all
 from evenhand.audit.inference.leakage import Giveaways
 from evenhand.audit.settings import Settings
 from evenhand.bias._sentences import same_findings
@@ -215,6 +216,7 @@ class Audit:
         texts = {page.with_suffix(".json"): self.to_json() + "\n"}
         if page.suffix == ".html":
             texts = {page: self.to_html(), **texts}
+        page.parent.mkdir(parents=True, exist_ok=True)
         write_all(texts)
         return list(texts)
 
@@ -223,24 +225,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(one) for name, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
-def write_all(texts: dict[Path, str]) -> None:
-    """Write files whole or not at all: beside their places first, then into them.
-
-    Args:
-        texts: what to write, by path. Folders are made.
-    """
-    beside = {path: path.with_name(f".{path.name}.part") for path in texts}
-    try:
-        for path, text in texts.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside[path].write_text(text, encoding="utf-8")
-        for path, part in beside.items():
-            part.replace(path)
-    finally:
-        for part in beside.values():
-            part.unlink(missing_ok=True)
 
 
 def _rows(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
