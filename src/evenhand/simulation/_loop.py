@@ -12,8 +12,8 @@ from evenhand._borrow import borrowed
 from evenhand._compile import compiled, entry_point, for_sources, woven
 from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import check_arm, choose, rule_sources
-from evenhand.policies.state import LARGEST, remember
+from evenhand.policies.kernels import check_arm, choose, learn, rule_sources
+from evenhand.policies.state import LARGEST, on_round, room_of_call
 from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import (
     World,
@@ -30,7 +30,7 @@ SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
 
-_INSTANCE = 7  # its place among the arguments of `rounds`
+_INSTANCE = 8  # its place among the arguments of `rounds`
 
 Found = dict[Any, Callable[..., Any]]
 Flush = Callable[[int, NDArray[np.float64]], None]
@@ -96,7 +96,8 @@ def play(
                 _play_compiled(
                     found,
                     policy._rule,
-                    policy._memory,
+                    policy._state,
+                    policy._members,
                     policy._schedule,
                     policy._all_arms,
                     policy._key,
@@ -137,10 +138,25 @@ def _for_types(
 
 @compiled
 def rounds(  # type: ignore[no-untyped-def]
-    rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
+    rule,
+    state,
+    members,
+    schedule,
+    available,
+    key,
+    first,
+    last,
+    instance,
+    generator,
+    observed,
+    true,
+    out,
 ):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
-    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    rule, state, schedule = borrowed(rule), borrowed(state), borrowed(schedule)
+    group_of = memory.members.group_of
     available, instance, out = borrowed(available), borrowed(instance), borrowed(out)
     observed, true, generator = borrowed(observed), borrowed(true), borrowed(generator)
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
@@ -153,7 +169,8 @@ def rounds(  # type: ignore[no-untyped-def]
         if not abs(reward) <= LARGEST:
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
         _note(out, t - first, arm, explored, reward, observed, true)
-        remember(memory, arm, memory.contexts[arm], reward)
+        learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba lets go of what is not named any more
 
 
 @woven
