@@ -580,9 +580,10 @@ class Policy:
     @cached_property
     def _state(self) -> State:
         with self._making:
-            return self.__dict__.get("_state") or self.__dict__.setdefault(
-                "_state", self._new_state()
-            )
+            if "_state" not in self.__dict__:  # another thread may have been here first
+                self.__dict__["_state"] = self._new_state()
+        made: State = self.__dict__["_state"]
+        return made
 
     def _new_state(self) -> State:
         own = self.learns()
