@@ -337,7 +337,7 @@ class Policy:
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction."""
         rows, found = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
-        bad = kernels.arm_intervals(self._state, self._members, self.round + 1, rows, found)
+        bad = kernels.arm_intervals(self._regressions, self._members, self.round + 1, rows, found)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return found[0], found[1]
@@ -363,7 +363,7 @@ class Policy:
             )
         rows = checking.rows_of(contexts, self._shape)
         found = np.empty((2, len(self.groups), self.n_arms))
-        bad = kernels.group_intervals(self._state, self._members, self.round + 1, rows, found)
+        bad = kernels.group_intervals(self._regressions, self._members, self.round + 1, rows, found)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return found[0], found[1]
@@ -502,7 +502,7 @@ class Policy:
 
     def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A compiled function that takes rules, for the rule of this policy."""
-        return for_sources(function, kernels.rule_sources(type(self._rule)))
+        return for_sources(function, kernels.sources_for(self._rule, self._state.own))
 
     # The compiled functions of a live policy, for its own types: see `entry_point`.
 
@@ -554,7 +554,7 @@ class Policy:
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the lock and the compiled functions."""
-        made_again = ("_decide", "_teach", "_tell_all", "_lock", "_making")
+        made_again = ("_decide", "_teach", "_tell_all", "_lock", "_making", "_regressions")
         return {k: v for k, v in self.__dict__.items() if k not in made_again}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -584,6 +584,11 @@ class Policy:
                 self.__dict__["_state"] = self._new_state()
         made: State = self.__dict__["_state"]
         return made
+
+    @cached_property
+    def _regressions(self) -> State:
+        """Without what is the policy's own: types of the user's stay out of our caches."""
+        return self._state._replace(own=NOTHING)
 
     def _new_state(self) -> State:
         own = self.learns()

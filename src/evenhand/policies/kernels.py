@@ -14,7 +14,16 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._borrow import borrowed
-from evenhand._compile import INLINED, inlined, live, open_to_users, subroutine, woven
+from evenhand._compile import (
+    INLINED,
+    Sources,
+    inlined,
+    live,
+    open_to_users,
+    sources_of,
+    subroutine,
+    woven,
+)
 from evenhand._dispatch import Generic
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._streams import mix, uniform
@@ -79,6 +88,12 @@ def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function
     Example: see docs/how-to/write-a-policy.md, or any file of `evenhand/policies`.
     """
     return _KERNELS.write(generic, rule)
+
+
+def sources_for(rule: Any, own: Any) -> Sources:
+    """The files of the user's behind a rule and what it learns of its own; see `for_sources`."""
+    of_rule, of_own = rule_sources(type(rule)), sources_of(type(own))
+    return None if of_rule is None or of_own is None else tuple(sorted({*of_rule, *of_own}))
 
 
 def check_rule(rule: Any, policy: str) -> None:

@@ -12,8 +12,8 @@ from evenhand._borrow import borrowed
 from evenhand._compile import compiled, entry_point, for_sources, woven
 from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import check_arm, choose, learn, rule_sources
-from evenhand.policies.state import LARGEST, on_round, room_of_call
+from evenhand.policies.kernels import check_arm, choose, learn, sources_for
+from evenhand.policies.state import LARGEST, NOTHING, on_round, room_of_call
 from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import (
     World,
@@ -119,19 +119,19 @@ def _play_compiled(found: Found, *given: Any) -> None:
     Rules and worlds of this package have the same types in all replications, so Numba's look at
     them, a tenth of a replication of 1,000 rounds, is left out.
     """
-    rule, instance = given[0], given[_INSTANCE]
-    kinds = type(rule), type(instance)
+    rule, own, instance = given[0], given[1].own, given[_INSTANCE]
+    kinds = type(rule), type(own), type(instance)
     if kinds not in found:
-        play = _for_types(rounds, rule, instance)
+        play = _for_types(rounds, rule, own, instance)
         found[kinds] = entry_point(play, *given) if play is rounds else play
     found[kinds](*given)
 
 
 def _for_types(
-    function: Callable[..., Any], rule: NamedTuple, instance: NamedTuple
+    function: Callable[..., Any], rule: NamedTuple, own: NamedTuple, instance: NamedTuple
 ) -> Callable[..., Any]:
-    """A compiled function for a rule and a world, which may be the user's."""
-    of_rule, of_world = rule_sources(type(rule)), world_sources(type(instance))
+    """A compiled function for a rule, what it learns, and a world: each may be the user's."""
+    of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
     both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
     return for_sources(function, both)
 
@@ -210,8 +210,8 @@ def _plain_rounds(
 ) -> None:
     """The same rounds for a policy in plain Python, through its public face."""
     contexts = np.empty((policy.n_arms, policy.n_features))
-    draw = _for_types(next_round, policy._rule, instance)
-    given = _for_types(reward_of, policy._rule, instance)
+    draw = _for_types(next_round, policy._rule, NOTHING, instance)
+    given = _for_types(reward_of, policy._rule, NOTHING, instance)
     for t in range(first, last + 1):
         noise = draw(instance, t, generator, contexts, observed, true)
         decision = policy.select(contexts)
