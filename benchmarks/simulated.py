@@ -139,7 +139,8 @@ def rounds(policy: eh.Policy, instance: Any, generator: np.random.Generator, num
     )
     loop.rounds(
         rule=policy._rule,
-        memory=policy._memory,
+        state=policy._state,
+        members=policy._members,
         schedule=policy._schedule,
         available=policy._all_arms,
         key=policy._key,

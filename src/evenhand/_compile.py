@@ -69,6 +69,15 @@ def compiled(function: Function) -> Function:
     return _njit(function, OPTIONS, cache_folder(sources_of(function)))
 
 
+def live(function: Function) -> Function:
+    """Like `compiled`, for what is called for every live decision, and by many threads.
+
+    It keeps the interpreter's lock, so two such functions never run at once: none sees what another
+    has written by half. They take microseconds, so nobody waits.
+    """
+    return _njit(function, {**OPTIONS, "nogil": False}, cache_folder(sources_of(function)))
+
+
 def subroutine(function: Function) -> Function:
     """Compile `function` for other compiled functions alone; it cannot be called from Python."""
     return _njit(function, SUBROUTINE, cache_folder(sources_of(function)))
@@ -112,7 +121,8 @@ def _copy(function: Function, sources: Sources) -> Function:
     key = (function, sources)
     with _LOCK:
         if key not in _COPIES:
-            _COPIES[key] = _njit(function.py_func, OPTIONS, cache_folder(sources))  # type: ignore[attr-defined]
+            options = {**OPTIONS, "nogil": function.targetoptions["nogil"]}  # type: ignore[attr-defined]
+            _COPIES[key] = _njit(function.py_func, options, cache_folder(sources))  # type: ignore[attr-defined]
     return _COPIES[key]  # type: ignore[no-any-return]
 
 

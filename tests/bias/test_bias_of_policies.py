@@ -91,7 +91,7 @@ def test_two_features_that_may_both_be_the_intercept_are_none():
     x = np.column_stack([np.ones(100), rng.choice([-1.0, 1.0], 100), rng.random(100)])
     policy = eh.UniformRandom(["F", "F", "M", "M"], n_features=3, seed=1)
     policy.absorb(rng.integers(4, size=100), x, rng.normal(size=100))
-    assert statistics_of(policy.groups, policy._memory.arms).means is None
+    assert statistics_of(policy.groups, policy._state.arms).means is None
 
 
 def test_saved_policies_report_the_same(tmp_path):

@@ -20,6 +20,7 @@ from evenhand.leastsquares import (
     padded,
     rank_of,
     regressions,
+    room_for,
     solve_each,
     solve_shared,
 )
@@ -42,14 +43,14 @@ def absorb_rows(fits, which, rows, rewards):
 def ask_each(fits, contexts):
     """Estimate and variance of all regressions, each at its own (padded) context."""
     out = np.empty((2 + fits.n_features, contexts.shape[0]))
-    solve_each(fits, contexts, out, 0, 1)
+    solve_each(fits, np.empty(room_for(fits.n_features)), contexts, out, 0, 1)
     return out[:2]
 
 
 @compiled
 def ask_shared(fits, g, contexts, arms):
     out = np.full((2 + fits.n_features, contexts.shape[0]), -7.0)
-    solve_shared(fits, g, contexts, arms, out, 0, 1)
+    solve_shared(fits, g, np.empty(room_for(fits.n_features)), contexts, arms, out, 0, 1)
     return out[:2]
 
 

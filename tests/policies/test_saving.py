@@ -252,7 +252,7 @@ def test_a_file_of_version_1_is_saved_as_the_newest(tmp_path):
     same = {key: value for key, value in VERSION_1.items() if key not in ("version", "arms")}
     assert {key: saved[key] for key in same} == same
     # The last direction of a regression of full rank says nothing, and is not kept.
-    tail = saved_tail(policy._memory.arms) + BASIS
+    tail = saved_tail(policy._state.arms) + BASIS
     assert (
         np.array(saved["arms"])[:, :tail].tolist() == np.array(VERSION_1["arms"])[:, :tail].tolist()
     )

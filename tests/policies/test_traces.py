@@ -114,12 +114,14 @@ def replay(name, conventions):
     decisions, arms, of_groups, seen, chains = [], [], [], [], []
     for step in steps:
         decisions.append(policy.select(step["contexts"]))
-        memory = policy._memory
+        memory = policy._state
         arms.append([coefficients(memory.arms, arm) for arm in range(header["n"])])
         of_groups.append([coefficients(memory.groups, g) for g in range(memory.groups.number)])
         seen.append(counts(memory.groups))
         two_passes = conventions.chain == "two passes"
-        chained = chain(two_passes, memory, np.ones(header["n"], dtype=bool))
+        table = decisions[-1].scores.table
+        top = int(np.argmax(decisions[-1].scores.upper))
+        chained = chain(two_passes, table, np.ones(header["n"], dtype=bool), top)
         chains.append(np.flatnonzero(chained).tolist())
         policy.absorb([step["arm"]], [step["contexts"][step["arm"]]], [step["reward"]])
     names = ("estimate", "width", "correction", "correction_width", "upper")

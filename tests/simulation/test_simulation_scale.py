@@ -49,10 +49,10 @@ def test_a_policy_that_is_used_again_has_forgotten_everything(kind, noise):
 @pytest.mark.parametrize("kind", OWN)
 def test_a_wiped_memory_is_a_new_one(kind):
     used, new = (kind(WORLD.groups, 2, horizon=50, seed=3) for _ in range(2))
-    blank = blank_of(used._memory)
+    blank = blank_of(used._state)
     loop.run(used, WORLD, 50, np.random.SeedSequence(1))
-    wipe(used._memory, blank)
-    for mine, other in zip(blank_of(used._memory), blank_of(new._memory), strict=True):
+    wipe(used._state, blank)
+    for mine, other in zip(blank_of(used._state), blank_of(new._state), strict=True):
         assert mine.tobytes() == other.tobytes()
 
 

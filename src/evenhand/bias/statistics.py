@@ -17,7 +17,7 @@ from evenhand._checks import is_missing, numbers, unmasked
 
 if TYPE_CHECKING:
     from evenhand.groups import Groups
-    from evenhand.leastsquares import Regressions
+    from evenhand.leastsquares import Prior, Regressions
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -242,8 +242,8 @@ def totals(values: Array, of: Whole, count: int) -> Array:
     return found
 
 
-def statistics_of(groups: Groups, fits: Regressions) -> Statistics:
-    """The statistics of a policy: of its arms' regressions, with any ridge taken out.
+def statistics_of(groups: Groups, fits: Regressions, prior: Prior | None = None) -> Statistics:
+    """The statistics of a policy: of its arms' regressions, with any ridge or prior taken out.
 
     Policies keep products of features and not their sums, so the means are known only if one of the
     features is an intercept: its products with the others are their sums. A feature counts as one
@@ -254,12 +254,12 @@ def statistics_of(groups: Groups, fits: Regressions) -> Statistics:
         >>> from evenhand.bias import statistics_of
         >>> policy = eh.TopInterval(["F", "M"], n_features=2)
         >>> policy.absorb([0, 0, 1], [[1.0, 2.0], [1.0, 4.0], [1.0, 7.0]], [1.0, 2.0, 3.0])
-        >>> statistics_of(policy.groups, policy._memory.arms).means.round(9).tolist()
+        >>> statistics_of(policy.groups, policy._state.arms).means.round(9).tolist()
         [[1.0, 3.0], [1.0, 7.0]]
     """
     from evenhand.leastsquares._sums import sums  # loads Numba, which an audit does not need
 
-    found = sums(fits)
+    found = sums(fits, prior)
     seen = found.n > 0.0
     sizes = np.einsum("ikk->ik", found.gram)[seen]
     precision = PRECISION

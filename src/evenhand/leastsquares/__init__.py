@@ -19,6 +19,7 @@ units that they are judged in, and `saved` the form in files.
 """
 
 from evenhand.leastsquares._absorb import absorb, absorb_in
+from evenhand.leastsquares._merge import merge
 from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,
@@ -27,28 +28,35 @@ from evenhand.leastsquares._solve import (
 )
 from evenhand.leastsquares._table import (
     SINGULAR,
+    Prior,
     Regressions,
+    count_of,
     counts,
     listed,
     padded,
     rank_of,
     regressions,
+    room_for,
 )
 from evenhand.leastsquares._vectors import LANES
 
 __all__ = [
     "LANES",
     "SINGULAR",
+    "Prior",
     "Regressions",
     "absorb",
     "absorb_in",
     "coefficients",
+    "count_of",
     "counts",
     "listed",
+    "merge",
     "noise_variance",
     "padded",
     "rank_of",
     "regressions",
+    "room_for",
     "solve_each",
     "solve_shared",
 ]

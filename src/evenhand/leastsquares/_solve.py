@@ -19,7 +19,6 @@ from evenhand.leastsquares._table import (
     factors_of,
     lane_of,
     rank_of,
-    room_of,
     tail_of,
     width_of,
 )
@@ -28,16 +27,16 @@ from evenhand.leastsquares._vectors import LANES, added, apart, check_list, four
 
 
 @compiled
-def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
+def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[no-untyped-def]
     """Context i against regression i, for all of them: estimate and variance / sigma^2.
 
     They go to the rows `estimate` and `variance` of `out`, which has a column per arm, padded to
     whole blocks like the rows of `contexts` (see `padded`). A variance is infinite where nothing
-    was seen and, treated as such, outside of the directions seen.
+    was seen and, treated as such, outside of the directions seen. `room` has `room_for(d)` numbers.
     """
     d, number, limit, (blocks, size) = fits.n_features, fits.number, _limit(fits), fits.array.shape
     tables, points, results = place(fits.array, 0), place(contexts, 0), place(out, 0)
-    room, ranks = room_of(fits), (tail_of(d) + RANK) * LANES
+    room, ranks = place(room, 0), (tail_of(d) + RANK) * LANES
     estimates, variances = estimate * out.shape[1], variance * out.shape[1]
     for block in range(blocks - 1):
         table, i = place(tables, block * size), block * LANES
@@ -55,7 +54,7 @@ def solve_each(fits, contexts, out, estimate, variance):  # type: ignore[no-unty
 
 
 @compiled
-def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
+def solve_shared(fits, g, room, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The contexts of the listed arms against the one shared regression `g`, four at a time.
 
     The list is as `listed` makes it: a mask would have to be searched in every round. The results
@@ -64,7 +63,7 @@ def solve_shared(fits, g, contexts, arms, out, estimate, variance):  # type: ign
     check_list(arms)
     d, limit = fits.n_features, _limit(fits)
     points, results = place(contexts, 0), place(out, 0)
-    table, room = place(fits.array, g * fits.array.shape[1]), room_of(fits)
+    table, room = place(fits.array, g * fits.array.shape[1]), place(room, 0)
     estimates, variances = estimate * out.shape[1], variance * out.shape[1]
     full = table[tail_of(d) + RANK] == d
     for k in range(0, arms.size, LANES):
@@ -183,6 +182,9 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
 @compiled
 def noise_variance(fits):  # type: ignore[no-untyped-def]
     """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none.
+
+    With a prior every observation is a degree of freedom, and the residuals include what the
+    coefficients are off the prior: that is what is expected of rewards before they are seen.
 
     At least the square of SMALLEST: squares of residuals that are smaller still leave the range,
     and a noise of 0 would be said of them.

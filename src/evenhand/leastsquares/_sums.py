@@ -13,11 +13,14 @@ from evenhand.leastsquares._table import (
     RANK,
     RESIDUAL,
     RIDGE,
+    Prior,
     Regressions,
     factors,
     saved_tail,
     to_saved,
 )
+
+Array = NDArray[np.float64]
 
 
 class Sums(NamedTuple):
@@ -29,8 +32,8 @@ class Sums(NamedTuple):
     square: NDArray[np.float64]
 
 
-def sums(fits: Regressions) -> Sums:
-    """n, X'X, X'y and y'y of every regression. A ridge is taken out again.
+def sums(fits: Regressions, prior: Prior | None = None) -> Sums:
+    """n, X'X, X'y and y'y of every regression. A ridge or prior is taken out again.
 
     They are exact to rounding: of X'X itself, and of the ridge where there is one. What is made of
     them loses digits that R keeps (see `evenhand.leastsquares`), so use them to report, not to
@@ -38,6 +41,7 @@ def sums(fits: Regressions) -> Sums:
 
     Args:
         fits: the regressions.
+        prior: the one that they were made with, if any.
 
     Example:
         >>> import numpy as np
@@ -52,23 +56,72 @@ def sums(fits: Regressions) -> Sums:
         >>> found.moment[:, 0].round(9).tolist(), found.square.round(9).tolist()
         ([7.0, 0.0], [10.0, 0.0])
     """
-    d, tail, saved = fits.n_features, saved_tail(fits), to_saved(fits)
-    by_lane = saved.transpose(0, 2, 1)[:, : fits.per_block]
-    flat = by_lane.reshape(-1, saved.shape[1])[: fits.number]
-    triangle, z = np.zeros((fits.number, d, d)), flat[:, tail - 2 * d : tail - d]
-    columns, rows = np.tril_indices(d)  # R is packed by columns
-    triangle[:, rows, columns] = flat[:, : tail - 2 * d]
-    n, residual = flat[:, tail + COUNT], flat[:, tail + RESIDUAL]
+    n, triangle, z, residual = _read(fits)
     square = residual + np.sum(z * z, axis=1)
     if fits.singular == RIDGE:
         return _without_ridge(fits.ridge, n, triangle, z, square)
+    if prior is not None:
+        return _without_prior(prior, n, triangle, z, square)
+    _, root, _, _ = roots(fits)
+    turned = root.transpose(0, 2, 1)
+    return Sums(n.copy(), turned @ root, (turned @ z[..., None])[..., 0], square)
+
+
+def roots(
+    fits: Regressions,
+) -> tuple[Array, Array, Array, Array]:
+    """n, R and z with R'R = X'X and R'z = X'y, and what they leave over; not for a ridge or prior.
+
+    R is in the features' own coordinates and, where a design is singular, has rows of zeros.
+    """
+    d, tail, flat = fits.n_features, saved_tail(fits), _flat(fits)
+    n, triangle, z, residual = _read(fits)
     # At full rank R is in the features' coordinates; before, in those of the directions seen.
     basis = flat[:, tail + BASIS :].reshape(-1, d, d).copy()
     basis[flat[:, tail + RANK] == d] = np.eye(d)
     used = factors(fits).reshape(-1, d)[: fits.number, None, :]
-    root = triangle @ basis / np.where(used > 0.0, used, 1.0)
-    turned = root.transpose(0, 2, 1)
-    return Sums(n.copy(), turned @ root, (turned @ z[..., None])[..., 0], square)
+    return n, triangle @ basis / np.where(used > 0.0, used, 1.0), z, residual
+
+
+def _flat(fits: Regressions) -> NDArray[np.float64]:
+    """A row per regression, in the order of a saved table."""
+    saved = to_saved(fits)
+    by_lane = saved.transpose(0, 2, 1)[:, : fits.per_block]
+    return by_lane.reshape(-1, saved.shape[1])[: fits.number]
+
+
+def _read(
+    fits: Regressions,
+) -> tuple[Array, Array, Array, Array]:
+    """Per regression: n, the triangle R, z and the residual sum of squares."""
+    d, tail, flat = fits.n_features, saved_tail(fits), _flat(fits)
+    triangle = np.zeros((fits.number, d, d))
+    columns, rows = np.tril_indices(d)  # R is packed by columns
+    triangle[:, rows, columns] = flat[:, : tail - 2 * d]
+    return (
+        flat[:, tail + COUNT],
+        triangle,
+        flat[:, tail - 2 * d : tail - d],
+        flat[:, tail + RESIDUAL],
+    )
+
+
+def _without_prior(
+    prior: Prior,
+    n: NDArray[np.float64],
+    triangle: NDArray[np.float64],
+    z: NDArray[np.float64],
+    square: NDArray[np.float64],
+) -> Sums:
+    """R'R is X'X + precision, R'z is X'y + precision mean, and so on for the squares."""
+    turned, seen = triangle.transpose(0, 2, 1), n > 0.0
+    believed = prior.precision @ prior.mean
+    return Sums(
+        n.copy(),
+        (turned @ triangle - prior.precision) * seen[:, None, None],
+        ((turned @ z[..., None])[..., 0] - believed) * seen[:, None],
+        (square - prior.mean @ believed) * seen,
+    )
 
 
 def _without_ridge(

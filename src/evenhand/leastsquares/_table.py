@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from evenhand._compile import woven
 from evenhand.leastsquares._vectors import LANES, place
 
-RIDGE, INFINITE, PSEUDO_INVERSE = 0, 1, 2
+RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
 SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
+KINDS = {**SINGULAR, "prior": PRIOR}
+NEVER_SINGULAR = ("ridge", "prior")  # of full rank from the beginning: there is no basis to keep
 
 # Rows of the table behind R, z and the inverse diagonal.
 COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
@@ -31,7 +33,18 @@ SMALLEST = 1e-100
 
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
-NEW_DIRECTION = {"ridge": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
+NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
+
+
+class Prior(NamedTuple):
+    """What is believed of coefficients before anything is seen: N(mean, sigma^2 precision^-1).
+
+    A ridge is the prior with mean 0 and precision ridge I, but for how noise is estimated from the
+    residuals (see `noise_variance`).
+    """
+
+    mean: NDArray[np.float64]
+    precision: NDArray[np.float64]
 
 
 class Regressions(NamedTuple):
@@ -48,8 +61,9 @@ class Regressions(NamedTuple):
     Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
     block, with one lane, of its own.
 
-    The last block is room to work in. All in one array, because Numba counts references to every
-    array in a tuple at every call.
+    The last block is room for whoever absorbs. All in one array, because Numba counts references
+    to every array in a tuple at every call. Whoever solves brings room of their own, `room_for`
+    numbers: so many can read while one learns.
     """
 
     array: NDArray[np.float64]
@@ -70,7 +84,7 @@ def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[i
     """The shape of the array that holds them, and room to work in."""
     width, per_block = padded(n_features), 1 if shared else LANES
     tail = width * (width + 1) // 2 + 2 * width
-    size = per_block * (tail + BASIS + (0 if singular == "ridge" else width * (width + 1)))
+    size = per_block * (tail + BASIS + (0 if singular in NEVER_SINGULAR else width * (width + 1)))
     return -(-number // per_block) + 1, max(size, (2 * LANES + 1) * width + LANES)
 
 
@@ -92,8 +106,17 @@ def regressions(
     singular: str = "infinite",
     ridge: float = 0.0,
     shared: bool = False,
+    prior: Prior | None = None,
 ) -> Regressions:
     """`number` regressions that have seen nothing yet.
+
+    Args:
+        number: how many.
+        n_features: the length of a row.
+        singular: what to do while a design is singular, one of `SINGULAR`.
+        ridge: the penalty, if that is "ridge".
+        shared: whether each is met by the contexts of many arms.
+        prior: what is believed of the coefficients of each, in place of a ridge.
 
     Example:
         >>> import numpy as np
@@ -105,14 +128,14 @@ def regressions(
         array([4.])
     """
     d, width = n_features, padded(n_features)
-    per_block = 1 if shared else LANES
+    per_block, singular = 1 if shared else LANES, "prior" if prior is not None else singular
     tail = width * (width + 1) // 2 + 2 * width
     fits = Regressions(
         np.zeros(_shape(number, n_features, singular, shared)),
         number,
         d,
         per_block,
-        SINGULAR[singular],
+        KINDS[singular],
         float(ridge),
         NEW_DIRECTION[singular],
     )
@@ -124,7 +147,21 @@ def regressions(
         rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
         rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
         rows[:, tail + RANK] = d
+    if prior is not None:
+        _believe(rows, prior, width, tail)
     return fits
+
+
+def _believe(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
+    """R'R = precision and R'z = precision mean: as if rows had been seen that say so."""
+    d = prior.mean.size
+    root = np.linalg.cholesky(prior.precision).T
+    for k in range(d):
+        start = k * width - k * (k + 1) // 2
+        rows[:, start + k : start + d] = root[k, k:, None]
+    rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]
+    rows[:, tail - width : tail - width + d] = (1.0 / np.diag(root))[:, None]
+    rows[:, tail + RANK] = d
 
 
 @woven
@@ -166,7 +203,7 @@ def lane_of(fits, i):  # type: ignore[no-untyped-def]
 
 @woven
 def room_of(fits):  # type: ignore[no-untyped-def]
-    """Room to work in."""
+    """Room for whoever absorbs."""
     blocks, size = fits.array.shape
     return place(fits.array, (blocks - 1) * size)
 
@@ -176,6 +213,19 @@ def rank_of(fits, i):  # type: ignore[no-untyped-def]
     """How many directions regression `i` has seen."""
     table, lane = lane_of(fits, i)
     return int(table[(tail_of(fits.n_features) + RANK) * fits.per_block + lane])
+
+
+@woven
+def room_for(d):  # type: ignore[no-untyped-def]
+    """How many numbers of room `solve_each` and `solve_shared` need."""
+    return (2 * LANES + 1) * width_of(d) + LANES
+
+
+@woven
+def count_of(fits, i):  # type: ignore[no-untyped-def]
+    """How many observations regression `i` has absorbed."""
+    table, lane = lane_of(fits, i)
+    return int(table[(tail_of(fits.n_features) + COUNT) * fits.per_block + lane])
 
 
 def padded(number: int) -> int:
@@ -215,12 +265,12 @@ def saved_tail(fits: Regressions) -> int:
 
 def saved_shape(fits: Regressions) -> tuple[int, int, int]:
     """The shape of a saved table."""
-    return shape_for(fits.table.shape[0], fits.n_features, fits.singular == RIDGE)
+    return shape_for(fits.table.shape[0], fits.n_features, fits.singular in (RIDGE, PRIOR))
 
 
-def shape_for(blocks: int, n_features: int, ridge: bool) -> tuple[int, int, int]:
-    """The same, before there are regressions."""
-    directions = 0 if ridge else n_features**2
+def shape_for(blocks: int, n_features: int, full: bool) -> tuple[int, int, int]:
+    """The same, before there are regressions; `full` if they are never singular."""
+    directions = 0 if full else n_features**2
     return blocks, _tail(n_features) + BASIS + directions, LANES
 
 
@@ -232,7 +282,7 @@ def to_saved(fits: Regressions) -> NDArray[np.float64]:
     """What has been learned, as a saved table."""
     saved, end, d = np.zeros(saved_shape(fits)), saved_tail(fits) + BASIS, fits.n_features
     saved[:, :end] = rows_of(fits)[:, _order(d)]
-    if fits.singular != RIDGE:
+    if fits.singular not in (RIDGE, PRIOR):
         directions = _directions(fits).copy()
         used = ~np.isin(factors(fits), (0.0, 1.0)).all(axis=-1)
         directions[used, -1] = factors(fits)[used]
@@ -245,7 +295,7 @@ def from_saved(fits: Regressions, saved: NDArray[np.float64]) -> None:
     """Write a saved table into regressions of the same shape."""
     end, d, lanes = saved_tail(fits) + BASIS, fits.n_features, fits.per_block
     rows_of(fits)[:, _order(d)] = saved[:, :end, :lanes]
-    if fits.singular != RIDGE:
+    if fits.singular not in (RIDGE, PRIOR):
         directions = np.moveaxis(saved[:, end:, :lanes].reshape(-1, d, d, lanes), -1, 1).copy()
         if fits.singular == INFINITE:
             last = directions[:, :, -1].copy()

@@ -46,6 +46,32 @@ def singular_treatment(
     return singular, _checks.number("ridge", value, 1.0 / LARGEST, LARGEST)
 
 
+def own_state(own: Any, policy: str) -> None:
+    """What a policy learns of its own is arrays of numbers, which can be saved and added."""
+    named = isinstance(own, tuple) and hasattr(own, "_fields")
+    for name, table in zip(own._fields, own, strict=True) if named else [("it", None)]:
+        if not (isinstance(table, np.ndarray) and table.dtype in (np.float64, np.int64)):
+            raise ValueError(
+                f"{policy}.learns gave {name} = {_checks.shown(table)}; allowed is a NamedTuple of "
+                "NumPy arrays of float64 or int64"
+            )
+
+
+def same_kind(policy: Any, other: Any) -> None:
+    """Refuse to merge policies that do not learn the same."""
+    if other is policy:
+        raise ValueError("other is the policy itself; allowed is another one")
+    if type(other) is not type(policy):
+        raise ValueError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
+    mine, its = policy.settings(), other.settings()
+    for name, value in mine.items():
+        if name not in ("seed", "horizon") and its[name] != value:
+            raise ValueError(
+                f"other has {name} = {_checks.shown(its[name])}, this policy has "
+                f"{_checks.shown(value)}; allowed are the same settings"
+            )
+
+
 def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
     """Refuse regressions that would take more memory than MOST_NUMBERS, before they do."""
 

@@ -31,9 +31,8 @@ from evenhand.policies.state import ESTIMATE, WIDTH, add_up, score_arms_at
 
 
 class NaiveFairThompsonRule(NamedTuple):
-    """The groups, how one is chosen, and how wide the draws are."""
+    """How a group is chosen, and how wide the draws are."""
 
-    members: NDArray[np.bool_]
     proportional: bool
     scale: float
     nodes: NDArray[np.float64]  # Gauss and Legendre on [-1, 1]
@@ -60,7 +59,7 @@ def _score_thompson(rule, memory, t):  # type: ignore[no-untyped-def]
 @kernel(draw, NaiveFairThompsonRule)
 def _draw_thompson(rule, memory, available, key):  # type: ignore[no-untyped-def]
     """The highest posterior draw. An arm of infinite width has no posterior yet: it goes first."""
-    group = pick_group(rule, available, key)
+    group = pick_group(rule, memory, available, key)
     work = memory.work
     unknown = _unknown(memory, group)
     if np.any(unknown):
@@ -79,7 +78,7 @@ def _chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-d
     """P(the draw of `arm` is the highest) by quadrature over that draw."""
     if not available[arm]:
         return 0.0
-    group, probability = group_of_arm(rule, available, arm)
+    group, probability = group_of_arm(rule, memory, available, arm)
     unknown = _unknown(memory, group)
     if np.any(unknown):
         return probability * unknown[arm] / np.sum(unknown)

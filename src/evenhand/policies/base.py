@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,24 +18,21 @@ from evenhand._compile import entry_point, for_sources
 from evenhand._dispatch import telling
 from evenhand.conventions import PAPER, Conventions
 from evenhand.groups import Groups
-from evenhand.leastsquares import counts, listed
+from evenhand.leastsquares import Prior, counts, merge
 from evenhand.policies import _checks as checking
 from evenhand.policies import kernels
 from evenhand.policies._streams import mix
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.exploration import Exploration, Schedule, schedule
 from evenhand.policies.state import (
-    ESTIMATE,
-    GROUP_ESTIMATE,
-    GROUP_WIDTH,
     N_SCORES,
-    WIDTH,
-    Memory,
+    NOTHING,
+    Members,
     Settings,
-    learn,
-    make_memory,
-    score_arms,
-    score_group,
+    State,
+    estimate_noise,
+    make_state,
+    members_of,
 )
 
 if TYPE_CHECKING:
@@ -77,6 +75,9 @@ class Policy:
         conventions: PAPER or AUTHORS_CODE, see `evenhand.conventions`.
         seed: of the policy's own random numbers; without one it is drawn, and saved with the
             policy.
+
+    Many threads may call `select` and all that only reads, while one learns: every call has room
+    of its own, and no decision sees what is learned by half. Each round is given out once.
     """
 
     learns_groups: ClassVar[bool] = False
@@ -132,6 +133,7 @@ class Policy:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
+        self._make_locks()
         self.round = 0
         """How many decisions were made."""
 
@@ -147,7 +149,19 @@ class Policy:
 
     def rule(self) -> NamedTuple:
         """The policy's own numbers, for its compiled functions."""
-        return _PlainRule()
+        return NOTHING
+
+    def learns(self) -> NamedTuple:
+        """What the policy learns besides its regressions, before it has learned anything.
+
+        A NamedTuple of NumPy arrays, as `state.own` for the kernel `learn` and `memory.own` for the
+        others. It is saved, copied and replayed with the rest, and merged by adding: keep sums.
+        """
+        return NOTHING
+
+    def prior(self) -> Prior | None:
+        """What is believed of all coefficients before anything is seen, in place of a ridge."""
+        return None
 
     def score(self, contexts: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
         """Plain Python in place of a compiled rule: the upper bound of every arm.
@@ -178,30 +192,40 @@ class Policy:
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        t = self.round + 1
+        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
         context, scores = np.empty(self.n_features), np.empty((N_SCORES, self._all_arms.size))
-        if not self._is_compiled:
-            self._score_in_python(rows)
-        arm, propensity, explored = self._decide(
-            self._rule,
-            self._memory,
-            self._schedule,
-            open_arms,
-            t,
-            self._key,
-            rows,
-            context,
-            scores,
-        )
-        if arm < 0:
-            raise checking.bad_contexts(-1 - arm, rows)
-        self.__dict__["round"] = t  # past __setattr__: it would be a tenth of a decision
+        with self._lock:  # a round belongs to one decision
+            t = self.round + 1
+            arm, propensity, explored = self._decide(
+                rule,
+                self._state,
+                self._members,
+                self._schedule,
+                open_arms,
+                t,
+                self._key,
+                rows,
+                context,
+                scores,
+            )
+            if arm < 0:
+                raise checking.bad_contexts(-1 - arm, rows)
+            self.__dict__["round"] = t  # past __setattr__: it would be a tenth of a decision
         return Decision(arm, propensity, explored, t, context, Scores(scores))
 
     def propensities(
-        self, contexts: ArrayLike, available: ArrayLike | None = None
+        self,
+        contexts: ArrayLike,
+        available: ArrayLike | None = None,
+        *,
+        round: int | None = None,
     ) -> NDArray[np.float64]:
         """The probability of every arm if `select` were called now. Changes nothing.
+
+        Args:
+            contexts: as for `select`.
+            available: as for `select`.
+            round: of which round, if it is not the next one.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -209,16 +233,18 @@ class Policy:
             >>> policy.propensities(np.ones((4, 1)), available=[0, 3]).tolist()
             [0.5, 0.0, 0.0, 0.5]
         """
-        before = self.round
-        try:
-            self.select(contexts, available)
-        finally:
-            self.round = before
+        rows = checking.rows_of(contexts, self._shape)
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
+        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
+        t = self.round + 1 if round is None else _checks.whole("round", round)
         chances = np.empty(self.n_arms)
-        self._tell_all(self._rule, self._memory, self._schedule, open_arms, before + 1, chances)
+        bad = self._tell_all(
+            rule, self._state, self._members, self._schedule, open_arms, t, rows, chances
+        )
+        if bad >= 0:
+            raise checking.bad_contexts(bad, rows)
         return chances
 
     def update(self, decision: Decision | Sequence[Decision], reward: ArrayLike) -> None:
@@ -255,8 +281,11 @@ class Policy:
                 f"decision is {decision!r} with {context.size} features; it was not made by a "
                 f"policy with {n_arms} arms and {n_features} features"
             )
-        value = checking.reward_of(reward)
-        if not self._remember(self._memory, decision.arm, context, value):
+        value, arm = checking.reward_of(reward), decision.arm
+        groups = self._members.group_of if decision.groups is None else decision.groups
+        with self._lock:
+            good = self._teach(self._rule, self._state, arm, groups[arm], context, value)
+        if not good:
             raise checking.bad_context(context)
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
@@ -272,17 +301,46 @@ class Policy:
         checked = checking.observations(arms, contexts, rewards, self.n_arms, self.n_features)
         if self.singular == "pseudo-inverse":
             checking.warn_of_unlike_features(checked[1])
-        for arm, row, value in zip(*checked, strict=True):
-            self._remember(self._memory, int(arm), row, float(value))
+        group_of = self._members.group_of
+        with self._lock:
+            for arm, row, value in zip(*checked, strict=True):
+                self._teach(self._rule, self._state, int(arm), group_of[arm], row, float(value))
+
+    def merge(self, other: Policy) -> None:
+        """Learn everything that another policy of the same kind has learned, such as a replica.
+
+        The other one stays as it is. Rounds are not added: those are this policy's decisions.
+
+        Args:
+            other: of the same class and settings; the seed may differ.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> here = eh.TopInterval(["F", "M"], n_features=1, horizon=100, seed=1)
+            >>> there = here.clone(seed=2)
+            >>> here.absorb([0], np.ones((1, 1)), [1.0])
+            >>> there.absorb([0, 1], np.ones((2, 1)), [3.0, 5.0])
+            >>> here.merge(there)
+            >>> here.counts.tolist(), here.intervals(np.ones((2, 1)))[0].round(9).tolist()
+            ([2, 1], [2.0, 5.0])
+        """
+        checking.same_kind(self, other)
+        with self._lock:
+            mine, its = self._state, other._state
+            merge(mine.arms, its.arms, self.prior())
+            merge(mine.groups, its.groups, self.prior())
+            for table, more in zip(mine.own, its.own, strict=True):
+                table += more
+            if mine.settings.noise < 0.0:
+                estimate_noise(mine.arms, mine.levels)
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction."""
-        rows, n = checking.rows_of(contexts, self._shape), self.n_arms
-        bad = kernels.load_contexts(self._memory, rows)
+        rows, found = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
+        bad = kernels.arm_intervals(self._regressions, self._members, self.round + 1, rows, found)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
-        score_arms(self._memory, self.round + 1)
-        return self._memory.work[ESTIMATE, :n].copy(), self._memory.work[WIDTH, :n].copy()
+        return found[0], found[1]
 
     def group_intervals(
         self, contexts: ArrayLike
@@ -303,15 +361,12 @@ class Policy:
             raise ValueError(
                 f"{type(self).__name__} keeps no group regressions; set learns_groups = True"
             )
-        self.intervals(contexts)  # loads them
-        n, work = self.n_arms, self._memory.work
-        everyone = listed(np.ones(n, dtype=np.bool_))
-        rows = []
-        for group in range(len(self.groups)):
-            score_group(self._memory, group, everyone, self.round + 1)
-            rows.append(work[GROUP_ESTIMATE : GROUP_WIDTH + 1, :n].copy())
-        estimates, widths = np.stack(rows, axis=1)
-        return estimates, widths
+        rows = checking.rows_of(contexts, self._shape)
+        found = np.empty((2, len(self.groups), self.n_arms))
+        bad = kernels.group_intervals(self._regressions, self._members, self.round + 1, rows, found)
+        if bad >= 0:
+            raise checking.bad_contexts(bad, rows)
+        return found[0], found[1]
 
     def bias(
         self,
@@ -356,7 +411,7 @@ class Policy:
         from evenhand.bias import bias_report, statistics_of
 
         return bias_report(
-            statistics_of(self.groups, self._memory.arms),
+            statistics_of(self.groups, self._state.arms, self.prior()),
             reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
@@ -377,7 +432,7 @@ class Policy:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rewards each arm has learned from."""
-        return counts(self._memory.arms)
+        return counts(self._state.arms)
 
     @classmethod
     def is_compiled(cls) -> bool:
@@ -428,7 +483,8 @@ class Policy:
     @cached_property
     def _rule(self) -> NamedTuple:
         rule = self.rule()
-        kernels.check_rule(rule, type(self).__name__)
+        if self._is_compiled:
+            kernels.check_rule(rule, type(self).__name__)
         return rule
 
     @cached_property
@@ -446,7 +502,7 @@ class Policy:
 
     def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A compiled function that takes rules, for the rule of this policy."""
-        return for_sources(function, kernels.rule_sources(type(self._rule)))
+        return for_sources(function, kernels.sources_for(self._rule, self._state.own))
 
     # The compiled functions of a live policy, for its own types: see `entry_point`.
 
@@ -456,8 +512,9 @@ class Policy:
         with telling(type(self).__name__):
             return entry_point(
                 self._compiled(kernels.decide),
-                self._rule,
-                self._memory,
+                self._any_rule,
+                self._state,
+                self._members,
                 self._schedule,
                 self._all_arms,
                 1,
@@ -468,26 +525,49 @@ class Policy:
             )
 
     @cached_property
-    def _remember(self) -> Callable[..., bool]:
-        return entry_point(learn, self._memory, 0, np.empty(1), 0.0)
+    def _teach(self) -> Callable[..., bool]:
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.teach),
+                self._rule,
+                self._state,
+                0,
+                np.int64(0),
+                np.empty(1),
+                0.0,
+            )
 
     @cached_property
-    def _tell_all(self) -> Callable[..., None]:
+    def _tell_all(self) -> Callable[..., int]:
         with telling(type(self).__name__):
             return entry_point(
                 self._compiled(kernels.all_propensities),
-                self._rule,
-                self._memory,
+                self._any_rule,
+                self._state,
+                self._members,
                 self._schedule,
                 self._all_arms,
                 1,
+                np.empty((1, 1)),
                 np.empty(1),
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickling and copying: all but the compiled functions, which are found again."""
-        found = ("_decide", "_remember", "_tell_all")
-        return {k: v for k, v in self.__dict__.items() if k not in found}
+        """For pickling and copying: all but the lock and the compiled functions."""
+        made_again = ("_decide", "_teach", "_tell_all", "_lock", "_making", "_regressions")
+        return {k: v for k, v in self.__dict__.items() if k not in made_again}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_locks()
+
+    def _make_locks(self) -> None:
+        self._lock = threading.Lock()  # held by whoever takes a round, or learns
+        self._making = threading.RLock()  # held by whoever makes the state, on its first use
+
+    @cached_property
+    def _members(self) -> Members:
+        return members_of(self.groups.of, len(self.groups))
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
@@ -498,10 +578,24 @@ class Policy:
         return np.ones(self.n_arms, dtype=np.bool_)
 
     @cached_property
-    def _memory(self) -> Memory:
-        return make_memory(
-            self.groups.of,
+    def _state(self) -> State:
+        with self._making:
+            if "_state" not in self.__dict__:  # another thread may have been here first
+                self.__dict__["_state"] = self._new_state()
+        made: State = self.__dict__["_state"]
+        return made
+
+    @cached_property
+    def _regressions(self) -> State:
+        """Without what is the policy's own: types of the user's stay out of our caches."""
+        return self._state._replace(own=NOTHING)
+
+    def _new_state(self) -> State:
+        own = self.learns()
+        checking.own_state(own, type(self).__name__)
+        return make_state(
             self._group_sizes(),
+            self.n_arms,
             self.n_features,
             self.learns_groups,
             self.singular,
@@ -515,9 +609,17 @@ class Policy:
                 by_variance=self.conventions.width == "variance",
                 first_of_ties=self.conventions.ties == "first",
             ),
+            own,
+            self.prior(),
         )
 
-    def _score_in_python(self, rows: NDArray[np.float64]) -> None:
+    @property
+    def _any_rule(self) -> NamedTuple:
+        """A rule of the kind that decisions are made by."""
+        return self._rule if self._is_compiled else _PlainRule(np.zeros((N_SCORES, 1)))
+
+    def _scored_in_python(self, rows: NDArray[np.float64]) -> NamedTuple:
+        """The scores of a round by `score`, as a rule that has them already."""
         table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
         if table.shape not in ((1, self.n_arms), (N_SCORES, self.n_arms)) or np.isnan(table).any():
             raise ValueError(
@@ -528,7 +630,7 @@ class Policy:
             estimate, width = self.intervals(rows)
             zero = np.zeros(self.n_arms)
             table = np.vstack([estimate, width, zero, zero, table])
-        self._memory.work[:N_SCORES, : self.n_arms] = table
+        return _PlainRule(np.ascontiguousarray(table))
 
 
 def _settings_of(kind: type[Policy]) -> tuple[str, ...]:
@@ -543,9 +645,13 @@ def _settings_of(kind: type[Policy]) -> tuple[str, ...]:
 
 
 class _PlainRule(NamedTuple):
-    """The rule of policies in plain Python: their scores are there already."""
+    """The rule of a decision in plain Python: its scores are there already."""
+
+    table: NDArray[np.float64]
 
 
 @kernels.kernel(kernels.score, _PlainRule)
 def _score_plain(rule, memory, t):  # type: ignore[no-untyped-def]
-    pass
+    for row in range(rule.table.shape[0]):
+        for i in range(rule.table.shape[1]):
+            memory.work[row, i] = rule.table[row, i]

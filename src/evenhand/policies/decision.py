@@ -61,7 +61,7 @@ class Scores:
 class Decision:
     """One decision. Give it back to `Policy.update` with the reward when that is known."""
 
-    __slots__ = ("arm", "context", "explored", "propensity", "round", "scores")
+    __slots__ = ("arm", "context", "explored", "groups", "propensity", "round", "scores")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Decision:
         round: int,
         context: NDArray[np.float64],
         scores: Scores,
+        groups: NDArray[np.int64] | None = None,
     ) -> None:
         self.arm = arm
         self.propensity = propensity
@@ -78,6 +79,8 @@ class Decision:
         self.round = round
         self.context = context
         self.scores = scores
+        self.groups = groups
+        """The number of the group of every candidate; None where those of the policy hold."""
 
     def __repr__(self) -> str:
         return (

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evenhand import _checks
 from evenhand.groups import Groups
-from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
 from evenhand.policies.state import (
@@ -26,28 +22,28 @@ from evenhand.policies.state import (
 
 
 class GroupFairRule(NamedTuple):
-    """Which group is P_1, which P_2, which arms are in P_1, and how far apart they are known."""
+    """Which group is P_1, which P_2, and how far apart they are known."""
 
     sensitive: int
     other: int
-    corrected: NDArray[np.int64]  # the arms of P_1, see `listed`
-    number: int  # of these arms
     offset: float
 
 
 @kernel(score, GroupFairRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     """Algorithm 1: line 16 for the arms of P_1, line 18 for the others."""
-    work = memory.work
+    work, members = memory.work, memory.members
+    number, first = members.sizes[rule.sensitive], members.starts[rule.sensitive]
+    corrected = members.listed[first : members.starts[rule.sensitive + 1]]  # the arms of P_1
     score_arms(memory, t)
-    score_group(memory, rule.sensitive, rule.corrected, t)
-    for k in range(rule.number):
-        i = rule.corrected[k]
+    score_group(memory, rule.sensitive, corrected, t)
+    for k in range(number):
+        i = corrected[k]
         work[CORRECTION, i] = rule.offset - work[GROUP_ESTIMATE, k]
         work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, k]
-    score_group(memory, rule.other, rule.corrected, t)
-    for k in range(rule.number):
-        i = rule.corrected[k]
+    score_group(memory, rule.other, corrected, t)
+    for k in range(number):
+        i = corrected[k]
         work[CORRECTION, i] += work[GROUP_ESTIMATE, k]
         work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, k]
     add_up(memory)
@@ -109,8 +105,6 @@ class GroupFairTopInterval(Policy):
         self.groups.warn_of_single_arms()
 
     def rule(self) -> GroupFairRule:
-        """The two groups, and the arms to correct."""
+        """The two groups."""
         sensitive = self.groups.index(self.groups.sensitive)
-        members = self.groups.of == sensitive
-        number = int(members.sum())
-        return GroupFairRule(sensitive, 1 - sensitive, listed(members), number, self.offset)
+        return GroupFairRule(sensitive, 1 - sensitive, self.offset)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand._compile import compiled
+from evenhand._compile import compiled, woven
 from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import PICKS, best, chance, draw, kernel, pick, score
@@ -27,23 +27,27 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @kernel(draw, IntervalChainingRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return pick(chain(rule.two_passes, memory, available), uniform(key, PICKS))
+    return pick(_chained(rule, memory, available), uniform(key, PICKS))
 
 
 @kernel(chance, IntervalChainingRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    chained = chain(rule.two_passes, memory, available)
+    chained = _chained(rule, memory, available)
     return chained[arm] / np.sum(chained)
 
 
+@woven
+def _chained(rule, memory, available):  # type: ignore[no-untyped-def]
+    return chain(rule.two_passes, memory.work, available, best(memory, available, 0.0))
+
+
 @compiled
-def chain(two_passes, memory, available):  # type: ignore[no-untyped-def]
+def chain(two_passes, work, available, top):  # type: ignore[no-untyped-def]
     """The arms linked by overlapping intervals to the one with the highest upper end."""
     n = available.size
-    lower, upper = np.empty(n), memory.work[UPPER]
+    lower, upper = np.empty(n), work[UPPER]
     for i in range(n):
-        lower[i] = memory.work[ESTIMATE, i] - memory.work[WIDTH, i]
-    top = best(memory, available, 0.0)
+        lower[i] = work[ESTIMATE, i] - work[WIDTH, i]
     if two_passes:
         return _two_passes(lower, upper, available, top)
     return _closure(lower, upper, available, top)

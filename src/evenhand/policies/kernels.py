@@ -1,6 +1,6 @@
 """The functions that a policy is made of, and the two that use them: a decision, a round.
 
-A policy is a *rule*: a NamedTuple with the policy's own numbers. The five generic functions below
+A policy is a *rule*: a NamedTuple with the policy's own numbers. The six generic functions below
 take the rule first and are written anew for each kind of rule with `@kernel(score, MyRule)`; Numba
 chooses by the type of the rule. Everything that decides, live or in a simulation, calls these.
 """
@@ -14,17 +14,46 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._borrow import borrowed
-from evenhand._compile import INLINED, compiled, inlined, open_to_users, subroutine, woven
+from evenhand._compile import (
+    INLINED,
+    Sources,
+    inlined,
+    live,
+    open_to_users,
+    sources_of,
+    subroutine,
+    woven,
+)
 from evenhand._dispatch import Generic
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._streams import mix, uniform
 from evenhand.policies.exploration import probability
-from evenhand.policies.state import LARGEST, UPPER
+from evenhand.policies.state import (
+    ESTIMATE,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
+    LARGEST,
+    UPPER,
+    WIDTH,
+    absorb_reward,
+    on_round,
+    room_of_call,
+    score_arms,
+    score_group,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Places in the random stream of a round. A rule that draws more starts at FREE.
 EXPLORES, PICKS, FREE = 0, 1, 2
+
+
+def learn(rule: Any, state: Any, arm: int, group: int, x: Any, reward: float) -> None:
+    """Learn a reward of `arm` at the context `x`, when the arm was a candidate of `group`.
+
+    By default the regressions of the arm and, if they are kept, of the group absorb it
+    (`absorb_reward`).
+    """
 
 
 def score(rule: Any, memory: Any, t: int) -> None:
@@ -47,7 +76,9 @@ def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  
     """The probability that `explore` gives `arm`."""
 
 
-_KERNELS = Generic("@kernel({function}, {kind})", score, draw, chance, explore, explore_chance)
+_KERNELS = Generic(
+    "@kernel({function}, {kind})", learn, score, draw, chance, explore, explore_chance
+)
 rule_sources = _KERNELS.sources
 
 
@@ -59,9 +90,20 @@ def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function
     return _KERNELS.write(generic, rule)
 
 
+def sources_for(rule: Any, own: Any) -> Sources:
+    """The files of the user's behind a rule and what it learns of its own; see `for_sources`."""
+    of_rule, of_own = rule_sources(type(rule)), sources_of(type(own))
+    return None if of_rule is None or of_own is None else tuple(sorted({*of_rule, *of_own}))
+
+
 def check_rule(rule: Any, policy: str) -> None:
     """A rule that compiled code cannot take is told before it gets there."""
     _KERNELS.check(rule, f"{policy}.rule", "score")
+
+
+@overload(learn, jit_options=INLINED)
+def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
+    return _KERNELS.find_typed("learn", rule)
 
 
 @overload(score, jit_options=INLINED)
@@ -148,6 +190,11 @@ def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
     return 1.0 if memory.settings.first_of_ties else 1.0 / ties
 
 
+@kernel(learn, None)
+def _learn_by_regressions(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
+    absorb_reward(state, arm, group, x, reward)
+
+
 @kernel(draw, None)
 def _draw_best(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return best(memory, available, uniform(key, PICKS))
@@ -193,7 +240,7 @@ def check_arm(memory, arm):  # type: ignore[no-untyped-def]
         raise ValueError("draw or explore gave an arm that does not exist")
 
 
-@compiled
+@woven
 def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     """Copy the contexts of a round into the padded room; the first bad arm, or -1."""
     given, room, bad = place(contexts, 0), place(memory.contexts, 0), False
@@ -208,17 +255,22 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
-def decide(rule, memory, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
+# Functions that Python calls. They hold the interpreter's lock (`live`), so that a decision never
+# sees a state that is half learned; their room is their own, so that decisions do not see each
+# other's.
+
+
+@live
+def decide(rule, state, members, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
     """A live decision: the arm, its propensity, whether it explored; -1 - i: arm i is not finite.
 
     Fills `context` with the arm's own and `scores` with the scores of all arms, which are made in
     rounds that explore as well.
     """
-    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
-    available, contexts = borrowed(available), borrowed(contexts)
-    context, scores = borrowed(context), borrowed(scores)
-    bad = load_contexts(memory, contexts)
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    rule, schedule, available = borrowed(rule), borrowed(schedule), borrowed(available)
+    bad = load_contexts(memory, borrowed(contexts))
     if bad >= 0:
         return -1 - bad, 0.0, False
     score(rule, memory, t)  # in one place: it is most of what there is to compile
@@ -229,12 +281,26 @@ def decide(rule, memory, schedule, available, t, key, contexts, context, scores)
     else:
         arm = draw(rule, memory, available, round_key)
     check_arm(memory, arm)
+    chance_of_it = propensity(rule, memory, schedule, available, t, arm)
+    # Numba lets go of what is not named any more, so what was borrowed is named to the end.
     for k in range(context.size):
-        context[k] = memory.contexts[arm, k]
+        context[k] = mine[arm, k]
     for row in range(scores.shape[0]):
         for i in range(scores.shape[1]):
-            scores[row, i] = memory.work[row, i]
-    return arm, propensity(rule, memory, schedule, available, t, arm), explored
+            scores[row, i] = work[row, i]
+    room[0] = 0.0
+    return arm, chance_of_it, explored
+
+
+@live
+def teach(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
+    """`learn` what comes from outside; False if the context has a bad number."""
+    x = borrowed(x)
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    learn(borrowed(rule), borrowed(state), arm, group, x, reward)
+    return True
 
 
 @open_to_users
@@ -249,8 +315,43 @@ def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-un
     return total
 
 
-@compiled
-def all_propensities(rule, memory, schedule, available, t, out):  # type: ignore[no-untyped-def]
-    """`propensity` of every arm, with the scores as they are."""
-    for arm in range(out.size):
-        out[arm] = propensity(rule, memory, schedule, available, t, arm)
+@live
+def all_propensities(rule, state, members, schedule, available, t, contexts, out):  # type: ignore[no-untyped-def]
+    """`propensity` of every arm in round t; -1, or the first arm whose context is not finite."""
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        score(rule, memory, t)
+        for arm in range(out.size):
+            out[arm] = propensity(rule, memory, schedule, available, t, arm)
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # borrowed until here
+    return bad
+
+
+@live
+def arm_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
+    """Estimate and width of every arm; -1, or the first arm whose context is not finite."""
+    mine, work, room = room_of_call(state)
+    memory = on_round(state, members, mine, work, room)
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        score_arms(memory, t)
+        out[0] = work[ESTIMATE, : out.shape[1]]
+        out[1] = work[WIDTH, : out.shape[1]]
+    return bad
+
+
+@live
+def group_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
+    """psi_j . x_i and its width for every group and arm; -1, or the first bad arm."""
+    mine, work, room = room_of_call(state)
+    memory = on_round(state, members, mine, work, room)
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        n = out.shape[2]
+        for group in range(out.shape[1]):
+            score_group(memory, group, members.everyone, t)
+            out[0, group] = work[GROUP_ESTIMATE, :n]
+            out[1, group] = work[GROUP_WIDTH, :n]
+    return bad

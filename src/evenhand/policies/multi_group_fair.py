@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.groups import Groups
-from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
 from evenhand.policies.state import (
@@ -28,16 +27,12 @@ from evenhand.policies.state import (
 class MeanReferenceRule(NamedTuple):
     """The reference is the mean of the groups' vectors, so it depends on the context."""
 
-    everyone: NDArray[np.int64]  # see `listed`
-    groups: int
     scale: float
 
 
 class ConstantReferenceRule(NamedTuple):
     """The reference is the same number rho for all arms and contexts."""
 
-    members: NDArray[np.int64]  # group after group, see `listed`
-    starts: NDArray[np.int64]  # where each group begins there, and where the last one ends
     rho: float
     scale: float
 
@@ -45,13 +40,13 @@ class ConstantReferenceRule(NamedTuple):
 @kernel(score, MeanReferenceRule)
 def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
     """beta_hat . x + w - psi_j . x + mean over k of psi_k . x, the widths in the same weights."""
-    work = memory.work
-    m = rule.groups
+    work, members = memory.work, memory.members
+    m = members.sizes.size
     score_arms(memory, t)
     for k in range(m):
-        score_group(memory, k, rule.everyone, t)
+        score_group(memory, k, members.everyone, t)
         for i in range(memory.settings.n_arms):
-            weight = rule.scale * (1.0 / m - (1.0 if memory.group_of[i] == k else 0.0))
+            weight = rule.scale * (1.0 / m - (1.0 if members.group_of[i] == k else 0.0))
             if weight != 0.0:
                 work[CORRECTION, i] += weight * work[GROUP_ESTIMATE, i]
                 work[CORRECTION_WIDTH, i] += abs(weight) * work[GROUP_WIDTH, i]
@@ -61,13 +56,13 @@ def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
 @kernel(score, ConstantReferenceRule)
 def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
     """Algorithm 3, line 12: beta_hat . x + w + rho - psi_j . x + b_j."""
-    work = memory.work
+    work, members = memory.work, memory.members
     score_arms(memory, t)
-    for k in range(rule.starts.size - 1):
-        members = rule.members[rule.starts[k] : rule.starts[k + 1]]
-        score_group(memory, k, members, t)
-        for place in range(members.size):
-            i = members[place]
+    for k in range(members.sizes.size):
+        arms = members.listed[members.starts[k] : members.starts[k + 1]]
+        score_group(memory, k, arms, t)
+        for place in range(arms.size):
+            i = arms[place]
             work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, place])
             work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, place]
     add_up(memory)
@@ -134,10 +129,8 @@ class MultiGroupFairTopInterval(Policy):
         return np.full_like(sizes, sizes[self.groups.index(sensitive)])
 
     def rule(self) -> MeanReferenceRule | ConstantReferenceRule:
-        """The members of every group, for the kind of reference."""
-        of, m, scale = self.groups.of, len(self.groups), self.conventions.correction_scale
+        """What the groups are compared with."""
+        scale = self.conventions.correction_scale
         if isinstance(self.reference, str):
-            return MeanReferenceRule(listed(of >= 0), m, scale)
-        members = [listed(of == k) for k in range(m)]
-        starts = np.cumsum([0, *(one.size for one in members)])
-        return ConstantReferenceRule(np.concatenate(members), starts, self.reference, scale)
+            return MeanReferenceRule(scale)
+        return ConstantReferenceRule(self.reference, scale)

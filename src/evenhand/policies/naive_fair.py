@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.groups import Groups
@@ -34,9 +33,8 @@ from evenhand.policies.state import LARGEST, add_up, score_arms
 
 
 class NaiveFairRule(NamedTuple):
-    """The groups, and how one of them is chosen."""
+    """How a group is chosen."""
 
-    members: NDArray[np.bool_]  # (groups, arms)
     proportional: bool
 
 
@@ -48,14 +46,14 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @kernel(draw, NaiveFairRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return best(memory, pick_group(rule, available, key), uniform(key, PICKS))
+    return best(memory, pick_group(rule, memory, available, key), uniform(key, PICKS))
 
 
 @kernel(chance, NaiveFairRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     if not available[arm]:
         return 0.0
-    group, probability = group_of_arm(rule, available, arm)
+    group, probability = group_of_arm(rule, memory, available, arm)
     return probability * best_chance(memory, group, arm)
 
 
@@ -114,10 +112,9 @@ class NaiveFair(Policy):
         )
 
     def rule(self) -> NaiveFairRule | NaiveFairThompsonRule:
-        """The members of every group, for the kind of choice inside it."""
-        members = self.groups.of == np.arange(len(self.groups))[:, None]
+        """How a group is chosen, and an arm inside it."""
         proportional = self.group_choice == "proportional"
         if self.inside == "top-interval":
-            return NaiveFairRule(members, proportional)
+            return NaiveFairRule(proportional)
         nodes, weights = np.polynomial.legendre.leggauss(12)
-        return NaiveFairThompsonRule(members, proportional, self.thompson_scale, nodes, weights)
+        return NaiveFairThompsonRule(proportional, self.thompson_scale, nodes, weights)

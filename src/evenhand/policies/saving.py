@@ -30,6 +30,7 @@ from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._table import (
     COUNT,
+    PRIOR,
     RANK,
     RIDGE,
     from_saved,
@@ -41,9 +42,14 @@ from evenhand.leastsquares._vectors import LANES
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.policies.state import estimate_noise
 
-FORMAT, VERSION = "evenhand policy", 2
+FORMAT, VERSION = "evenhand policy", 3
 _HEAD = ("format", "version", "policy", "settings", "round")
-KEYS = {1: {*_HEAD, "arms", "groups"}, 2: {*_HEAD, "arms", "groups", "sha256"}}  # by version
+KEYS = {  # by version
+    1: {*_HEAD, "arms", "groups"},
+    2: {*_HEAD, "arms", "groups", "sha256"},
+    3: {*_HEAD, "arms", "groups", "own", "sha256"},
+}
+Tables = list[NDArray[Any]]
 
 
 def to_dict(policy: Policy) -> dict[str, Any]:
@@ -54,9 +60,10 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         >>> from evenhand.policies.saving import to_dict
         >>> saved = to_dict(eh.TopInterval(["F", "M"], n_features=1, seed=3))
         >>> saved["policy"], saved["version"], saved["settings"]["seed"]
-        ('TopInterval', 2, 3)
+        ('TopInterval', 3, 3)
     """
-    arms, groups = to_saved(policy._memory.arms), to_saved(policy._memory.groups)
+    state = policy._state
+    tables = [to_saved(state.arms), to_saved(state.groups), *state.own]
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -66,10 +73,20 @@ def to_dict(policy: Policy) -> dict[str, Any]:
     }
     return {
         **head,
-        "arms": arms.tolist(),
-        "groups": groups.tolist(),
-        "sha256": checksum(head, arms, groups),
+        "arms": tables[0].tolist(),
+        "groups": tables[1].tolist(),
+        "own": {name: _plain_table(name, table) for name, table in state.own._asdict().items()},
+        "sha256": checksum(head, tables),
     }
+
+
+def _plain_table(name: str, table: NDArray[Any]) -> Any:
+    if not np.isfinite(table).all():
+        raise ValueError(
+            f"{name}, which the policy learned, has a NaN or an infinity and cannot be saved; "
+            "allowed are finite numbers"
+        )
+    return table.tolist()
 
 
 def from_dict(saved: dict[str, Any]) -> Policy:
@@ -87,23 +104,25 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         raise _damaged(f"version {version} has {', '.join(sorted(KEYS[version]))}; look at {wrong}")
     try:
         kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
-        if version > 1 and saved["sha256"] != checksum(saved, arms, groups):
+        own = {name: _table(table) for name, table in saved.get("own", {}).items()}
+        if version > 1 and saved["sha256"] != checksum(saved, [arms, groups, *own.values()]):
             raise _damaged("its checksum is another; take an undamaged copy of it")
         settings = saved["settings"].items()
         policy = kind(**{name: rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
         if policy.round > 2**53:
             raise _damaged(f"round is {policy.round}")
-        _restore(policy, arms, groups)
+        _check_sizes(policy, arms, groups)
+        _restore(policy, arms, groups, own)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise _damaged(_short(error)) from error
     return policy
 
 
-def checksum(head: dict[str, Any], arms: NDArray[np.float64], groups: NDArray[np.float64]) -> str:
+def checksum(head: dict[str, Any], tables: Tables) -> str:
     """The SHA-256 of a saved policy: of all but the tables as JSON, then of their numbers."""
     text = json.dumps({key: head[key] for key in _HEAD}, sort_keys=True, allow_nan=False)
-    numbers = (np.ascontiguousarray(table, dtype="<f8").tobytes() for table in (arms, groups))
+    numbers = (np.ascontiguousarray(table, dtype="<f8").tobytes() for table in tables)
     return hashlib.sha256(b"".join([text.encode(), *numbers])).hexdigest()
 
 
@@ -151,28 +170,42 @@ def _table(saved: Any) -> NDArray[np.float64]:
     return values.astype(np.float64)
 
 
-def _restore(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
+def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
     """The sizes are checked before there is room for them: a setting can ask for any amount."""
-    d, ridge = policy.n_features, policy.singular == "ridge"
+    d, full = policy.n_features, policy.singular == "ridge" or policy.prior() is not None
     blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
     for values, number in zip((arms, groups), blocks, strict=True):
-        shape = shape_for(number, d, ridge)
+        shape = shape_for(number, d, full)
         if values.shape != shape and not values.size == number == 0:
             raise _damaged(f"a table has shape {values.shape}, not {shape} for {d} features")
-    memory = policy._memory
-    for fits, values in ((memory.arms, arms), (memory.groups, groups)):
+
+
+def _restore(
+    policy: Policy,
+    arms: NDArray[np.float64],
+    groups: NDArray[np.float64],
+    own: dict[str, NDArray[np.float64]],
+) -> None:
+    state = policy._state
+    for fits, values in ((state.arms, arms), (state.groups, groups)):
         if values.size:
             _check_state(fits, values[:, :, : fits.per_block])
             from_saved(fits, values)
+    if set(own) != set(state.own._fields):
+        raise _damaged(f"what it learned of its own is {', '.join(own) or 'nothing'}")
+    for name, table in state.own._asdict().items():
+        if own[name].size != table.size:
+            raise _damaged(f"{name} has shape {own[name].shape}, not {table.shape}")
+        table[...] = own[name].reshape(table.shape)
     if policy.noise == "estimate":
-        estimate_noise(memory)
+        estimate_noise(state.arms, state.levels)
 
 
 def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
     """Compiled code trusts these numbers, so they are looked at before."""
     tail = saved_tail(fits)
     rank, known = values[:, tail + RANK], values[:, tail : tail + RANK]
-    lowest = fits.n_features if fits.singular == RIDGE else 0
+    lowest = fits.n_features if fits.singular in (RIDGE, PRIOR) else 0
     if ((rank != np.round(rank)) | (rank < lowest) | (rank > fits.n_features)).any():
         raise _damaged("a rank is not possible")
     if (known < -1e-6 * np.abs(known).max(initial=1.0)).any():

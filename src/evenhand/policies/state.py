@@ -1,24 +1,28 @@
-"""What every policy remembers, and the two numbers per arm that every policy starts from."""
+"""What every policy learns, and the two numbers per arm that every policy starts from."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import borrowed, stays_a_function
+from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, woven
 from evenhand.leastsquares import (
     LANES,
+    Prior,
     Regressions,
     absorb_in,
+    count_of,
+    listed,
     noise_variance,
-    padded,
     regressions,
+    room_for,
     solve_each,
     solve_shared,
 )
+from evenhand.leastsquares._table import width_of
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import four, place, put, root, same, times
 from evenhand.policies._quantiles import normal_quantile, student_quantile
@@ -36,7 +40,7 @@ LARGEST = 1e100
 # largest variance makes more of it than a sum can hold.
 TINY, WIDEST = 1e-300, 1e140
 
-# The rows of Memory.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
+# The rows of State.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
 SIZE, QUANTILE, NOISE = range(3)
 ARM = -1
 
@@ -53,29 +57,68 @@ class Settings(NamedTuple):
     first_of_ties: bool
 
 
-class Memory(NamedTuple):
-    """Sufficient statistics by arm and by group, and room to work in."""
+class Nothing(NamedTuple):
+    """What a policy learns besides its regressions, unless it says otherwise."""
+
+
+NOTHING = Nothing()
+
+
+class State(NamedTuple):
+    """What a policy has learned, and the settings to read it by. It is what `save` writes.
+
+    `own` is the policy's, see `Policy.learns`: arrays whose numbers add up when states are merged.
+    """
 
     arms: Regressions
     groups: Regressions
-    group_of: NDArray[np.int64]
+    own: Any
     levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE
     settings: Settings
+
+
+class Members(NamedTuple):
+    """Which group every candidate of a round belongs to, and the lists that rules go through.
+
+    It is data of the round, not of the rule: nothing about it is fixed when a policy is made.
+    """
+
+    group_of: NDArray[np.int64]
+    listed: NDArray[np.int64]  # group after group, each a list as `evenhand.leastsquares.listed`
+    starts: NDArray[np.int64]  # where the list of each group begins, and where the last one ends
+    sizes: NDArray[np.int64]  # how many arms each group has
+    everyone: NDArray[np.int64]  # all arms, as `listed`
+
+
+class Memory(NamedTuple):
+    """What the kernels of a rule get: the state, and the round that it is asked about.
+
+    The round's part is made by whoever asks, so that many can ask at once.
+    """
+
+    arms: Regressions
+    groups: Regressions
+    own: Any
+    levels: NDArray[np.float64]
+    settings: Settings
+    members: Members
     contexts: NDArray[np.float64]  # of this round, padded to whole blocks of arms
     work: NDArray[np.float64]  # the scores, and what they are made from
+    room: NDArray[np.float64]  # for solving
 
 
-def make_memory(
-    group_of: NDArray[np.int64],
+def make_state(
     group_sizes: NDArray[np.int64],
+    n_arms: int,
     n_features: int,
     learn_groups: bool,
     singular: str,
     ridge: float,
     settings: Settings,
-) -> Memory:
-    """An empty memory. Group regressions are kept only for policies that use them."""
-    n = group_of.size
+    own: NamedTuple = NOTHING,
+    prior: Prior | None = None,
+) -> State:
+    """A state that has seen nothing. Group regressions are kept only for policies that use them."""
     sizes = np.append(group_sizes, 1).astype(np.float64)
     levels = np.zeros((3, sizes.size))
     levels[SIZE] = sizes
@@ -83,61 +126,110 @@ def make_memory(
         normal_quantile(level(settings, max(settings.horizon, 1), size, False)) for size in sizes
     ]
     levels[NOISE, :2] = (settings.noise**2, 0.0) if settings.noise > 0.0 else (np.inf, 1.0)
-    return Memory(
-        arms=regressions(n, n_features, singular, ridge),
-        groups=regressions(
-            group_sizes.size if learn_groups else 0, n_features, singular, ridge, shared=True
-        ),
-        group_of=group_of,
+    n_groups = group_sizes.size if learn_groups else 0
+    return State(
+        arms=regressions(n_arms, n_features, singular, ridge, prior=prior),
+        groups=regressions(n_groups, n_features, singular, ridge, shared=True, prior=prior),
+        own=own,
         levels=levels,
         settings=settings,
-        contexts=np.zeros((padded(n), n_features)),
-        work=np.zeros((_FIXED_ROWS, padded(n))),
     )
 
 
-def blank_of(memory: Memory) -> tuple[NDArray[np.float64], ...]:
-    """What `wipe` goes back to: taken while nothing has been learned."""
-    return tuple(table.copy() for table in _tables(memory))
+def members_of(group_of: NDArray[np.int64], n_groups: int) -> Members:
+    """The lists of a round from the group of every arm.
 
-
-def wipe(memory: Memory, blank: tuple[NDArray[np.float64], ...]) -> None:
-    """Forget everything, in place: quicker than a new memory."""
-    for table, before in zip(_tables(memory), blank, strict=True):
-        table[...] = before
-
-
-def _tables(memory: Memory) -> tuple[NDArray[np.float64], ...]:
-    return memory.arms.array, memory.groups.array, memory.levels, memory.contexts, memory.work
-
-
-@compiled
-def learn(memory, arm, x, reward):  # type: ignore[no-untyped-def]
-    """`remember` for what comes from outside; False if the context has a bad number."""
-    memory, x = borrowed(memory), borrowed(x)
-    for k in range(x.size):
-        if not abs(x[k]) <= LARGEST:
-            return False
-    remember(memory, arm, x, reward)
-    return True
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.policies.state import members_of
+        >>> members_of(np.array([1, 0, 1]), 2).sizes.tolist()
+        [1, 2]
+    """
+    lists = [listed(group_of == group) for group in range(n_groups)]
+    return Members(
+        group_of,
+        np.concatenate(lists),
+        np.cumsum([0, *(one.size for one in lists)]),
+        np.bincount(group_of, minlength=n_groups),
+        listed(group_of >= 0),
+    )
 
 
 @woven
-def remember(memory, arm, x, reward):  # type: ignore[no-untyped-def]
+def on_round(state, members, contexts, work, room):  # type: ignore[no-untyped-def]
+    """A memory to ask about a round, in the room of the call."""
+    return Memory(
+        state.arms,
+        state.groups,
+        state.own,
+        state.levels,
+        state.settings,
+        members,
+        contexts,
+        work,
+        room,
+    )
+
+
+@woven
+def room_of_call(state):  # type: ignore[no-untyped-def]
+    """Contexts, work and room for a call: nobody else's, so that many can ask at once."""
+    n, d = state.settings.n_arms, state.arms.n_features
+    columns = width_of(n)
+    contexts = np.empty((columns, d))
+    for i in range(n, columns):  # nothing is asked about these, but they are solved with others
+        for k in range(d):
+            contexts[i, k] = 0.0
+    return contexts, np.empty((_FIXED_ROWS, columns)), np.empty(room_for(d))
+
+
+def blank_of(state: State) -> tuple[NDArray[Any], ...]:
+    """What `wipe` goes back to: taken while nothing has been learned."""
+    return tuple(table.copy() for table in tables_of(state))
+
+
+def wipe(state: State, blank: tuple[NDArray[Any], ...]) -> None:
+    """Forget everything, in place: quicker than a new state."""
+    for table, before in zip(tables_of(state), blank, strict=True):
+        table[...] = before
+
+
+def tables_of(state: State) -> tuple[NDArray[Any], ...]:
+    """All arrays that learning changes."""
+    return state.arms.array, state.groups.array, state.levels, *state.own
+
+
+@woven
+def absorb_reward(state, arm, group, x, reward):  # type: ignore[no-untyped-def]
     """Add an observation to the arm's regression and, where they are kept, to its group's."""
-    absorb_in(memory.arms, arm, LANES, x, reward)
-    if memory.groups.number:
-        absorb_in(memory.groups, memory.group_of[arm], 1, x, reward)
-    if memory.settings.noise < 0.0:
-        estimate_noise(memory)
+    absorb_in(state.arms, arm, LANES, x, reward)
+    if state.groups.number:
+        absorb_in(state.groups, group, 1, x, reward)
+    if state.settings.noise < 0.0:
+        estimate_noise(state.arms, state.levels)
+
+
+@woven
+def arm_count(known, arm):  # type: ignore[no-untyped-def]
+    """How many rewards an arm has learned from: `Policy.counts` for compiled rules.
+
+    `known` is the `memory` of `score`, or the `state` of `learn`.
+    """
+    return count_of(known.arms, arm)
+
+
+@woven
+def group_count(known, group):  # type: ignore[no-untyped-def]
+    """The same of a group, for policies with `learns_groups`."""
+    return count_of(known.groups, group)
 
 
 @compiled
-def estimate_noise(memory):  # type: ignore[no-untyped-def]
+def estimate_noise(arms, levels):  # type: ignore[no-untyped-def]
     """sigma^2 from the residuals of all arms; infinite while there are none."""
     stays_a_function()
-    variance, freedom = noise_variance(memory.arms)
-    memory.levels[NOISE, 0], memory.levels[NOISE, 1] = variance, max(freedom, 1.0)
+    variance, freedom = noise_variance(arms)
+    levels[NOISE, 0], levels[NOISE, 1] = variance, max(freedom, 1.0)
 
 
 @compiled
@@ -194,7 +286,7 @@ def score_arms(memory, t):  # type: ignore[no-untyped-def]
 def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
     """The same with a width of `quantile` standard deviations."""
     work = memory.work
-    solve_each(memory.arms, memory.contexts, work, ESTIMATE, _VARIANCE)
+    solve_each(memory.arms, memory.room, memory.contexts, work, ESTIMATE, _VARIANCE)
     _widths(memory, WIDTH, quantile, work.shape[1])
     for i in range(memory.settings.n_arms):
         work[CORRECTION, i] = 0.0
@@ -209,7 +301,14 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
     is of its arm k.
     """
     solve_shared(
-        memory.groups, group, memory.contexts, arms, memory.work, GROUP_ESTIMATE, _VARIANCE
+        memory.groups,
+        group,
+        memory.room,
+        memory.contexts,
+        arms,
+        memory.work,
+        GROUP_ESTIMATE,
+        _VARIANCE,
     )
     _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), arms.size)
 

@@ -101,8 +101,8 @@ def restored(about: About, frame: pd.DataFrame, where: object) -> Policy:
 
 def checksum(policy: Policy) -> str:
     """Of everything a policy has learned, to the last bit."""
-    memory = policy._memory
-    parts = (memory.arms.table, memory.groups.table)
+    state = policy._state
+    parts = (state.arms.table, state.groups.table, *state.own)
     return hashlib.sha256(
         b"".join(np.ascontiguousarray(one).tobytes() for one in parts)
     ).hexdigest()

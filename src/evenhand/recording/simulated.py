@@ -18,6 +18,7 @@ from evenhand.events.read import labelled
 from evenhand.events.tables import log_path, write_table
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.policies.state import NOTHING
 from evenhand.recording._lines import candidate_contexts, candidate_propensities
 from evenhand.recording._replay import checksum
 from evenhand.simulation._loop import _for_types
@@ -105,8 +106,8 @@ def _play(
     """The rounds of `simulation.loop`, with what they leave out."""
     generator = np.random.default_rng(stream)
     instance = begin(world, generator)
-    draw = _for_types(next_round, policy._rule, instance)
-    given = _for_types(reward_of, policy._rule, instance)
+    draw = _for_types(next_round, policy._rule, NOTHING, instance)
+    given = _for_types(reward_of, policy._rule, NOTHING, instance)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     contexts = np.empty((world.n_arms, world.n_features))
     kept, met = [], np.empty((horizon, world.n_features))

@@ -12,8 +12,8 @@ from evenhand._borrow import borrowed
 from evenhand._compile import compiled, entry_point, for_sources, woven
 from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import check_arm, choose, rule_sources
-from evenhand.policies.state import LARGEST, remember
+from evenhand.policies.kernels import check_arm, choose, learn, sources_for
+from evenhand.policies.state import LARGEST, NOTHING, on_round, room_of_call
 from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import (
     World,
@@ -30,7 +30,7 @@ SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
 
-_INSTANCE = 7  # its place among the arguments of `rounds`
+_INSTANCE = 8  # its place among the arguments of `rounds`
 
 Found = dict[Any, Callable[..., Any]]
 Flush = Callable[[int, NDArray[np.float64]], None]
@@ -96,7 +96,8 @@ def play(
                 _play_compiled(
                     found,
                     policy._rule,
-                    policy._memory,
+                    policy._state,
+                    policy._members,
                     policy._schedule,
                     policy._all_arms,
                     policy._key,
@@ -118,29 +119,44 @@ def _play_compiled(found: Found, *given: Any) -> None:
     Rules and worlds of this package have the same types in all replications, so Numba's look at
     them, a tenth of a replication of 1,000 rounds, is left out.
     """
-    rule, instance = given[0], given[_INSTANCE]
-    kinds = type(rule), type(instance)
+    rule, own, instance = given[0], given[1].own, given[_INSTANCE]
+    kinds = type(rule), type(own), type(instance)
     if kinds not in found:
-        play = _for_types(rounds, rule, instance)
+        play = _for_types(rounds, rule, own, instance)
         found[kinds] = entry_point(play, *given) if play is rounds else play
     found[kinds](*given)
 
 
 def _for_types(
-    function: Callable[..., Any], rule: NamedTuple, instance: NamedTuple
+    function: Callable[..., Any], rule: NamedTuple, own: NamedTuple, instance: NamedTuple
 ) -> Callable[..., Any]:
-    """A compiled function for a rule and a world, which may be the user's."""
-    of_rule, of_world = rule_sources(type(rule)), world_sources(type(instance))
+    """A compiled function for a rule, what it learns, and a world: each may be the user's."""
+    of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
     both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
     return for_sources(function, both)
 
 
 @compiled
 def rounds(  # type: ignore[no-untyped-def]
-    rule, memory, schedule, available, key, first, last, instance, generator, observed, true, out
+    rule,
+    state,
+    members,
+    schedule,
+    available,
+    key,
+    first,
+    last,
+    instance,
+    generator,
+    observed,
+    true,
+    out,
 ):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
-    rule, memory, schedule = borrowed(rule), borrowed(memory), borrowed(schedule)
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    rule, state, schedule = borrowed(rule), borrowed(state), borrowed(schedule)
+    group_of = memory.members.group_of
     available, instance, out = borrowed(available), borrowed(instance), borrowed(out)
     observed, true, generator = borrowed(observed), borrowed(true), borrowed(generator)
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
@@ -153,7 +169,8 @@ def rounds(  # type: ignore[no-untyped-def]
         if not abs(reward) <= LARGEST:
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
         _note(out, t - first, arm, explored, reward, observed, true)
-        remember(memory, arm, memory.contexts[arm], reward)
+        learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba lets go of what is not named any more
 
 
 @woven
@@ -193,8 +210,8 @@ def _plain_rounds(
 ) -> None:
     """The same rounds for a policy in plain Python, through its public face."""
     contexts = np.empty((policy.n_arms, policy.n_features))
-    draw = _for_types(next_round, policy._rule, instance)
-    given = _for_types(reward_of, policy._rule, instance)
+    draw = _for_types(next_round, policy._rule, NOTHING, instance)
+    given = _for_types(reward_of, policy._rule, NOTHING, instance)
     for t in range(first, last + 1):
         noise = draw(instance, t, generator, contexts, observed, true)
         decision = policy.select(contexts)

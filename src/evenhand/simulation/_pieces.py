@@ -103,9 +103,9 @@ class _Policies:
                 place.groups, place.n_features, horizon=piece.horizon, seed=seed, **piece.settings
             )
             if policy._is_compiled and rule_sources(type(policy._rule)) == ():
-                self._kept = policy, blank_of(policy._memory)
+                self._kept = policy, blank_of(policy._state)
             return policy
         policy, blank = self._kept
-        wipe(policy._memory, blank)
+        wipe(policy._state, blank)
         policy._restart(seed)
         return policy

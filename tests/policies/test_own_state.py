@@ -1,0 +1,202 @@
+"""What a policy learns of its own: by a kernel, saved, copied, merged; and priors."""
+
+import copy
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import evenhand as eh
+from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
+from evenhand.leastsquares._sums import sums
+from evenhand.policies.kernels import kernel, learn, score
+from evenhand.policies.saving import from_dict, to_dict
+from evenhand.policies.state import UPPER, absorb_reward, add_up, arm_count, score_arms
+from evenhand.recording._replay import checksum
+
+
+class RecallRule(NamedTuple):
+    """How much the sum of an arm's rewards counts."""
+
+    weight: float
+
+
+class Recalled(NamedTuple):
+    total: NDArray[np.float64]
+    seen: NDArray[np.int64]
+
+
+@kernel(learn, RecallRule)
+def _learn(rule, state, arm, group, x, reward):
+    absorb_reward(state, arm, group, x, reward)
+    state.own.total[arm] += reward
+    state.own.seen[arm, group] += 1
+
+
+@kernel(score, RecallRule)
+def _score(rule, memory, t):
+    score_arms(memory, t)
+    add_up(memory)
+    for i in range(memory.settings.n_arms):
+        memory.work[UPPER, i] = rule.weight * memory.own.total[i] - arm_count(memory, i)
+
+
+class Recall(eh.Policy):
+    """Plays by sums of its own, less how often it learned of an arm."""
+
+    def learns(self):
+        return Recalled(np.zeros(self.n_arms), np.zeros((self.n_arms, 2), dtype=np.int64))
+
+    def rule(self):
+        return RecallRule(2.0)
+
+
+def make(**settings):
+    return Recall(["F", "F", "M", "M"], n_features=2, horizon=100, seed=1, **settings)
+
+
+def taught(rows, **settings):
+    policy, generator = make(**settings), np.random.default_rng(5)
+    contexts, rewards = generator.random((40, 2)), generator.random(40)
+    policy.absorb(np.arange(40)[rows] % 4, contexts[rows], rewards[rows])
+    return policy
+
+
+def test_a_learner_of_its_own_decides_by_what_it_learned():
+    policy = make(exploration="none")
+    policy.absorb([0, 0, 1], np.ones((3, 2)), [1.0, 2.0, 5.0])
+    decision = policy.select(np.ones((4, 2)))
+    assert decision.scores.upper.tolist() == [4.0, 9.0, 0.0, 0.0]
+    assert policy._state.own.seen[:, 0].tolist() == [2, 1, 0, 0]
+
+
+def test_it_is_saved_copied_and_hashed():
+    policy = taught(slice(None))
+    text = json.dumps(to_dict(policy))
+    for other in (from_dict(json.loads(text)), copy.deepcopy(policy)):
+        assert json.dumps(to_dict(other)) == text and checksum(other) == checksum(policy)
+    policy._state.own.total[2] += 1e-9
+    assert checksum(policy) != checksum(other)
+    assert json.loads(text)["own"]["seen"] == [[10, 0], [10, 0], [0, 10], [0, 10]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: saved["own"].pop("seen"),
+        lambda saved: saved["own"].update(more=[1.0]),
+        lambda saved: saved["own"].update(total=[1.0]),
+        lambda saved: saved["own"]["total"].__setitem__(0, 3.0),
+        lambda saved: saved.pop("own"),
+    ],
+)
+def test_what_was_changed_is_told(change):
+    saved = json.loads(json.dumps(to_dict(taught(slice(None)))))
+    change(saved)
+    with pytest.raises(ValueError, match="damaged"):
+        from_dict(saved)
+
+
+def test_it_simulates_and_logs_like_any_other(tmp_path):
+    world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+    frame = eh.simulate_log(Recall, world, 50, seed=3, path=tmp_path / "log.csv")
+    again = eh.replay(tmp_path / "log.csv")
+    assert again._state.own.seen.sum() == len(frame) == 50
+    runs = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=1).runs
+    other = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=2).runs
+    assert runs["true_regret"].tolist() == other["true_regret"].tolist()
+
+
+@pytest.mark.parametrize("own", [None, (1.0,), Recalled([1.0], np.zeros(1)), [np.zeros(2)]])
+def test_what_cannot_be_saved_is_refused_when_it_is_made(own, monkeypatch):
+    monkeypatch.setattr(Recall, "learns", lambda self: own)
+    with pytest.raises(ValueError, match="NamedTuple of NumPy arrays"):
+        _ = make().counts
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"singular": "pseudo-inverse"}, {"ridge": 0.5}, {"noise": "estimate"}]
+)
+@pytest.mark.parametrize("cut", [0, 3, 20])
+def test_merged_is_as_learned_together(settings, cut):
+    """Also where designs are singular on one side, or on both."""
+    together, one, other = (
+        taught(rows, **settings) for rows in (slice(None), slice(cut), slice(cut, None))
+    )
+    one.merge(other)
+    contexts = np.random.default_rng(8).random((4, 2))
+    assert one.counts.tolist() == together.counts.tolist()
+    for mine, whole in zip(one.intervals(contexts), together.intervals(contexts), strict=True):
+        np.testing.assert_allclose(mine, whole, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(one._state.own.total, together._state.own.total)
+    np.testing.assert_allclose(one._state.levels, together._state.levels, rtol=1e-8)
+
+
+def test_only_the_same_kind_is_merged():
+    policy = make()
+    for other, words in (
+        (policy, "itself"),
+        (make(delta=0.3), "delta"),
+        (eh.TopInterval(["F", "F", "M", "M"], n_features=2), "TopInterval"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            policy.merge(other)
+
+
+# Priors ---------------------------------------------------------------------------------------
+
+PRIOR = Prior(np.array([3.0, -1.0]), np.array([[4.0, 1.0], [1.0, 2.0]]))
+
+
+def test_a_prior_by_hand():
+    """(X'X + P)^-1 (X'y + P m), for arms and for groups, merged and read out."""
+    rows = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])
+    rewards = np.array([1.0, 4.0, -2.0])
+    for shared in (False, True):
+        fits, other = (regressions(2, 2, shared=shared, prior=PRIOR) for _ in range(2))
+        np.testing.assert_allclose(coefficients(fits, 1), PRIOR.mean)
+        for target, part in ((fits, slice(1)), (other, slice(1, 3))):
+            for row, reward in zip(rows[part], rewards[part], strict=True):
+                absorb(target, 1, row, reward)
+        merge(fits, other, PRIOR)
+        expected = np.linalg.solve(
+            rows.T @ rows + PRIOR.precision, rows.T @ rewards + PRIOR.precision @ PRIOR.mean
+        )
+        np.testing.assert_allclose(coefficients(fits, 1), expected)
+        found = sums(fits, PRIOR)
+        np.testing.assert_allclose(found.gram[1], rows.T @ rows, atol=1e-12)
+        np.testing.assert_allclose(found.moment[1], rows.T @ rewards, atol=1e-12)
+        np.testing.assert_allclose(found.square[1], rewards @ rewards)
+        assert found.n.tolist() == [0.0, 3.0]
+
+
+class Believing(eh.TopInterval):
+    """TopInterval that begins with a prior."""
+
+    def prior(self):
+        return PRIOR
+
+
+def test_a_policy_with_a_prior():
+    policy = Believing(["F", "M"], n_features=2, horizon=100, seed=1)
+    estimate, width = policy.intervals(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    np.testing.assert_allclose(estimate, PRIOR.mean)
+    assert np.isfinite(width).all()
+    policy.absorb([0, 1, 1], np.ones((3, 2)), [1.0, 2.0, 3.0])
+    text = json.dumps(to_dict(policy))
+    assert json.dumps(to_dict(from_dict(json.loads(text)))) == text
+
+
+def test_noise_with_a_prior_is_unbiased():
+    """E[criterion] = n sigma^2 when coefficients are drawn from the prior; 400 draws, 4 errors."""
+    generator, found = np.random.default_rng(3), []
+    root = np.linalg.cholesky(np.linalg.inv(PRIOR.precision))
+    for _ in range(400):
+        beta = PRIOR.mean + 0.5 * root @ generator.standard_normal(2)
+        policy = Believing(["F"], n_features=2, noise="estimate", seed=1)
+        rows = generator.standard_normal((5, 2))
+        policy.absorb([0] * 5, rows, rows @ beta + 0.5 * generator.standard_normal(5))
+        found.append(policy._state.levels[2, 0])
+    assert abs(np.mean(found) - 0.25) < 4 * np.std(found) / 20
