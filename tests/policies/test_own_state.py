@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -200,3 +202,19 @@ def test_noise_with_a_prior_is_unbiased():
         policy.absorb([0] * 5, rows, rows @ beta + 0.5 * generator.standard_normal(5))
         found.append(policy._state.levels[2, 0])
     assert abs(np.mean(found) - 0.25) < 4 * np.std(found) / 20
+
+
+def test_types_of_the_users_stay_out_of_our_cache(tmp_path):
+    """After this file's policy was compiled, a process that cannot import it runs our own."""
+    make().select(np.ones((4, 2)))
+    eh.simulate([Recall], eh.SyntheticWorld(n_arms=4, n_sensitive=2), 5, replications=1, workers=1)
+    code = (
+        "import numpy as np, evenhand as eh\n"
+        "policy = eh.NaiveFair(['F', 'M'], n_features=2, horizon=9, seed=1)\n"
+        "policy.update(policy.select(np.ones((2, 2))), 1.0)\n"
+        "policy.propensities(np.ones((2, 2)))\n"
+        "world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)\n"
+        "eh.simulate([eh.NaiveFair], world, 5, replications=1, workers=1)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

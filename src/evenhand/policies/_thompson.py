@@ -61,7 +61,7 @@ def _draw_thompson(rule, memory, available, key):  # type: ignore[no-untyped-def
     """The highest posterior draw. An arm of infinite width has no posterior yet: it goes first."""
     group = pick_group(rule, memory, available, key)
     work = memory.work
-    unknown = _unknown(memory, group)
+    unknown = _unknown(memory.work, group)
     if np.any(unknown):
         return pick(unknown, uniform(key, PICKS))
     arm, top = -1, -np.inf
@@ -79,18 +79,18 @@ def _chance_thompson(rule, memory, available, arm):  # type: ignore[no-untyped-d
     if not available[arm]:
         return 0.0
     group, probability = group_of_arm(rule, memory, available, arm)
-    unknown = _unknown(memory, group)
+    unknown = _unknown(memory.work, group)
     if np.any(unknown):
         return probability * unknown[arm] / np.sum(unknown)
-    return probability * _highest(rule, memory, group, arm)
+    return probability * _highest(rule.nodes, rule.weights, memory.work, group, arm)
 
 
 @subroutine
-def _highest(rule, memory, group, arm):  # type: ignore[no-untyped-def]
+def _highest(nodes, weights, work, group, arm):  # type: ignore[no-untyped-def]
     """The integral of the density of the arm's draw times P(all others are below it)."""
-    estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
+    estimate, width = work[ESTIMATE], work[WIDTH]
     if width[arm] == 0.0:
-        return _all_below(memory, group, arm, estimate[arm])
+        return _all_below(work, group, arm, estimate[arm])
     cuts = [-8.0 + k for k in range(17)]
     for i in range(group.size):  # a narrow competitor is nearly a step: cut around it
         if group[i] and i != arm and width[i] < 0.25 * width[arm]:
@@ -103,17 +103,17 @@ def _highest(rule, memory, group, arm):  # type: ignore[no-untyped-def]
     for k in range(len(cuts) - 1):
         half, middle = 0.5 * (cuts[k + 1] - cuts[k]), 0.5 * (cuts[k + 1] + cuts[k])
         if half > 0.0:
-            for q in range(rule.nodes.size):
-                s = middle + half * rule.nodes[q]
+            for q in range(nodes.size):
+                s = middle + half * nodes[q]
                 density = math.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi)
-                below = _all_below(memory, group, arm, estimate[arm] + width[arm] * s)
-                total += half * rule.weights[q] * density * below
+                below = _all_below(work, group, arm, estimate[arm] + width[arm] * s)
+                total += half * weights[q] * density * below
     return min(total, 1.0)
 
 
 @subroutine
-def _all_below(memory, group, arm, value):  # type: ignore[no-untyped-def]
-    estimate, width = memory.work[ESTIMATE], memory.work[WIDTH]
+def _all_below(work, group, arm, value):  # type: ignore[no-untyped-def]
+    estimate, width = work[ESTIMATE], work[WIDTH]
     below = 1.0
     for i in range(group.size):
         if group[i] and i != arm:
@@ -127,8 +127,8 @@ def _all_below(memory, group, arm, value):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _unknown(memory, group):  # type: ignore[no-untyped-def]
+def _unknown(work, group):  # type: ignore[no-untyped-def]
     unknown = np.zeros(group.size, dtype=np.bool_)
     for i in range(group.size):
-        unknown[i] = group[i] and memory.work[WIDTH, i] == np.inf
+        unknown[i] = group[i] and work[WIDTH, i] == np.inf
     return unknown

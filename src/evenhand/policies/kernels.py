@@ -149,10 +149,20 @@ def pick(chosen, u):  # type: ignore[no-untyped-def]
     return -1
 
 
-@inlined
+@open_to_users
 def best(memory, allowed, u):  # type: ignore[no-untyped-def]
     """The allowed arm with the highest upper bound; ties by `u`, or first where that is asked."""
-    work = memory.work
+    return _best(memory.work, memory.settings.first_of_ties, allowed, u)
+
+
+@open_to_users
+def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
+    """The probability that `best` gives `arm`."""
+    return _best_chance(memory.work, memory.settings.first_of_ties, allowed, arm)
+
+
+@inlined
+def _best(work, first_of_ties, allowed, u):  # type: ignore[no-untyped-def]
     top, ties, arm = -np.inf, 0, -1
     for i in range(allowed.size):
         if allowed[i]:
@@ -161,7 +171,7 @@ def best(memory, allowed, u):  # type: ignore[no-untyped-def]
                 top, ties, arm = upper, 1, i
             elif upper == top:
                 ties += 1
-    if ties == 1 or memory.settings.first_of_ties:
+    if ties == 1 or first_of_ties:
         return arm
     place = min(int(u * ties), ties - 1)
     for i in range(arm, allowed.size):
@@ -173,9 +183,8 @@ def best(memory, allowed, u):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
-    """The probability that `best` gives `arm`."""
-    upper = memory.work[UPPER]
+def _best_chance(work, first_of_ties, allowed, arm):  # type: ignore[no-untyped-def]
+    upper = work[UPPER]
     if not allowed[arm]:
         return 0.0
     ties = 0
@@ -184,10 +193,10 @@ def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
             if upper[i] > upper[arm]:
                 return 0.0
             if upper[i] == upper[arm]:
-                if i < arm and memory.settings.first_of_ties:
+                if i < arm and first_of_ties:
                     return 0.0
                 ties += 1
-    return 1.0 if memory.settings.first_of_ties else 1.0 / ties
+    return 1.0 if first_of_ties else 1.0 / ties
 
 
 @kernel(learn, None)
