@@ -14,12 +14,13 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._borrow import borrowed
+from evenhand._checks import LARGEST
 from evenhand._compile import INLINED, compiled, inlined, open_to_users, subroutine, woven
 from evenhand._dispatch import Generic
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._streams import mix, uniform
 from evenhand.policies.exploration import probability
-from evenhand.policies.state import LARGEST, UPPER
+from evenhand.policies.state import UPPER
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

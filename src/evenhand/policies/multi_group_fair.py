@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._checks import LARGEST
 from evenhand.groups import Groups
 from evenhand.leastsquares import listed
 from evenhand.policies.base import Common, Policy
@@ -18,7 +19,6 @@ from evenhand.policies.state import (
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
-    LARGEST,
     add_up,
     score_arms,
     score_group,
