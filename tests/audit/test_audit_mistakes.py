@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from audit_logs import made_log, refused
-from evenhand.audit.input.diagnosis import numbers_in_text
-from evenhand.audit.input.expressions import split_marks
 from evenhand.audit.input.scan import alike_groups
 from evenhand.cli import main
 from evenhand.cli.audit import _marks
+from evenhand.columns.diagnosis import numbers_in_text
+from evenhand.columns.marks import Marks
 
 
 def called(capsys, *call):
@@ -35,7 +35,12 @@ def warned(table, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = eh.audit(table, **options)
-    return [str(one.message) for one in caught], found
+    return [told(one.message) for one in caught], found
+
+
+def told(message):
+    """A warning as the command line has it."""
+    return message.told("command line") if hasattr(message, "told") else str(message)
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def csv(tmp_path):
     ],
 )
 def test_a_decimal_comma_is_told_from_a_separator(values, what, written):
-    held = numbers_in_text(values, ())
+    held = numbers_in_text(values, Marks())
     assert what in held.what and written in held.advice
     assert ("decimal=','" in held.advice) == ("decimal" in what)
     assert ("thousands=','" in held.advice) == ("decimal" not in what)
@@ -81,7 +86,7 @@ def test_the_number_that_is_advised_is_the_number_that_was_meant(numbers, digits
             meant = {f"{one:.3f}".replace(".", "") for one in (one / 1000 for one in numbers)}
     if not any("," in one for one in texts):
         return
-    advice = numbers_in_text(texts, ()).advice
+    advice = numbers_in_text(texts, Marks()).advice
     assert advice.split("(", 1)[1].split(")", 1)[0] in meant
 
 
@@ -189,15 +194,16 @@ def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
 
 def test_marks_by_column_are_read_and_checked():
     assert _marks("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
-    assert split_marks({"*": ["?"], "a": -9.0, "b": "x"}) == (("?",), {"a": ("-9",), "b": ("x",)})
-    assert split_marks(["?"]) == (("?",), {})
+    marks = Marks.of({"*": ["?"], "a": -9.0, "b": "x"})
+    assert marks == Marks(("?",), {"a": ("-9",), "b": ("x",)})
+    assert Marks.of(["?"]) == Marks(("?",)) and not Marks.of([])
     log = made_log(87)
-    assert "missing_marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
-    assert "missing_marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
+    assert "--missing-marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
+    assert "--missing-marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
     words = words_with("?")
     given_twice = {"reward_values": {"approved": 1, "denied": 0, "?": 0}}
     said = refused(words, missing_marks={"reward": ["?"]}, **given_twice)
-    assert "reward_values and missing_marks both have '?'" in said
+    assert "--reward-values and --missing-marks both have '?'" in said
     # Marks that are known are named again, with their column.
     log["x0"] = log["x0"].round(3).astype(str).where(log.index % 9 != 0, "gone")
     log["x1"] = log["x1"].where(log.index % 9 != 1, -1.0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file, needs, steps
+from evenhand.errors import InputError, Notice
 
 if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
@@ -29,7 +30,7 @@ HELP = {
     "count": "for how many people a row stands, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
 }
-LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
+LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
@@ -88,7 +89,11 @@ def add(commands: Any) -> None:
     )
     how.add_argument("--level", type=float, metavar="P", help="default 0.95")
     how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
-    how.add_argument("--missing", metavar="error|drop|fill", help="values (default error)")
+    how.add_argument(
+        "--missing",
+        metavar="error|drop|fill",
+        help="values (default error); COLUMN=fill,others=drop by column",
+    )
     how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
     how.add_argument("--weigh-by-propensity", action="store_true", help="rows count by its inverse")
     how.add_argument("--windows", type=int, metavar="N", help="of time; 0 for none (default: to 8)")
@@ -149,6 +154,8 @@ def _in_flags() -> Iterator[None]:
     """With the flags of the command line in place of parameters, in errors and warnings."""
 
     def flags(error: Exception | Warning | str) -> str:
+        if isinstance(error, (InputError, Notice)):
+            return error.told("command line")
         return PARAMETER.sub(lambda found: FLAGS[found[1]], str(error))
 
     with warnings.catch_warnings():
@@ -226,6 +233,7 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
             "false"
         )
     flags = {key: getattr(options, key) for key in SETTINGS}
+    flags["missing"] = None if options.missing is None else _choice(options.missing)
     chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
     return {key: value for key, value in chosen.items() if value is not None}
 
@@ -248,6 +256,12 @@ def _marks(text: str) -> dict[str, list[str]]:
         column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
         found.setdefault(column, []).append(mark)
     return found
+
+
+def _choice(text: str) -> str | dict[str, str]:
+    """What is done about missing values: a word, or COLUMN=WORD,COLUMN=WORD."""
+    parts = [part.rpartition("=") for part in text.split(",")]
+    return {name.strip(): word.strip() for name, _, word in parts} if "=" in text else text
 
 
 def _worth(text: str) -> dict[str, float]:
@@ -273,5 +287,5 @@ def _read(path: Path) -> dict[str, Any]:
     inside = given
     if isinstance(given.get("columns"), dict):
         inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
-    keys = {"features": "feature"}
+    keys = {"features": "feature", "nominal_columns": "nominal"}
     return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}

@@ -198,11 +198,17 @@ def numbers_as_text(name: str, held: Held, where: str = "") -> DataError:
     )
 
 
-def dates(name: str) -> DataError:
-    """The error for a feature that is a date or a time."""
+def dates(name: str, role: str = "") -> DataError:
+    """The error for a feature that is a date or a time.
+
+    Args:
+        name: the column.
+        role: of a time, where there is one to name.
+    """
+    named = f"name its role, such as {setting(role, name)}, " if role else ""
     return DataError(
         f"feature {name!r} holds dates or times; make a number of it (an age, a duration), leave "
-        f"it out with {setting('leave_out', [name])}, or say "
+        f"it out with {setting('leave_out', [name])}, {named}or say "
         f"{setting('nominal_columns', [name])} if it is categories"
     )
 

@@ -76,7 +76,7 @@ class Marks:
         if not self.own:
             return every
         own = {name: list(marks) for name, marks in self.own.items()}
-        return {EVERY: every, **own} if every else own
+        return {**own, EVERY: every} if every else own
 
     def check_columns(self, known: Collection[str]) -> None:
         """An error if marks are of a column that is not there."""

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import charts
-from evenhand.audit.sums.design import INTERCEPT
+from evenhand.columns.words import INTERCEPT
 from evenhand.html import page
 
 if TYPE_CHECKING:
