@@ -19,7 +19,7 @@ import evenhand as eh
 from audit_logs import made_log, refused
 from evenhand.audit.input.scan import alike_groups
 from evenhand.cli import main
-from evenhand.cli.audit import _marks
+from evenhand.cli._values import marks_of
 from evenhand.columns.diagnosis import numbers_in_text
 from evenhand.columns.marks import Marks
 
@@ -193,7 +193,7 @@ def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
 
 
 def test_marks_by_column_are_read_and_checked():
-    assert _marks("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
+    assert marks_of("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
     marks = Marks.of({"*": ["?"], "a": -9.0, "b": "x"})
     assert marks == Marks(("?",), {"a": ("-9",), "b": ("x",)})
     assert Marks.of(["?"]) == Marks(("?",)) and not Marks.of([])

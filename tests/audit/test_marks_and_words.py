@@ -18,7 +18,7 @@ import evenhand as eh
 from audit_logs import made_log, refused
 from evenhand.audit.input.engines import answer_of
 from evenhand.cli import main
-from evenhand.cli.audit import _worth
+from evenhand.cli._values import worth_of
 from evenhand.columns.marks import listed_marks
 from evenhand.columns.rewards import numbers_for
 
@@ -151,7 +151,7 @@ def test_the_flag_of_the_message_works(tmp_path, capsys):
 )
 @settings(max_examples=60)
 def test_what_is_written_is_what_is_read(worth):
-    assert _worth(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
+    assert worth_of(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
 
 
 def test_true_rewards_take_the_same_numbers():

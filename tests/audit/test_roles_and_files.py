@@ -32,7 +32,8 @@ def warned(table, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = eh.audit(table, **options)
-    return [str(one.message) for one in caught], found
+    said = [one.message for one in caught]
+    return [one.told("command line") if hasattr(one, "told") else str(one) for one in said], found
 
 
 # Words of a CSV file

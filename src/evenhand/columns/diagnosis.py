@@ -240,6 +240,25 @@ def no_value(name: str) -> DataError:
     )
 
 
+def likely_marks(frame: pd.DataFrame) -> list[str]:
+    """What people write for a missing value, where it stands among numbers.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.columns.diagnosis import likely_marks
+        >>> likely_marks(pd.DataFrame({"debt": ["1", "2.5", "?"], "job": ["cook", "NA", "cook"]}))
+        ['?']
+    """
+    found: list[str] = []
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        if pd.api.types.infer_dtype(column, skipna=True) == "string":
+            values = as_texts(column)
+            if numbers_in_text(values, Marks()) is not None:
+                found += [one for one in values if one and one.lower() in LIKELY]
+    return list(dict.fromkeys(found))
+
+
 def as_texts(column: pd.Series[Any]) -> list[str]:
     """The different values of a column of a frame as text."""
     return list(dict.fromkeys(written(one) for one in pd.unique(column.dropna())))

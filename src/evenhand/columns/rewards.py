@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.columns.buckets import is_nominal
+from evenhand.columns.buckets import is_nominal, plain
 from evenhand.columns.diagnosis import counted, no_number
 from evenhand.columns.encoding import finite
 from evenhand.columns.marks import Marks
@@ -100,6 +100,28 @@ def rewards_of(
     raise no_number(
         role, str(column.name), "text", _counts(text), marks or Marks(), f" (first row {first})"
     )
+
+
+def observed_rewards(
+    column: pd.Series[Any], numbers: Mapping[str, float] | None, marks: Marks | None = None
+) -> NDArray[np.float64]:
+    """The reward of every row of a log, NaN where it is missing.
+
+    Args:
+        column: the rewards.
+        numbers: what each value is worth, of a reward in words.
+        marks: those that are known, to be named again beside new ones.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.columns.rewards import observed_rewards
+        >>> observed_rewards(pd.Series(["paid", None]), {"paid": 1.0}).tolist()
+        [1.0, nan]
+    """
+    known = column.notna().to_numpy(dtype=np.bool_)
+    found = np.full(len(column), np.nan)
+    found[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    return found
 
 
 def true_rewards_of(
