@@ -405,9 +405,9 @@ def test_features_without_values_or_with_a_single_one():
     assert eh.audit(log, missing="drop").facts.used == 580
     assert "c=missing" in eh.audit(log, missing="fill").bias.features
     log["c"] = pd.Series([None] * len(log), dtype="str")
-    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+    assert "'c' has no value in any row" in refused(log, missing="fill")
     log["c"] = np.nan
-    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+    assert "'c' has no value in any row" in refused(log, missing="fill")
 
 
 # Features that give away the reward or the group

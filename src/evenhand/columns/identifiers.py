@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from evenhand.columns.buckets import is_dates, is_nominal
+from evenhand.columns.buckets import is_nominal
 from evenhand.columns.diagnosis import as_texts, dates_in_text, numbers_in_text
 from evenhand.columns.marks import Marks
 from evenhand.columns.notices import tell
@@ -113,7 +113,9 @@ def _tells_apart(column: pd.Series[Any]) -> bool:
         if not whole or not len(numbers):
             return False
         return is_identifier(name, len(values), values.nunique(), float(np.ptp(numbers)))
-    if is_dates(column) or not is_identifier(name, len(values), values.nunique()):
+    if types.infer_dtype(values, skipna=True) != "string":  # dates, lists and the like
+        return False
+    if not is_identifier(name, len(values), values.nunique()):
         return False
     return sounds_like_one(name) or is_categories(as_texts(column))
 

@@ -58,7 +58,7 @@ scale = "standardise"             # or "none", features as they are
 # leave_out = []                  # columns that are no features
 """
 _MARKS = """\
-# missing_marks = ["?", -9]       # what stands for a missing value; { age = [-1] } by column
+# missing_marks = ["?"]           # what stands for a missing value; { age = [-1] } by column
 """
 
 _OUTPUT = """

@@ -48,7 +48,7 @@ def _is_cut(value: Any) -> bool:
 
 
 def _is_marks(value: Any) -> bool:
-    return _is_text(value) or _of(list, lambda one: _is_text(one) or _is_number(one))(value)
+    return _of(list, lambda one: _is_text(one) or _is_number(one))(value)
 
 
 LIST = Kind("a list", lambda value: isinstance(value, list))
