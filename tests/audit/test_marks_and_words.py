@@ -19,8 +19,6 @@ from audit_logs import made_log, refused
 from evenhand.audit.input.engines import answer_of
 from evenhand.cli import main
 from evenhand.cli._values import worth_of
-from evenhand.columns.marks import listed_marks
-from evenhand.columns.rewards import numbers_for
 
 log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
 COLUMNS = ["estimate", "standard_error", "low", "high"]
@@ -180,15 +178,6 @@ def test_true_rewards_take_the_same_numbers():
 )
 def test_bad_values_and_marks(options, words):
     assert words in refused(made_log(53), **options)
-
-
-def test_values_and_marks_are_words():
-    assert listed_marks("?") == ("?",) and listed_marks([" NA ", -9, -9.0, 0.5]) == (
-        "NA",
-        "-9",
-        "0.5",
-    )
-    assert numbers_for({1.0: 1, "b ": 0}) == {"1": 1.0, "b": 0.0}
 
 
 # Marks for missing values
