@@ -157,7 +157,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
 def _find(idle: set[str], column: pd.Series[Any], here: pd.Series[bool]) -> None:
     """Take out of the idle marks those that are in a column."""
     if idle and here.any():
-        idle -= {written(one) for one in pd.unique(column[here])}
+        idle -= {mark for mark in idle if _is_one_of(column[here], [mark]).any()}
 
 
 def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool]:

@@ -83,6 +83,8 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     asked["rows"] = table.count()
     out = _any([gone[name] for name in names if name not in fill])
     asked["left_out"] = out.sum()
+    strict = [gone[name] for name in names if how[name] == ERROR]
+    asked["refused"] = _any(strict).sum() if strict else table.count() * 0
     asked["filled"] = (
         (_any([gone[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
     )
@@ -101,7 +103,7 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     left_out = int(counts["left_out"].sum())
     refused = {name: many for name, many in concerned.items() if how[name] == ERROR}
     if refused:
-        raise not_chosen(left_out, rows, refused)
+        raise not_chosen(int(counts["refused"].sum()), rows, refused)
     empty = [name for name in fill if totals[name] == rows]
     if empty:
         raise nothing_to_fill(empty[0])
