@@ -166,11 +166,11 @@ def test_words_and_marks_in_a_log_of_others(folder, capsys):
     roles = [*OF_OTHERS, "--group", "sex", "--uniform"]
     code, expected, _ = run(folder, capsys, "plain numbers.csv", *roles)
     assert code == 0
-    code, out, told = run(folder, capsys, "words.csv", *roles)
+    code, _, told = run(folder, capsys, "words.csv", *roles)
     assert code == 2 and "--reward-values yes=1,no=0 --missing-marks '?', or name another" in told
     flags = ["--reward-values", "yes=1,no=0", "--missing-marks", "?"]
     assert run(folder, capsys, "words.csv", *roles, *flags) == (0, expected, "")
-    code, out, told = run(folder, capsys, "log.parquet", "--uniform", *flags)
+    code, _, told = run(folder, capsys, "log.parquet", "--uniform", *flags)
     assert code == 2 and "--reward-values is for logs of others" in told
     given = {"arm": "branch", "reward": "paid", "propensity": "p"}
     meant = {"reward_values": {"yes": 1, "no": 0}, "missing_marks": ["?"]}

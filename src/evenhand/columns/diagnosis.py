@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from evenhand.columns.marks import LIKELY, Marks
+from evenhand.columns.outcomes import is_bad
 from evenhand.columns.words import NUMBER, as_written, written
 from evenhand.errors import DataError, setting
 
@@ -26,10 +27,7 @@ DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as
 # 2024-01-31, 31.1.2024 or 1/31/24, with or without a time behind it.
 DATE = re.compile(r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*")
 # Of a reward, in the advice to give numbers: the user has to look at it all the same.
-NOES = (
-    "0", "n", "no", "not", "never", "f", "false", "bad", "negative", "denied", "rejected",
-    "refused", "declined", "failed", "failure", "default", "defaulted", "unpaid", "lost",
-)  # fmt: skip
+NOES = ("0", "n", "no", "not", "never", "f", "false", "negative", "lost")
 
 
 class Held(NamedTuple):
@@ -183,7 +181,7 @@ def _guesses(words: Sequence[str]) -> dict[str, float]:
     found = {one: value for one, value in read.items() if value is not None}
     if len(found) == len(words):
         return {one: int(value) if value == int(value) else value for one, value in found.items()}
-    noes = [one for one in words if one.lower() in NOES] or words[1:]
+    noes = [one for one in words if one.lower() in NOES or is_bad(one)] or words[1:]
     ordered = [*(one for one in words if one not in noes), *noes]
     return {one: 0 if one in noes and len(words) > 1 else 1 for one in ordered}
 
