@@ -132,7 +132,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
         >>> from evenhand.columns.marks import Marks, without_marks
         >>> table = pd.DataFrame({"age": [31, -9], "debt": ["?", "2.5"]})
         >>> without_marks(table, Marks.of(["?", -9])).to_dict("list")
-        {'age': [31.0, nan], 'debt': [nan, 2.5]}
+        {'age': [31, <NA>], 'debt': [nan, 2.5]}
     """
     if not marks:
         return frame
