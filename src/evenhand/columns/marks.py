@@ -131,8 +131,8 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
         >>> import pandas as pd
         >>> from evenhand.columns.marks import Marks, without_marks
         >>> table = pd.DataFrame({"age": [31, -9], "debt": ["?", "2.5"]})
-        >>> without_marks(table, Marks.of(["?", -9])).to_dict("list")
-        {'age': [31, <NA>], 'debt': [nan, 2.5]}
+        >>> without_marks(table, Marks.of(["?", -9])).isna().to_dict("list")
+        {'age': [False, True], 'debt': [True, False]}
     """
     if not marks:
         return frame
