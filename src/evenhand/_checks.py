@@ -1,8 +1,6 @@
 """Checks at the border, each once: errors name the parameter, the value and what is allowed.
 
 Arrays that come in from outside, checked once.
-
-Arrays that come in from outside, checked once.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST = 1e100  # of any number that is computed with: beyond, sums of squares overflow
 LARGEST_WHOLE = 2**53  # beyond, a float does not hold every whole number
 LARGEST_SEED = 2**128 - 1  # as long as those that NumPy draws
 

@@ -19,7 +19,8 @@ _BEGIN, _BETWEEN, _END = "\ue000", "\ue001", "\ue002"
 _MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
 
 # Settings whose flag is not their name.
-FLAGS = {"features": "feature"}
+FLAGS = {"features": "feature", "nominal_columns": "nominal"}
+EVERY = "*"  # in place of a column's name: of all columns
 
 
 class EvenhandError(Exception):
@@ -93,15 +94,40 @@ class MissingExtraError(EvenhandError, ImportError):
     """A part of evenhand needs a package that is not installed; the message says which extra."""
 
 
+class Notice(UserWarning):
+    """A warning whose settings are named in the language of the caller, as those of errors are."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(in_language(message, "python"))
+
+    def told(self, language: Language) -> str:
+        """The message as a caller in this language reads it."""
+        return in_language(self.message, language)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message,)
+
+
 def setting(name: str, value: Any = None) -> str:
     """A setting in a message, alone or with the value to give it.
 
     Args:
         name: as in Python, such as "missing_marks".
         value: what to set it to. Text in capitals, such as "COLUMN", stands for what the reader
-            has to fill in.
+            has to fill in. A list or a dict is written as each language writes it.
+
+    Example:
+        >>> from evenhand.errors import in_language, setting
+        >>> said = setting("reward_values", {"paid": 1, "default": 0})
+        >>> in_language(said, "python"), in_language(said, "command line")
+        ("reward_values={'paid': 1, 'default': 0}", '--reward-values paid=1,default=0')
     """
-    return f"{_BEGIN}{name}{_END}" if value is None else f"{_BEGIN}{name}{_BETWEEN}{value}{_END}"
+    if value is None:
+        return f"{_BEGIN}{name}{_END}"
+    several = isinstance(value, (list, tuple, dict))
+    text = json.dumps(value, ensure_ascii=False) if several else value
+    return f"{_BEGIN}{name}{_BETWEEN}{text}{_END}"
 
 
 def in_language(message: str, language: Language) -> str:
@@ -112,7 +138,11 @@ def in_language(message: str, language: Language) -> str:
 def _put(name: str, value: str | None, language: Language) -> str:
     if language == "command line":
         flag = "--" + FLAGS.get(name, name).replace("_", "-")
-        return flag if value in (None, "True") else f"{flag} {quote(value)}"
+        if value in (None, "True"):
+            return flag
+        text = ",".join(_words(_parsed(value)))
+        # What begins with a minus would be taken for a flag.
+        return f"{flag}{'=' if text.startswith('-') else ' '}{quote(text)}"
     if language == "file":
         return name if value is None else f"{name} = {_literal(value, json.dumps)}"
     return name if value is None else f"{name}={_literal(value, repr)}"
@@ -122,8 +152,40 @@ def _literal(value: str, write: Any) -> str:
     """Numbers, truth and what stands for something are not put in quotes."""
     if value in ("True", "False"):
         return value.lower() if write is json.dumps else value
+    parsed = _parsed(value)
+    if not isinstance(parsed, str):
+        return _inline(parsed) if write is json.dumps else repr(parsed)
     bare = re.fullmatch(r"[A-Z][A-Z_]+|[-+]?\d+(\.\d+)?|[\[{].*", value)
     return value if bare else str(write(value))
+
+
+def _parsed(value: str) -> Any:
+    """A list or a dict, or the text that it is."""
+    try:
+        found = json.loads(value) if value[:1] in ("[", "{") else value
+    except ValueError:
+        return value
+    return found
+
+
+def _words(value: Any) -> list[str]:
+    """A value as flags take it: one after the other, with the name of its column in front."""
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    if isinstance(value, dict):
+        pairs = [(name, one) for name, part in value.items() for one in _words(part)]
+        return [one if name == EVERY else f"{name}={one}" for name, one in pairs]
+    return [str(value)]
+
+
+def _inline(value: Any) -> str:
+    """A value as TOML writes it on one line."""
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    inside = (
+        f"{json.dumps(name, ensure_ascii=False)} = {_inline(one)}" for name, one in value.items()
+    )
+    return f"{{ {', '.join(inside)} }}"
 
 
 def _composed(parameter: str | None, value: Any, allowed: str | None, hint: str | None) -> str:

@@ -10,7 +10,7 @@ import pytest
 import statsmodels.api as sm
 
 import evenhand as eh
-from audit_logs import made_log
+from audit_logs import made_log, refused
 from evenhand.cli import main
 
 
@@ -33,7 +33,7 @@ def fits(log, columns):
 
 def test_missing_values_are_an_error_that_counts_them():
     log = gappy()
-    with pytest.raises(ValueError, match="missing values in x1 25, town 16, reward 13, of 500 row"):
+    with pytest.raises(ValueError, match=r"in 52 of 500 rows \(x1 25, town 16, reward 13\)"):
         eh.audit(log)
 
 
@@ -92,7 +92,7 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
         CASE WHEN i = 7 THEN 'NaN'::DOUBLE ELSE sin(i) END AS x, cos(i * 3) AS reward
         FROM range(100) AS t(i)) TO '{path}' (FORMAT parquet)"""
     )
-    with pytest.raises(ValueError, match="missing values in x 1, of 100 rows"):
+    with pytest.raises(ValueError, match=r"missing values in 1 of 100 rows \(x 1\)"):
         eh.audit(path)
     assert eh.audit(path, missing="drop").facts.used == 99
 
@@ -103,20 +103,20 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
         ({}, {"group": "sex"}, "group is 'sex', which is no column"),
         ({"x0": np.inf}, {}, "column 'x0' has an infinity"),
         ({"reward": np.inf}, {}, "column 'reward' has an infinity"),
-        ({"reward": "good"}, {}, "reward is 'reward', a column of string"),
+        ({"reward": "good"}, {}, "reward is 'reward', a column of text"),
         ({}, {"level": 2.0}, "level is 2.0"),
         ({}, {"missing": "ignore"}, "missing is 'ignore'"),
         ({}, {"errors": "none"}, "errors is 'none'"),
         ({}, {"weighting": "arms"}, "no column is the arm"),
         ({}, {"reference": "Z"}, "reference is 'Z'"),
-        ({}, {"nominal": ["town"]}, "nominal has 'town'"),
-        ({}, {"nominal": "x0"}, "nominal is 'x0'; allowed is a list"),
+        ({}, {"nominal_columns": ["town"]}, "nominal_columns has 'town'"),
+        ({}, {"nominal_columns": "x0"}, "nominal_columns is 'x0'; allowed is a list"),
         ({}, {"leave_out": ["town"]}, "leave_out has 'town'"),
         ({}, {"weigh_by_propensity": True}, "no column is the propensity"),
         ({"propensity": 0.0}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
         ({"propensity": 1.5}, {"weigh_by_propensity": True}, "propensity 'propensity' has"),
         ({"w": -1.0}, {"weight": "w"}, "weight 'w' has values of 0 or below"),
-        ({"when": pd.Timestamp("2026-01-01")}, {}, "feature 'when' is a column of timestamp"),
+        ({"when": pd.Timestamp("2026-01-01")}, {}, "feature 'when' holds dates or times"),
         ({"timestamp": "noon"}, {}, "timestamp is 'timestamp', a column of string"),
         ({"c": "one"}, {"cluster": "c"}, "has a single cluster"),
         ({}, {"engine": "abacus"}, "engine is 'abacus'"),
@@ -133,7 +133,7 @@ def test_bad_input_is_told_in_one_line(change, options, words):
 def test_identifiers_are_no_features_and_no_groups():
     log = made_log(33, n=3000)
     log["name"] = [f"n{i}" for i in range(len(log))]
-    log.loc[log.index[-1], "name"] = "n0"  # one that is there in every row once is left out
+    log["name"] = log["name"].where(log.index < 1400, "n0")  # one that differs in most is left out
     with pytest.raises(ValueError, match="categories, as an identifier has"):
         eh.audit(log)
     with pytest.raises(ValueError, match="allowed are up to 200 groups"):
@@ -147,9 +147,8 @@ def test_numbers_as_text_are_not_taken_for_categories():
     log["my age"] = [str(20 + i % 40) if i % 25 else "unknown" for i in range(len(log))]
     with pytest.raises(ValueError, match="'my age' holds numbers as text and words, such as 'unk"):
         eh.audit(log)
-    with pytest.raises(ValueError, match="--leave-out 'my age'"):  # quoted, to be pasted
-        eh.audit(log)
-    named = eh.audit(log, nominal=["my age"])
+    assert "--leave-out 'my age'" in refused(log)  # quoted, to be pasted
+    named = eh.audit(log, nominal_columns=["my age"])
     assert any(feature.startswith("my age") for feature in named.bias.features)
 
 
@@ -197,3 +196,25 @@ def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):
         assert main(call) == 2
         lines = capsys.readouterr().err.strip().splitlines()
         assert lines[-1].startswith("evenhand: ") and "Traceback" not in "".join(lines)
+
+
+def test_what_is_missing_is_chosen_by_column(tmp_path):
+    log = made_log(36, n=600)
+    log.loc[log.index[::30], "x0"] = np.nan
+    log.loc[log.index[1::40], "x1"] = np.nan
+    found = eh.audit(log, reference="M", missing={"x0": "fill", "others": "drop"})
+    same = eh.audit(log.dropna(subset="x1"), reference="M", missing="fill")
+    # Only that coefficient depends on the value that is filled in.
+    one, other = (
+        each.bias.to_frame().query("feature != 'x0 is missing'") for each in (found, same)
+    )
+    np.testing.assert_allclose(one["estimate"], other["estimate"], atol=1e-9)
+    assert found.facts.used == 600 - 15 and "x0 is missing" in found.bias.features
+    assert "x1 is missing" not in found.bias.features
+    assert "missing values in 15 of 600 rows (x1 15)" in refused(log, missing={"x0": "drop"})
+    assert "--missing names 'x9', which is no used column" in refused(log, missing={"x9": "drop"})
+    log.to_parquet(tmp_path / "log.parquet")
+    out = tmp_path / "r.json"
+    call = ["audit", str(tmp_path / "log.parquet"), "--reference", "M", "--out", str(out)]
+    assert main([*call, "--missing", "x0=fill,others=drop"]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["rows_used"] == found.facts.used

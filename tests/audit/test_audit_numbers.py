@@ -163,7 +163,7 @@ def test_categories_are_dummies_against_the_most_frequent():
     )
     log["code"] = rng.choice([1, 2, 3], size=len(log), p=[0.2, 0.3, 0.5])
     log["reward"] += (log["town"] == "c") + (log["code"] == 1)
-    found = eh.audit(log, reference="M", nominal=["code"], categories=3, errors="classical")
+    found = eh.audit(log, reference="M", nominal_columns=["code"], categories=3, errors="classical")
     features = ["x0", "town=a", "town=c", "town=other", "code=2", "code=1"]
     assert set(found.bias.features) == {"intercept", *features}
     dummies = log.assign(

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import evenhand as eh
 from audit_logs import made_log, refused
 from evenhand.audit.input.engines import answer_of
-from evenhand.audit.input.expressions import marks_of, numbers_for
 from evenhand.cli import main
-from evenhand.cli.audit import _worth
+from evenhand.cli._values import worth_of
 
 log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
 COLUMNS = ["estimate", "standard_error", "low", "high"]
@@ -150,7 +149,7 @@ def test_the_flag_of_the_message_works(tmp_path, capsys):
 )
 @settings(max_examples=60)
 def test_what_is_written_is_what_is_read(worth):
-    assert _worth(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
+    assert worth_of(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
 
 
 def test_true_rewards_take_the_same_numbers():
@@ -170,20 +169,15 @@ def test_true_rewards_take_the_same_numbers():
     ("options", "words"),
     [
         ({"reward_values": {"a": "b"}}, "reward_values['a'] is 'b'"),
-        ({"reward_values": {}}, "reward_values is {}; allowed is a number for every value"),
+        ({"reward_values": {}}, "--reward-values is {}; allowed is a number for every value"),
         ({"reward_values": {1: 1, "1": 0}}, "it has the same value twice"),
-        ({"missing_marks": 3}, "missing_marks is 3; allowed is a list"),
-        ({"missing_marks": [None]}, "missing_marks has None; allowed are texts and numbers"),
+        ({"missing_marks": 3}, "--missing-marks is 3; allowed is a list"),
+        ({"missing_marks": [None]}, "--missing-marks has None; allowed are texts and numbers"),
         ({"reward_values": {"?": 0}, "missing_marks": ["?"]}, "both have '?'"),
     ],
 )
 def test_bad_values_and_marks(options, words):
     assert words in refused(made_log(53), **options)
-
-
-def test_values_and_marks_are_words():
-    assert marks_of("?") == ("?",) and marks_of([" NA ", -9, -9.0, 0.5]) == ("NA", "-9", "0.5")
-    assert numbers_for({1.0: 1, "b ": 0}) == {"1": 1.0, "b": 0.0}
 
 
 # Marks for missing values
@@ -215,7 +209,7 @@ def test_without_marks_they_are_refused_with_the_way_out():
     # Marks that are known are named again beside the new one.
     more = words.assign(x0=words["x0"].replace({" ?": "?"}).where(words.index % 30 != 7, "-"))
     assert "--missing-marks '?,NA,-9,-'" in refused(more, missing_marks=MARKS)
-    assert "weight is 'w', a column of string that holds numbers as text and words" in (
+    assert "weight is 'w', a column of text that holds numbers as text and words" in (
         refused(words, weight="w", missing_marks=["?"])
     )
 
@@ -233,7 +227,7 @@ def test_marks_in_groups_and_categories_that_are_numbers():
     log = made_log(54)
     log["group"] = log["group"].map({"F": 1, "M": 2}).where(log.index % 40 != 0, -9)
     log["code"] = np.where(np.arange(len(log)) % 50 == 1, -9, np.arange(len(log)) % 3)
-    found = eh.audit(log, nominal=["code"], missing_marks=[-9], missing="fill")
+    found = eh.audit(log, nominal_columns=["code"], missing_marks=[-9], missing="fill")
     assert found.bias.groups == ("1", "2")
     codes = [name for name in found.bias.features if name.startswith("code=")]
     assert len(codes) == 3 and "code=missing" in codes and "code=-9" not in codes
@@ -309,8 +303,7 @@ def test_words_and_marks_in_postgresql(postgres):
     expected = eh.audit(plain, **usual)
     assert_same(eh.audit(f"{postgres}::words", **options), expected)
     assert_same(eh.audit(f"{postgres}::plain", **usual), expected)  # a reward of true and false
-    with pytest.raises(ValueError, match="--reward-values approved=1,denied=0"):
-        eh.audit(f"{postgres}::words")
+    assert "--reward-values approved=1,denied=0" in refused(f"{postgres}::words")
 
 
 # What cannot be filled in, and what the value filled in does
@@ -397,13 +390,13 @@ def test_features_without_values_or_with_a_single_one():
     gap = alone.bias.by_group.loc["F", "estimate"] - alone.bias.by_group.loc["M", "estimate"]
     assert gap == pytest.approx(means["F"] - means["M"], rel=1e-9)
     log.loc[log.index[::30], "c"] = None
-    assert "missing values in c 20" in refused(log)
+    assert "missing values in 20 of 600 rows (c 20)" in refused(log)
     assert eh.audit(log, missing="drop").facts.used == 580
     assert "c=missing" in eh.audit(log, missing="fill").bias.features
     log["c"] = pd.Series([None] * len(log), dtype="str")
-    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+    assert "'c' has no value in any row" in refused(log, missing="fill")
     log["c"] = np.nan
-    assert "feature 'c' has no value in any row" in refused(log, missing="fill")
+    assert "'c' has no value in any row" in refused(log, missing="fill")
 
 
 # Features that give away the reward or the group
@@ -501,7 +494,7 @@ def test_numbers_with_separators_are_told_as_such(n, write, example):
     assert f"feature 'pay' holds numbers with separators or signs, such as '{example}" in said
     assert "write them without" in said and "--cluster" not in said
     said = refused(log.assign(reward=log["pay"]), leave_out=["pay"])
-    assert "reward is 'reward', a column of string that holds numbers with separators" in said
+    assert "reward is 'reward', a column of text that holds numbers with separators" in said
 
 
 def test_many_numbers_with_marks_are_no_identifier():

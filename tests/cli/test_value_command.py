@@ -156,6 +156,29 @@ def test_an_untrained_policy_corrects_nothing(folder, capsys):
     ]
 
 
+def test_words_and_marks_in_a_log_of_others(folder, capsys):
+    table = pd.read_csv(folder / "others.csv")
+    good = table["paid"] > 0.5
+    plain = table.assign(paid=good.astype(float).where(table.index % 50 != 0))
+    words = table.assign(paid=np.where(table.index % 50 == 0, "?", np.where(good, "yes", "no")))
+    plain.to_csv(folder / "plain numbers.csv", index=False)
+    words.to_csv(folder / "words.csv", index=False)
+    roles = [*OF_OTHERS, "--group", "sex", "--uniform"]
+    code, expected, _ = run(folder, capsys, "plain numbers.csv", *roles)
+    assert code == 0
+    code, _, told = run(folder, capsys, "words.csv", *roles)
+    assert code == 2 and "--reward-values yes=1,no=0 --missing-marks '?', or name another" in told
+    flags = ["--reward-values", "yes=1,no=0", "--missing-marks", "?"]
+    assert run(folder, capsys, "words.csv", *roles, *flags) == (0, expected, "")
+    code, _, told = run(folder, capsys, "log.parquet", "--uniform", *flags)
+    assert code == 2 and "--reward-values is for logs of others" in told
+    given = {"arm": "branch", "reward": "paid", "propensity": "p"}
+    meant = {"reward_values": {"yes": 1, "no": 0}, "missing_marks": ["?"]}
+    names = pd.read_csv(folder / "arms.csv")["arm"]
+    found = Logged.from_frame(words, LABELS, arm_names=names, **given, **meant)
+    np.testing.assert_array_equal(found.rewards, plain["paid"])
+
+
 def test_a_log_of_others_with_its_own_names(folder, capsys):
     """Groups are read off the log, or from a file; arms by their names, or by numbers."""
     frame = pd.read_csv(folder / "others.csv")

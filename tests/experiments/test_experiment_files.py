@@ -305,7 +305,7 @@ TABLES = [
     ('"sex"', '["sex", "rac"]', "line 12: data.group: column 'rac' is not in the table"),
     ('"paid"', '"payd"', "line 14: data.reward: column 'payd' is not in the table"),
     ('"paid"', '["paid"]', "line 14: data.reward is ['paid']; allowed is a text"),
-    ('"paid"', '"word"', "line 14: data.reward: column 'word' is not a number"),
+    ('"paid"', '"word"', "line 14: data.reward is 'word', a column of text with 'yes' in"),
     ('["debt"]', '[\n"debt",\n"dept",\n]', "line 17: data.features: column 'dept' is not in the"),
     ('["debt"]', "3", "line 15: data.features is 3; allowed is a text or a list of texts"),
     ('["debt"]', "[]", "line 15: data.features are none"),

@@ -629,6 +629,15 @@ def test_the_template_of_any_table_is_toml(folder, names, values):
     assert set(data["data"]["arms"]) == {"?"} and data["data"]["group"] == "?"
 
 
+def test_the_template_names_marks_and_what_tells_rows_apart(folder):
+    rows = [f"{i},{'?' if i % 9 == 0 else i / 2},{'FM'[i % 2]}" for i in range(60)]
+    (folder / "marked.csv").write_text("person,debt,sex\n" + "\n".join(rows) + "\n")
+    text = template.for_table(folder / "marked.csv", folder / "marked.toml")
+    assert 'missing_marks = ["?"]\n' in text
+    assert "#   debt    numbers from 0.5 to 29.5, 7 missing\n" in text
+    assert "#   person  numbers from 0 to 59; tells rows apart, so that it is no feature" in text
+
+
 def test_the_template_of_a_table_with_lists_in_it(folder):
     table = pd.DataFrame({"list": [[1], [2]], "none": [None, None], "yes": [True, False]})
     table.to_parquet(folder / "lists.parquet")

@@ -166,11 +166,14 @@ def test_a_report_on_a_table_says_what_was_filled_in_and_left_out(tmp_path):
     people["debt"] = np.where(np.arange(n) < 40, np.nan, draw.random(n))
     people["paid"], people["person"] = draw.random(n), draw.permutation(n)
     people.to_csv(tmp_path / "people.csv", index=False)
+    jobs = ", ".join(f"job={one}" for one in people["job"].value_counts().index[1:])
     said = report_on(tmp_path, PEOPLE)
     assert "0 rows were left out for missing values, and 40 rows have values filled in." in said
     assert "Left out, as they only tell rows apart: person." in said
-    assert "Features: job, debt, debt is missing. Categories by code: job." in said
-    assert "of job" not in said and "Nothing is said about the bias on job" in said
+    assert f"Features: intercept, {jobs}, debt, debt is missing." in said
+    coded = report_on(tmp_path, PEOPLE.replace('"fill"', '"fill"\nnominal = "codes"'))
+    assert "Features: job, debt, debt is missing. Categories by code: job." in coded
+    assert "of job" not in coded and "Nothing is said about the bias on job" in coded
     dropped = report_on(tmp_path, PEOPLE.replace('"fill"', '"drop"'))
     assert "40 rows were left out for missing values, and 0 rows have values filled in." in dropped
     # The right end of the axis is a delta, and small numbers are written out.

@@ -18,6 +18,9 @@ from evenhand.audit.input.sources import open_log
 from evenhand.audit.pipeline import Run, Tell
 from evenhand.audit.report.result import Audit
 from evenhand.audit.settings import Settings
+from evenhand.columns.encoding import CATEGORIES
+from evenhand.columns.marks import Given
+from evenhand.columns.missing import ERROR, Choice
 
 
 def audit(
@@ -25,18 +28,18 @@ def audit(
     *,
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
-    nominal: Sequence[str] = (),
+    nominal_columns: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     reference: object = None,
     level: float = 0.95,
     weighting: str = "auto",
-    missing: str = "error",
-    missing_marks: Sequence[str | float] | Mapping[str, Sequence[str | float]] = (),
+    missing: Choice = ERROR,
+    missing_marks: Given = (),
     reward_values: Mapping[Any, float] | None = None,
     errors: str = "auto",
     weigh_by_propensity: bool = False,
     windows: int | None = None,
-    categories: int = 20,
+    categories: int = CATEGORIES,
     unfavourable: bool = False,
     units: Mapping[str, float] | None = None,
     engine: str | None = None,
@@ -54,7 +57,8 @@ def audit(
             `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a frame or an Ibis table.
         columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
         features: the columns of the context; without it all that have no role.
-        nominal: features whose numbers are names of categories. Columns of text always are.
+        nominal_columns: columns of numbers that are categories in truth. Columns of text always
+            are.
         leave_out: columns that are neither roles nor features.
         reference: the group to compare with; without one it is the mean of the groups.
         level: of all intervals.
@@ -62,7 +66,7 @@ def audit(
             are arms and the rows of every one suffice.
         missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
             where, or a category of their own; rows without a reward, group, arm, weight or
-            cluster are left out).
+            cluster are left out); or one of them by column, {"age": "fill", "others": "drop"}.
         missing_marks: what stands for a missing value besides nothing and empty text, such as
             ("?", "NA", -9), in every column; or such lists by column, {"age": [-1], "*": ["?"]}
             with "*" for every column. Text that is numbers but for these becomes numbers.
@@ -97,13 +101,15 @@ def audit(
     settings = Settings(
         columns=named,
         features=features,
-        nominal=tuple(nominal) if not isinstance(nominal, str) else nominal,
+        nominal_columns=(
+            nominal_columns if isinstance(nominal_columns, str) else tuple(nominal_columns)
+        ),
         leave_out=tuple(leave_out) if not isinstance(leave_out, str) else leave_out,
         reference=None if reference is None else str(reference),
         level=level,
         weighting=weighting,
         missing=missing,
-        missing_marks=missing_marks,  # type: ignore[arg-type]
+        missing_marks=missing_marks,
         reward_values=reward_values,
         errors=errors,
         weigh_by_propensity=weigh_by_propensity,
@@ -128,7 +134,7 @@ def _audit(
     begin: float,
 ) -> Audit:
     tell("opening the log")
-    opened = open_log(log, engine, settings.missing_marks, settings.own_marks, spill)
+    opened = open_log(log, engine, settings.marks, spill)
     source = replace(opened, progress=progress)
     try:
         tell("looking at its columns")

@@ -201,12 +201,13 @@ class Run:
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
         """Sum up as if nothing were missing; look closer only if something is."""
         gaps = missing_values.NONE
+        missing_values.chosen(self.look, self.settings)  # refuses what is no choice
         design = make_design(self.look, {}, fill=False)
         frame, by_window = self._aggregate(design, gaps)
         if self.look.unseen or spoiled(frame, self._weighted):
             self.tell("counting missing values")
             gaps = missing_values.count_gaps(self.source, self.look, self.settings)
-            design = make_design(self.look, gaps.columns, self.settings.missing == "fill")
+            design = make_design(self.look, gaps.to_fill, bool(gaps.fill))
             frame, by_window = self._aggregate(design, gaps)
             if spoiled(frame, self._weighted):
                 raise self._not_finite(frame, design)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand import _checks
-from evenhand.audit.input.expressions import numbers_for, split_marks
 from evenhand.bias._fit import WEIGHTINGS
+from evenhand.columns.encoding import CATEGORIES
+from evenhand.columns.marks import Given, Marks
+from evenhand.columns.missing import ERROR, Choice, check_choice
+from evenhand.columns.rewards import numbers_for
 
 ERRORS = ("auto", "classical", "robust")
-MISSING = ("error", "drop", "fill")
 MOST_WINDOWS = 1000
 
 
@@ -21,19 +23,18 @@ class Settings:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     features: Sequence[str] | None = None
-    nominal: Sequence[str] = ()
+    nominal_columns: Sequence[str] = ()
     leave_out: Sequence[str] = ()
     reference: str | None = None
     level: float = 0.95
     weighting: str = "auto"
-    missing: str = "error"
-    missing_marks: Sequence[str] = ()  # of all columns
-    own_marks: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of single columns
+    missing: Choice = ERROR
+    missing_marks: Given | Marks = ()
     reward_values: Mapping[str, float] | None = None
     errors: str = "auto"
     weigh_by_propensity: bool = False
     windows: int | None = None
-    categories: int = 20
+    categories: int = CATEGORIES
     unfavourable: bool = False
     units: Mapping[str, float] | None = None
     title: str = "Audit"
@@ -41,7 +42,7 @@ class Settings:
     def __post_init__(self) -> None:
         _checks.number("level", self.level, 0.0, 1.0, open_ends=True)
         _checks.one_of("weighting", self.weighting, WEIGHTINGS)
-        _checks.one_of("missing", self.missing, MISSING)
+        check_choice(self.missing)
         _checks.one_of("errors", self.errors, ERRORS)
         _checks.whole("categories", self.categories, least=2)
         if self.windows is not None:
@@ -50,21 +51,14 @@ class Settings:
                 raise ValueError(
                     f"windows is {self.windows}; allowed are up to {MOST_WINDOWS}: choose fewer"
                 )
-        for name in ("features", "nominal", "leave_out"):
+        for name in ("features", "nominal_columns", "leave_out"):
             given: Any = getattr(self, name)
             if isinstance(given, str):
                 raise ValueError(f"{name} is {given!r}; allowed is a list of columns")
         # As words, whatever they were given as.
-        every, own = split_marks(self.missing_marks)
-        object.__setattr__(self, "missing_marks", every)
-        object.__setattr__(self, "own_marks", {**self.own_marks, **own})
+        object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
-        both = [one for one in self.missing_marks if one in (self.reward_values or ())]
-        if both:
-            raise ValueError(
-                f"reward_values and missing_marks both have {both[0]!r}; a value is a reward or "
-                "stands for a missing one: take it out of one of them"
-            )
+        Marks(self.marks.every).check_rewards("", self.reward_values)
         if self.features is not None and not self.features:
             raise ValueError("features is empty; allowed is at least one column, or None for all")
         self._check_left_out()
@@ -84,12 +78,7 @@ class Settings:
                         "of one of them"
                     )
 
-    def marks_for(self, name: str) -> tuple[str, ...]:
-        """What stands for a missing value in a column."""
-        return (*self.missing_marks, *self.own_marks.get(name, ()))
-
     @property
-    def written_marks(self) -> list[str]:
-        """All marks, as `--missing-marks` takes them."""
-        own = [f"{name}={mark}" for name, marks in self.own_marks.items() for mark in marks]
-        return [*self.missing_marks, *own]
+    def marks(self) -> Marks:
+        """What stands for missing values, checked."""
+        return Marks.of(self.missing_marks)

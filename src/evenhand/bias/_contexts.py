@@ -246,7 +246,9 @@ def places_of(
         k = column.features[0]
         mean = overall[k] - float(column.at([0.0])[0])
         for one in given.get(column.name, _two_values(column, mean, spread[k])):
-            value = _checks.number(f"values of {column.name}", one, -1e100, 1e100)
+            value = _checks.number(
+                f"values of {column.name}", one, -_checks.LARGEST, _checks.LARGEST
+            )
             found.append(_place(column, f"{value:.6g}", [value], overall))
     return found
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from evenhand import __version__
 from evenhand.cli import audit, data, demo, init, paper, run, value
+from evenhand.errors import InputError, Notice
 
 BAD_INPUT, INTERRUPTED = 2, 130
 TOO_MUCH = {
@@ -114,10 +115,12 @@ def _undisturbed() -> Iterator[None]:
 
 def _warn(message: Warning | str, *_: object) -> None:
     """A warning is one line as well, without the place in the code."""
-    sys.stderr.write(f"evenhand: warning: {' '.join(str(message).split())}\n")
+    text = message.told("command line") if isinstance(message, Notice) else str(message)
+    sys.stderr.write(f"evenhand: warning: {' '.join(text.split())}\n")
 
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = error.told("command line") if isinstance(error, InputError) else str(error)
+    return " ".join(text.split()) or type(error).__name__

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file, needs, steps
+from evenhand.cli._values import add_values, choice_of, marks_of, worth_of
+from evenhand.errors import InputError, Notice
 
 if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
@@ -29,7 +31,7 @@ HELP = {
     "count": "for how many people a row stands, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
 }
-LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
+LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
@@ -41,8 +43,6 @@ FLAGS = {
     "reward_values": "--reward-values", "weigh_by_propensity": "--weigh-by-propensity",
 }  # fmt: skip
 PARAMETER = re.compile(rf"(?<![\w'-])({'|'.join(FLAGS)})(?= is | has | names | and | both |:|\[)")
-# VALUE=NUMBER and a comma; a value may have commas in it.
-WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
 
 
 def add(commands: Any) -> None:
@@ -70,15 +70,7 @@ def add(commands: Any) -> None:
     columns.add_argument(
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
     )
-    columns.add_argument(
-        "--reward-values", metavar="VALUE=NUMBER,...",
-        help="numbers for a reward in words, such as approved=1,denied=0",
-    )  # fmt: skip
-    columns.add_argument(
-        "--missing-marks", action="append", metavar="MARK,...",
-        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -); "
-        "COLUMN=MARK for one column; may be repeated",
-    )  # fmt: skip
+    add_values(columns)
     columns.add_argument(
         "--columns", type=Path, metavar="FILE", help="a TOML file with these as its keys"
     )
@@ -88,7 +80,11 @@ def add(commands: Any) -> None:
     )
     how.add_argument("--level", type=float, metavar="P", help="default 0.95")
     how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
-    how.add_argument("--missing", metavar="error|drop|fill", help="values (default error)")
+    how.add_argument(
+        "--missing",
+        metavar="error|drop|fill",
+        help="values (default error); COLUMN=fill,others=drop by column",
+    )
     how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
     how.add_argument("--weigh-by-propensity", action="store_true", help="rows count by its inverse")
     how.add_argument("--windows", type=int, metavar="N", help="of time; 0 for none (default: to 8)")
@@ -149,6 +145,8 @@ def _in_flags() -> Iterator[None]:
     """With the flags of the command line in place of parameters, in errors and warnings."""
 
     def flags(error: Exception | Warning | str) -> str:
+        if isinstance(error, (InputError, Notice)):
+            return error.told("command line")
         return PARAMETER.sub(lambda found: FLAGS[found[1]], str(error))
 
     with warnings.catch_warnings():
@@ -226,6 +224,7 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
             "false"
         )
     flags = {key: getattr(options, key) for key in SETTINGS}
+    flags["missing"] = None if options.missing is None else choice_of(options.missing)
     chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
     return {key: value for key, value in chosen.items() if value is not None}
 
@@ -234,35 +233,10 @@ def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any
     """What the values of columns mean."""
     worth, marks = given["reward-values"], given["missing-marks"]
     if options.reward_values is not None:
-        worth = _worth(options.reward_values)
+        worth = worth_of(options.reward_values)
     if options.missing_marks is not None:
-        marks = _marks(",".join(options.missing_marks))
+        marks = marks_of(",".join(options.missing_marks))
     return {"reward_values": worth, "missing_marks": () if marks is None else marks}
-
-
-def _marks(text: str) -> dict[str, list[str]]:
-    """Marks by column, from MARK,COLUMN=MARK; those without a column are of every one, "*"."""
-    found: dict[str, list[str]] = {}
-    for part in text.split(","):
-        name, sign, mark = part.partition("=")
-        column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
-        found.setdefault(column, []).append(mark)
-    return found
-
-
-def _worth(text: str) -> dict[str, float]:
-    """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
-    pairs, at = dict[str, float](), 0
-    while at < len(text):
-        found = WORTH.match(text, at)
-        if found is None or found[1].strip() in pairs:
-            raise ValueError(
-                f"--reward-values is {text!r}; allowed are values with their numbers, each once, "
-                "such as approved=1,denied=0"
-            )
-        pairs[found[1].strip()] = float(found[2])
-        at = found.end()
-    return pairs
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -273,5 +247,5 @@ def _read(path: Path) -> dict[str, Any]:
     inside = given
     if isinstance(given.get("columns"), dict):
         inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
-    keys = {"features": "feature"}
+    keys = {"features": "feature", "nominal_columns": "nominal"}
     return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file
+from evenhand.cli._values import add_values, marks_of, worth_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from evenhand.policies import Policy
 
 ROLES = ("arm", "reward", "propensity", "group")
-OF_OTHERS = (*ROLES, "feature", "shared", "groups")
+OF_OTHERS = (*ROLES, "feature", "shared", "groups", "reward_values", "missing_marks")
 ASK_LATER = "ask about later ones with --after ROUND, or give --after 0 if it has seen none"
 
 
@@ -64,6 +66,7 @@ def add(commands: Any) -> None:
         help="a CSV file with the columns arm and group, in the policy's order (default: the "
         "policy's groups for arms 0, 1, ..., or else read off the log)",
     )  # fmt: skip
+    add_values(others)
     command.add_argument(
         "--out",
         type=Path,
@@ -131,7 +134,7 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     from evenhand.policies.saving import to_dict
 
     named = {role: getattr(options, role) for role in ROLES if getattr(options, role) is not None}
-    found = read_whole(log_path(options.log), named or None)
+    found = read_whole(log_path(options.log), named or None, _prepare(options))
     if found is None:
         raise ValueError(f"LOG is {str(options.log)!r}, where there is no log")
     about, frame = found
@@ -141,7 +144,8 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     wrong = [flag for flag in OF_OTHERS if getattr(options, flag)]
     if wrong:
         raise ValueError(
-            f"--{wrong[0]} is for logs of others; {options.log} says of itself what its columns are"
+            f"--{wrong[0].replace('_', '-')} is for logs of others; {options.log} says of itself "
+            "what its columns are"
         )
     if policy is not None:
         _fits(policy, about.labels, len(about.features), about.candidates)
@@ -151,6 +155,32 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
             learned = frame[NAMES["reward"]].notna()  # also what humans chose, and history
             _warn_if_it_may_have_seen(policy, frame[NAMES["arm"]][learned], ASK_LATER)
     return Logged.from_log(labelled(frame, about))
+
+
+def _prepare(options: argparse.Namespace) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Marks and a reward in words as they are meant, in a log of others."""
+    from pandas.api.types import is_numeric_dtype
+
+    from evenhand.columns.marks import Marks, without_marks
+    from evenhand.columns.rewards import numbers_for, observed_rewards
+    from evenhand.events.columns import find_roles
+
+    marks = Marks.of(marks_of(",".join(options.missing_marks)) if options.missing_marks else ())
+    worth = numbers_for(None if options.reward_values is None else worth_of(options.reward_values))
+    given = {} if options.reward is None else {"reward": options.reward}
+
+    def prepare(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = without_marks(frame, marks)
+        names = [str(name) for name in frame]
+        if options.reward is not None and options.reward not in names:
+            return frame  # which is told where columns are looked for
+        reward = find_roles(names, given, needed=()).get("reward")
+        if reward is None or (worth is None and is_numeric_dtype(frame[reward])):
+            return frame
+        marks.check_rewards(reward, worth)
+        return frame.assign(**{reward: observed_rewards(frame[reward], worth, marks)})
+
+    return prepare
 
 
 def _later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:

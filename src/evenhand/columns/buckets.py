@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from evenhand.columns.files import tell
+from evenhand.columns.notices import tell
+from evenhand.columns.words import MISSING, category, word
 
 MOST_VALUES = 100  # of a column that is used as it is: beyond, it is a quantity, not a category
 MOST_BUCKETS = 1000
-MISSING = "missing"
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # as pandas infers kinds
 DATES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
 
@@ -85,12 +85,6 @@ def is_nominal(column: pd.Series[Any]) -> bool:
 def is_dates(column: pd.Series[Any]) -> bool:
     """Whether a column holds dates, times or durations."""
     return is_nominal(column) and types.infer_dtype(column, skipna=True) in DATES
-
-
-def word(value: Any) -> str:
-    """A value in a name: whole numbers without a decimal point."""
-    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    return str(int(value)) if whole else str(value)
 
 
 def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
@@ -204,7 +198,7 @@ def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
 
 
 def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
-    """The group of every row in words: "F", or "sex = 1" where the column holds numbers.
+    """The group of every row in words: "F", or "sex=1" where the column holds numbers.
 
     Several columns make intersections, such as "F & black". What is missing is called so.
 
@@ -212,7 +206,7 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
         >>> import pandas as pd
         >>> from evenhand.columns.buckets import group_labels
         >>> group_labels(pd.DataFrame({"black": [0, 1]}), ["black"]).tolist()
-        ['black = 0', 'black = 1']
+        ['black=0', 'black=1']
     """
     parts = pd.DataFrame({name: _labels(frame[name]) for name in columns})
     whole = parts.iloc[:, 0]
@@ -233,9 +227,9 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
 
 
 def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
-    name = "" if is_nominal(column) else f"{column.name} = "
+    name, nominal = str(column.name), is_nominal(column)
     return (
         column.astype(object)
-        .map(lambda value: name + word(value), na_action="ignore")
+        .map(lambda value: word(value) if nominal else category(name, value), na_action="ignore")
         .fillna(MISSING)
     )

@@ -1,4 +1,4 @@
-"""Features from columns: numbers as they are or standardised, categories as codes or one-hot."""
+"""Features from columns: numbers as they are or standardised, categories as 0/1 or codes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,41 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
+from evenhand._checks import LARGEST
 from evenhand.bias._contexts import FLAGS, Column
-from evenhand.columns.buckets import is_dates, is_nominal, word
-from evenhand.columns.files import tell
+from evenhand.columns.buckets import is_dates, is_nominal
+from evenhand.columns.diagnosis import (
+    as_texts,
+    dates,
+    dates_in_text,
+    numbers_as_text,
+    numbers_in_text,
+    too_many,
+)
+from evenhand.columns.marks import Marks
 from evenhand.columns.missing import filled
+from evenhand.columns.notices import tell
+from evenhand.columns.words import INTERCEPT, category, other, word, written
+from evenhand.errors import DataError, setting
 
-MOST_LEVELS = 50  # of a nominal feature that is made one-hot
-INTERCEPT = "intercept"
-LARGEST = 1e100  # beyond, sums of squares overflow
-GAPS = frozenset(("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "unknown"))
+CATEGORIES = 20  # of a nominal feature that are told apart, unless given
+MOST_CATEGORIES = 1000  # beyond, it is no nominal feature
+MANY_CODES = 50  # different values that are worth a word if they are numbered
+
+
+class Encoding(NamedTuple):
+    """How categories become features.
+
+    Args:
+        one_hot: a 0/1 feature for each; otherwise a single one of integer codes.
+        categories: how many have a feature of their own; the rest is "other".
+        intercept: whether there is one. Then the most frequent category has no feature: it is what
+            the others are compared with.
+    """
+
+    one_hot: bool = True
+    categories: int = CATEGORIES
+    intercept: bool = True
 
 
 class Feature(NamedTuple):
@@ -40,67 +66,107 @@ def features_of(
     frame: pd.DataFrame,
     listed: Sequence[str],
     nominal_columns: Collection[str],
-    one_hot: bool,
-    intercept: bool,
+    how: Encoding,
+    marks: Marks | None = None,
 ) -> list[Feature]:
-    """The features that columns become. Where there is an intercept, one category is left out."""
+    """The features that columns become.
+
+    Args:
+        frame: the table.
+        listed: the columns of it that become features.
+        nominal_columns: columns of numbers that are categories in truth.
+        how: how categories are encoded.
+        marks: those that are known, to be named again in errors.
+    """
     found: list[Feature] = []
     for name in listed:
         column = frame[name]
         if name not in nominal_columns:
-            _check_kind(column)
+            _check_kind(column, marks or Marks())
         nominal = name in nominal_columns or is_nominal(column)
         column, flag = filled(column, nominal)
-        found += encode(column, nominal, one_hot, leave_first_out=intercept)
+        found += encode(column, nominal, how)
         if flag is not None:
             found.append(Feature(str(flag.name), flag.to_numpy()))
-    names = [*[INTERCEPT] * intercept, *(feature.name for feature in found)]
+    names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in found)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ValueError(f"features: two would be called {twice[0]!r}; rename a column")
+        raise DataError(f"features: two would be called {twice[0]!r}; rename a column")
     return found
 
 
-def encode(
-    column: pd.Series[Any], nominal: bool, one_hot: bool, leave_first_out: bool
-) -> list[Feature]:
-    """The features that a column becomes. It has no missing values any more.
+def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
+    """Categories in the order in which they are told apart: by rows, and equal ones by name.
 
-    Codes count the categories in the order in which they first appear, or in their own order where
-    they have one. One-hot features are named "column = category".
+    The first is what the others are compared with.
+
+    Args:
+        counts: the rows of each category, which the index names.
 
     Example:
         >>> import pandas as pd
-        >>> from evenhand.columns.encoding import encode
-        >>> codes = encode(pd.Series(["b", "a", "b"], name="job"), True, False, False)
+        >>> from evenhand.columns.encoding import most_frequent_first
+        >>> most_frequent_first(pd.Series({"nurse": 2, "cook": 7, "judge": 2}))
+        ['cook', 'judge', 'nurse']
+    """
+    pairs = sorted((-int(n), str(name)) for name, n in counts.items())
+    return [name for _, name in pairs]
+
+
+def encode(column: pd.Series[Any], nominal: bool, how: Encoding) -> list[Feature]:
+    """The features that a column becomes. It has no missing values any more.
+
+    One-hot features are named "column=category", the most frequent first, and rare ones beyond
+    `how.categories` are merged into "other". Codes count the categories in the order in which they
+    first appear, or in their own order where they have one.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.columns.encoding import Encoding, encode
+        >>> jobs = pd.Series(["b", "a", "b"], name="job")
+        >>> [(one.name, one.values.tolist()) for one in encode(jobs, True, Encoding())]
+        [('job=a', [False, True, False])]
+        >>> codes = encode(jobs, True, Encoding(one_hot=False))
         >>> codes[0].name, codes[0].values.tolist()
         ('job', [0, 1, 0])
     """
     name = str(column.name)
     if not nominal:
         return [Feature(name, finite(column))]
+    return _one_hot(name, column, how) if how.one_hot else [_coded(name, column)]
+
+
+def _coded(name: str, column: pd.Series[Any]) -> Feature:
     codes, levels = _codes(column)
-    if not one_hot:
-        if len(levels) > max(MOST_LEVELS, len(column) / 2):
-            tell(
-                f"features: column {name!r} has {len(levels):,} different values in "
-                f"{len(column):,} rows, and numbering them tells nothing; leave it out, or make "
-                "some categories of it"
-            )
-        return [Feature(name, codes, tuple(word(level) for level in levels))]
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"features: column {name!r} has {len(levels):,} categories, and each would be a "
-            f"feature (at most {MOST_LEVELS}); leave it out, merge rare ones, or use "
-            'nominal="codes"'
+    if len(levels) > max(MANY_CODES, len(column) / 2):
+        tell(
+            f"feature {name!r} has {len(levels):,} different values in {len(column):,} rows, and "
+            f"numbering them tells nothing; leave it out with {setting('leave_out', [name])}, or "
+            "make some categories of it"
         )
-    first = int(leave_first_out and len(levels) > 1)
-    words = tuple(word(level) for level in levels)
-    return [
-        Feature(f"{name} = {word(level)}", codes == code, (), name, words)
-        for code, level in enumerate(levels)
-        if code >= first
-    ]
+    return Feature(name, codes, tuple(word(level) for level in levels))
+
+
+def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
+    text = column.astype(object).map(word)
+    order = most_frequent_first(text.value_counts())
+    if len(order) > MOST_CATEGORIES:
+        raise too_many(name, len(order))
+    kept, rest = order[: how.categories], order[how.categories :]
+    labels = {one: category(name, one) for one in kept}
+    if rest:
+        merged = other(name, kept)
+        labels[merged.removeprefix(f"{name}=")] = merged
+        text = text.where(text.isin(kept), merged.removeprefix(f"{name}="))
+        tell(
+            f"feature {name!r} has {len(order):,} categories, and all but the {len(kept)} most "
+            f"frequent count as one, {merged!r}; choose how many with "
+            f"{setting('categories', 'NUMBER')}"
+        )
+    words = tuple(labels)
+    first = int(how.intercept and len(words) > 1)
+    values = text.to_numpy(dtype=object)
+    return [Feature(labels[one], values == one, (), name, words) for one in words[first:]]
 
 
 def columns_of(features: Sequence[Feature], scales: pd.DataFrame) -> list[Column]:
@@ -139,7 +205,7 @@ def finite(column: pd.Series[Any]) -> NDArray[Any]:
     values = column.to_numpy(dtype=bool) if is_bool_dtype(column) else column.to_numpy()
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST)) if values.dtype.kind == "f" else np.empty(0)
     if bad.size:
-        raise ValueError(
+        raise DataError(
             f"column {column.name!r} has {bad.size:,} values that are infinite or beyond "
             f"{LARGEST:g}, the first in row {column.index[bad[0]]}; correct them or leave the "
             "column out"
@@ -147,50 +213,24 @@ def finite(column: pd.Series[Any]) -> NDArray[Any]:
     return values
 
 
-# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time behind it.
-_DATE = r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*"
-
-
-def _dates_in_text(column: pd.Series[Any]) -> bool:
-    """Whether nearly all of a text column reads as dates."""
-    levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
-    return len(levels) > 2 and bool(levels.str.fullmatch(_DATE).mean() > 0.9)
-
-
-def is_categories(column: pd.Series[Any]) -> bool:
-    """Whether a column of text holds categories, and neither dates nor numbers."""
-    try:
-        _check_kind(column)
-    except ValueError:
-        return False
-    return is_nominal(column)
-
-
-def _check_kind(column: pd.Series[Any]) -> None:
+def _check_kind(column: pd.Series[Any], marks: Marks) -> None:
     """Refuse dates, and numbers that some words turned into text: they would become categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
-    if is_dates(column) or _dates_in_text(column):
-        raise ValueError(
-            f"features: column {column.name!r} holds dates or times; make a number of it (an age, "
-            "a duration), leave it out, or name it in nominal_columns if it is categories"
-        )
-    levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
-    bare = levels.str.replace(r"[\s,'$€£%]", "", regex=True)
-    is_number = pd.to_numeric(bare, errors="coerce").notna()
-    words = levels[~is_number]
-    if not is_number.any() or (
-        2 * len(words) >= len(levels) and not set(words.str.strip().str.lower()) <= GAPS
-    ):
+    name = str(column.name)
+    if is_dates(column):
+        raise dates(name)
+    values = as_texts(column)
+    if dates_in_text(values):
+        raise dates(name)
+    held = numbers_in_text(values, marks)
+    if held is None:
         return
-    rows = column[column.astype(str).isin(words) & column.notna()]
-    shown = ", ".join(repr(one) for one in words[:3])
-    also = f", and in {len(rows):,} rows {shown} (first row {rows.index[0]})" if len(words) else ""
-    raise ValueError(
-        f"features: column {column.name!r} holds numbers as text ({levels[is_number].iloc[0]!r}"
-        f"{also}); make it numbers, name what stands for a missing value in missing_marks (CSV "
-        "files), or name the column in nominal_columns if it is categories"
-    )
+    where = ""
+    if held.word is not None:
+        rows = column.index[column.map(written, na_action="ignore") == held.word]
+        where = f" (first row {rows[0]})" if len(rows) else ""
+    raise numbers_as_text(name, held, where)
 
 
 def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool) -> list[Feature]:

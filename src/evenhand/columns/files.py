@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-import sys
-import warnings
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +19,10 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
+
+from evenhand.columns.marks import Given, Marks, without_marks
+from evenhand.columns.notices import tell
+from evenhand.errors import InputError, setting
 
 SEPARATORS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # what the index of a table from a CSV file is called
@@ -38,20 +40,21 @@ UNREADABLE = (  # what damaged files raise
 
 def read_table(
     data: Any,
-    missing_marks: Collection[str] = ("",),
+    missing_marks: Given | Marks = (),
     separator: str | None = None,
     columns: Collection[str] | None = None,
 ) -> pd.DataFrame:
     """`data` as a pandas frame, whose columns have text for names.
 
-    In a CSV file only the `missing_marks` and the empty text stand for missing values: "NA" and
+    Only the `missing_marks` and, in a CSV file, the empty text stand for missing values: "NA" and
     "None" are often categories, and are kept.
 
     Args:
         data: a frame (pandas, or anything with `to_pandas` or the Arrow interface), a mapping of
             columns, or the path of a file that ends in .csv, .tsv, .txt (also .gz, .zip) or
             .parquet.
-        missing_marks: texts that stand for a missing value in a CSV file.
+        missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
+            {"age": [-1], "*": ["?"]}, with "*" for every column.
         separator: between the columns of a CSV file; found by itself without one.
         columns: those that will be used; without it all.
 
@@ -60,24 +63,26 @@ def read_table(
         >>> read_table({"sex": ["F", "M"], "paid": [1, 0]}).shape
         (2, 2)
     """
-    marks = _marks(missing_marks)
+    return without_marks(_read(data, separator, columns), Marks.of(missing_marks))
+
+
+def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
     if isinstance(data, (str, os.PathLike)):
         path = Path(data).expanduser()
         if not path.is_file():
             raise ValueError(f"data is {str(data)!r}, where there is no file; give the path of one")
         inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
         if inside.suffix.lower() in (".csv", ".tsv", ".txt") or path.suffix.lower() == ".zip":
-            return _read_csv(path, marks, separator, columns)
+            return _read_csv(path, separator, columns)
         if path.suffix.lower() not in (".parquet", ".pq"):
             raise ValueError(
                 f"data is {str(data)!r}; allowed are files that end in .csv, .tsv, .txt (also "
                 "with .gz or .zip) or .parquet"
             )
-    for name, given in (("missing_marks", marks != {""}), ("separator", separator is not None)):
-        if given:
-            raise ValueError(
-                f"{name} is for CSV files, which data is not; change the values in the table itself"
-            )
+    if separator is not None:
+        raise InputError(
+            f"{setting('separator')} is for CSV files, which data is not; leave it out"
+        )
     frame = _read_parquet(path, columns) if isinstance(data, (str, os.PathLike)) else _pandas(data)
     if isinstance(frame.columns, pd.MultiIndex):
         raise ValueError("data has column names of several levels; give each column one name")
@@ -92,20 +97,6 @@ def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
     if frame.index.name == IN_FILE:
         return f"row {label} of the file (row 1 has the column names)"
     return f"the row with index {label}"
-
-
-def tell(text: str) -> None:
-    """Warn, at the line outside of this folder that made the world."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(str(Path(__file__).parent)):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, UserWarning, stacklevel=level)
-
-
-def _marks(given: Collection[str]) -> set[str]:
-    if not isinstance(given, Collection):
-        raise ValueError(f"missing_marks is {given!r}; allowed is a list of texts")
-    return {"", *([given] if isinstance(given, str) else map(str, given))}
 
 
 def _pandas(data: Any) -> pd.DataFrame:
@@ -134,9 +125,7 @@ def _pandas(data: Any) -> pd.DataFrame:
     )
 
 
-def _read_csv(
-    path: Path, marks: set[str], separator: str | None, columns: Collection[str] | None
-) -> pd.DataFrame:
+def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
     if separator is not None and (
         not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
     ):
@@ -155,7 +144,7 @@ def _read_csv(
                 names=range(len(head[0])),
                 index_col=False,
                 keep_default_na=False,
-                na_values=sorted(marks),
+                na_values=[""],
                 low_memory=False,
             )
     except UnicodeDecodeError as error:

@@ -42,12 +42,19 @@ def bad_outcome(reward: str, values: Mapping[str, float] | None = None) -> str |
     best = max((values or {}).values(), default=0.0)
     top = [word for word, worth in (values or {}).items() if worth == best]
     for word in top:
-        if _is(word):
+        if is_bad(word):
             return word
     # "yes" says nothing by itself, and so do numbers: then the name does.
-    return reward if _is(reward) and all(word.lower() in YES for word in top) else None
+    return reward if is_bad(reward) and all(word.lower() in YES for word in top) else None
 
 
-def _is(name: str) -> bool:
+def is_bad(name: str) -> bool:
+    """Whether a name has a word in it that is bad for people.
+
+    Example:
+        >>> from evenhand.columns.outcomes import is_bad
+        >>> is_bad("denied"), is_bad("loan_default"), is_bad("approved")
+        (True, True, False)
+    """
     parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
     return any(WORDS.match(part) for part in re.split(r"[^a-z]+", parts))

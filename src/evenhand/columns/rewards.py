@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,67 +10,141 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.columns.buckets import is_nominal, word
+from evenhand.columns.buckets import is_nominal, plain
+from evenhand.columns.diagnosis import counted, no_number
 from evenhand.columns.encoding import finite
+from evenhand.columns.marks import Marks
+from evenhand.columns.words import shown, written
+from evenhand.errors import DataError, InputError, setting
 
-FEW_WORDS = 10  # a reward with more values is a number that went wrong, not a category
 
+def numbers_for(values: Any) -> dict[str, float] | None:
+    """What every value of a reward in words is worth, checked.
 
-def numbers_for(values: Mapping[Any, float] | None) -> dict[str, float] | None:
-    """What every category of a nominal reward is worth, checked."""
+    Example:
+        >>> from evenhand.columns.rewards import numbers_for
+        >>> numbers_for({"paid": 1, "default ": 0, 2.0: 0.5})
+        {'paid': 1.0, 'default': 0.0, '2': 0.5}
+    """
     if values is None:
         return None
     if not isinstance(values, Mapping) or not values:
-        raise ValueError(
-            f"reward_values is {values!r}; allowed is a number for every value of the reward, "
-            'such as {"paid": 1, "default": 0}'
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
+            'reward, such as {"approved": 1, "denied": 0}'
         )
-    return {
-        word(name): _checks.number(f"reward_values[{name!r}]", number, -1e100, 1e100)
-        for name, number in values.items()
+    largest = _checks.LARGEST
+    found = {
+        written(name): _checks.number(f"reward_values[{name!r}]", worth, -largest, largest)
+        for name, worth in values.items()
     }
+    if len(found) < len(values):
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; it has the same value twice: take one out"
+        )
+    return found
 
 
-def rewards_of(column: pd.Series[Any], numbers: Mapping[str, float] | None) -> NDArray[np.float64]:
-    """The reward of every row; `numbers` has one for each category of a nominal reward."""
+def not_named(
+    role: str,
+    name: str,
+    values: Sequence[tuple[str, int]],
+    numbers: Mapping[str, float],
+    where: str = "",
+) -> DataError:
+    """The error for values of a reward in words that nobody gave a number.
+
+    Args:
+        role: "reward" or "true_reward".
+        name: the column.
+        values: those, and in how many rows they are.
+        numbers: what others are worth.
+        where: the row of the first, if it is known.
+    """
+    return DataError(
+        f"{setting(role)} {name!r} has {counted(values)}{where}, which {setting('reward_values')} "
+        f"does not name; it names {shown(numbers)}: name all values, and those that stand for a "
+        f"missing one in {setting('missing_marks')}"
+    )
+
+
+def rewards_of(
+    column: pd.Series[Any],
+    numbers: Mapping[str, float] | None,
+    role: str = "reward",
+    marks: Marks | None = None,
+) -> NDArray[np.float64]:
+    """The reward of every row.
+
+    Args:
+        column: without missing values.
+        numbers: what each value is worth, of a reward in words.
+        role: what it is called in errors: "reward" or "true_reward".
+        marks: those that are known, to be named again beside new ones.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.columns.rewards import rewards_of
+        >>> rewards_of(pd.Series(["paid", "default"]), {"paid": 1.0, "default": 0.0}).tolist()
+        [1.0, 0.0]
+    """
     if numbers is not None:
-        return _valued(column, numbers)
+        return _valued(column, numbers, role)
     if not is_nominal(column):
         return finite(column).astype(np.float64)
     text = column.astype(str)
     read = pd.to_numeric(text, errors="coerce")
     if read.notna().all():
         return finite(read).astype(np.float64)
-    counts = text[read.isna()].value_counts()
-    shown = ", ".join(f"{name!r} in {rows:,} rows" for name, rows in counts.head(4).items())
-    more = f" and {len(counts) - 4:,} other values" if len(counts) > 4 else ""
-    advice = (
-        f'give numbers for its values, reward_values={{"{counts.index[0]}": 1, ...}}, or '
-        if text.nunique() <= FEW_WORDS
-        else "make it numbers, or "
+    first = column.index[read.isna()][0]
+    raise no_number(
+        role, str(column.name), "text", _counts(text), marks or Marks(), f" (first row {first})"
     )
-    raise ValueError(
-        f"reward: column {column.name!r} is not a number: {shown}{more} (first row "
-        f"{column.index[read.isna()][0]}); {advice}name what stands for a missing value in "
-        "missing_marks (CSV files)"
-    )
+
+
+def observed_rewards(
+    column: pd.Series[Any], numbers: Mapping[str, float] | None, marks: Marks | None = None
+) -> NDArray[np.float64]:
+    """The reward of every row of a log, NaN where it is missing.
+
+    Args:
+        column: the rewards.
+        numbers: what each value is worth, of a reward in words.
+        marks: those that are known, to be named again beside new ones.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.columns.rewards import observed_rewards
+        >>> observed_rewards(pd.Series(["paid", None]), {"paid": 1.0}).tolist()
+        [1.0, nan]
+    """
+    known = column.notna().to_numpy(dtype=np.bool_)
+    found = np.full(len(column), np.nan)
+    found[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    return found
 
 
 def true_rewards_of(
     column: pd.Series[Any], numbers: Mapping[str, float] | None
 ) -> NDArray[np.float64]:
     """The true rewards: by the same numbers where they name all its values, else as they are."""
-    named = numbers is not None and column.map(word).isin(list(numbers)).all()
-    return rewards_of(column, numbers if named or is_nominal(column) else None)
+    named = numbers is not None and column.map(written).isin(list(numbers)).all()
+    return rewards_of(column, numbers if named or is_nominal(column) else None, "true_reward")
 
 
-def _valued(column: pd.Series[Any], numbers: Mapping[str, float]) -> NDArray[np.float64]:
-    text = column.astype(object).map(word)
+def _valued(column: pd.Series[Any], numbers: Mapping[str, float], role: str) -> NDArray[np.float64]:
+    text = column.astype(object).map(written)
+    # As TOML and SQL write truth.
+    if text.isin(["True", "False"]).all() and not {"True", "False"} & set(numbers):
+        text = text.str.lower()
     unknown = text[~text.isin(list(numbers))]
     if len(unknown):
-        raise ValueError(
-            f"reward: column {column.name!r} has {unknown.iloc[0]!r} in "
-            f"{int((unknown == unknown.iloc[0]).sum()):,} rows (first row {unknown.index[0]}), "
-            f"which reward_values does not name; it names {', '.join(numbers)}"
-        )
+        where = f" (first row {unknown.index[0]})"
+        raise not_named(role, str(column.name), _counts(unknown), numbers, where)
     return np.asarray(text.map(dict(numbers)), dtype=np.float64)
+
+
+def _counts(text: pd.Series[str]) -> list[tuple[str, int]]:
+    counts = text.value_counts().rename_axis("value").reset_index(name="n")
+    counts = counts.sort_values(["n", "value"], ascending=[False, True], kind="stable")
+    return [(str(value), int(n)) for value, n in zip(counts["value"], counts["n"], strict=True)]

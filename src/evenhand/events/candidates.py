@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand._checks import LARGEST
 from evenhand.events.columns import ROLES
-from evenhand.events.schema import LARGEST, NAMES
+from evenhand.events.schema import NAMES
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -6,7 +6,7 @@ Reading a table: what others wrote, or what evenhand wrote, if it is whole and u
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -23,6 +23,7 @@ from evenhand.events.schema import NAMES, checked
 from evenhand.events.tables import beside, log_path
 
 ATTRS = "evenhand"
+Prepare = Callable[[pd.DataFrame], pd.DataFrame]
 TRIES = 5
 
 
@@ -66,21 +67,26 @@ def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
 
 
 def read_whole(
-    path: Path, columns: Mapping[str, str] | None = None
+    path: Path, columns: Mapping[str, str] | None = None, prepare: Prepare | None = None
 ) -> tuple[About | None, pd.DataFrame] | None:
     """What a log is about and its rows; None if there is none.
 
     A log is up to three files. If a writer changed them while they were read, they may not fit
     together, and are read again.
+
+    Args:
+        path: of the log.
+        columns: the roles of columns with names of their own, in logs of others.
+        prepare: what is done to the rows of a log of others before they are checked.
     """
     for _ in range(TRIES - 1):
         before = _files(path)
         try:
-            return _read_once(path, columns)
+            return _read_once(path, columns, prepare)
         except ValueError:
             if _files(path) == before:
                 raise
-    return _read_once(path, columns)
+    return _read_once(path, columns, prepare)
 
 
 def _files(path: Path) -> list[tuple[int, ...] | None]:
@@ -95,11 +101,11 @@ def _files(path: Path) -> list[tuple[int, ...] | None]:
 
 
 def _read_once(
-    path: Path, columns: Mapping[str, str] | None
+    path: Path, columns: Mapping[str, str] | None, prepare: Prepare | None
 ) -> tuple[About | None, pd.DataFrame] | None:
     journal = read_journal(path)  # first: a writer that closes now puts it into the table
     try:
-        written = read_table(path, columns, going_on=journal is not None)
+        written = read_table(path, columns, journal is not None, prepare)
     except FileNotFoundError:
         written = None
     if journal is None:
@@ -162,7 +168,10 @@ def not_whole(path: Path, found: Held, should: Held) -> ValueError:
 
 
 def read_table(
-    path: Path, columns: Mapping[str, str] | None = None, going_on: bool = False
+    path: Path,
+    columns: Mapping[str, str] | None = None,
+    going_on: bool = False,
+    prepare: Prepare | None = None,
 ) -> tuple[About | None, pd.DataFrame]:
     """What a file says about itself, None if it was written by others, and its rows, checked.
 
@@ -171,6 +180,7 @@ def read_table(
         columns: the roles of columns with names of their own, in logs of others.
         going_on: whether there is a journal. Then a CSV file may be older than the file beside it:
             a crash came between the two, and the journal has the difference.
+        prepare: what is done to the rows of a log of others before they are checked.
     """
     is_csv = path.suffix == ".csv"
     first = 2 if is_csv else 0
@@ -182,6 +192,8 @@ def read_table(
             torn = not _ends_with_a_line(file)
         else:
             about, frame, torn = parquet_about(file), read_parquet(file), False
+    if about is None and prepare is not None:
+        frame = prepare(frame)
     try:
         if about is None:
             return None, checked(frame, given=columns, first=first)

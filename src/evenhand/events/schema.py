@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from evenhand._checks import LARGEST
 from evenhand.events.columns import ROLES, find_roles
 
 FIRST_YEAR, LAST_YEAR = 1, 9999
-LARGEST = 1e100  # policies refuse numbers beyond it, so a log cannot have them
 
 
 class Column(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from evenhand.conventions import Conventions
+from evenhand.errors import InputError
 from evenhand.experiments._toml import TomlFile
 from evenhand.experiments.model import Experiment, Point
 
@@ -44,6 +45,7 @@ def _blame(
 ) -> NoReturn:
     """Refuse the key that an error is about: by the word it begins with, or the column it names."""
     text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    text = error.told("file") if isinstance(error, InputError) else text
     text = re.sub(r"^data is ", "file is ", text)
     text = re.sub(r'("[^"]*"): (?=["\d.])', r"\1 = ", text)  # hints, as this file writes them
     word = re.split(r"[^a-z_]", text, maxsplit=1)[0]
@@ -55,7 +57,7 @@ def _blame(
         file.refuse("sweep.multiples", f": {text}")
     special = file.data.get("under", {}).get(reading.name, {}).get(home, {})
     for key, table in ((f"under.{reading.name}.{home}", special), (home, file.data.get(home, {}))):
-        named = re.match(r"(?:\w+: )?column '(.+?)'", text)
+        named = re.match(r"(?:\w+: )?(?:column|feature) '(.+?)'", text)
         for name, value in table.items() if word not in own else ():
             columns = value if isinstance(value, (list, dict)) else [value]
             if name == word:

@@ -6,12 +6,17 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 import pandas as pd
 
+from evenhand.columns.diagnosis import likely_marks
 from evenhand.columns.files import read_table
+from evenhand.columns.identifiers import identifiers
+from evenhand.columns.marks import Marks, without_marks
 
 LONGEST = 40  # characters of a name or a value in a comment
+TELLS = "; tells rows apart, so that it is no feature unless it is named"
 
 _HEAD = """\
 # An experiment of evenhand. Run it with: evenhand run {name}
@@ -47,10 +52,13 @@ noise = "estimate"                # from the residuals; or the known standard de
 
 _DATA = """\
 scale = "standardise"             # or "none", features as they are
-# nominal = "codes"               # categories as integers; or "one-hot"
+# nominal = "one-hot"             # a 0/1 feature for each category; or "codes", integers
 # nominal_columns = []            # columns of numbers that are categories in truth
+# categories = 20                 # of a column that are told apart; the rest is "other"
 # leave_out = []                  # columns that are no features
-# missing_marks = [""]            # texts that stand for a missing value in a CSV file
+"""
+_MARKS = """\
+# missing_marks = ["?"]           # what stands for a missing value; { age = [-1] } by column
 """
 
 _OUTPUT = """
@@ -72,6 +80,7 @@ features = ["hrat", "obrat", "loanprc", "unem", "dep", "sch", "chist", "pubrec",
 missing = "drop"                  # or "fill", or "error"; { dep = "fill", others = "error" } too
 """
     + _DATA
+    + _MARKS
     + """
 [data.arms]                       # the columns that make the arms, together with the group
 loanprc = { quantiles = 3 }       # or 3 (equal width), [0, 0.8, 1, 3] (edges), "as is"
@@ -105,9 +114,17 @@ def for_table(path: Path, file: Path) -> str:
     frame = read_table(path)
     if frame.empty:
         raise ValueError(f"{path.name} has no rows; give a table with some")
+    gaps = likely_marks(frame)
+    frame = without_marks(frame, Marks.of(gaps))
+    with catch_warnings(action="ignore"):
+        usable = [name for name in frame.columns if len(_counts(frame[name]))]
+        apart = identifiers(frame, usable)
     names = {name: _shown(name) for name in frame.columns}
     width = max(len(name) for name in names.values())
-    lines = [f"#   {names[name]:{width}}  {_kind(frame[name])}" for name in frame.columns]
+    lines = [
+        f"#   {names[name]:{width}}  {_kind(frame[name])}{TELLS if name in apart else ''}"
+        for name in frame.columns
+    ]
     listed = "\n".join(lines)
     few = [names[name] for name in frame.columns if 2 <= len(_counts(frame[name])) <= 10]
     source = Path(os.path.relpath(path.resolve(), file.resolve().parent)).as_posix()
@@ -129,6 +146,7 @@ reward = "?"                      # the observed reward, a column of numbers
 missing = "error"                 # says what is missing; then choose "drop" or "fill"
 """
         + _DATA
+        + (f"missing_marks = {json.dumps(gaps, ensure_ascii=False)}\n" if gaps else _MARKS)
         + """
 [data.arms]                       # the columns that make the arms, together with the group
 "?" = { quantiles = 3 }           # or 3 (equal width), [0, 25, 45, 99] (edges), "as is"

@@ -47,6 +47,10 @@ def _is_cut(value: Any) -> bool:
     return is_one or NUMBERS.fits(value) or NUMBERS_BY_NAME.fits(value)
 
 
+def _is_marks(value: Any) -> bool:
+    return _of(list, lambda one: _is_text(one) or _is_number(one))(value)
+
+
 LIST = Kind("a list", lambda value: isinstance(value, list))
 SECTION = Kind("a table", lambda value: isinstance(value, dict))
 TEXT = Kind("a text", _is_text)
@@ -62,6 +66,10 @@ CHARACTER = Kind("a single character", lambda value: _is_text(value) and len(val
 CHOICES = Kind(
     'a text, or a table such as { age = "fill", others = "drop" }',
     lambda value: _is_text(value) or _of(dict, _is_text)(value),
+)
+MARKS = Kind(
+    'a list of texts and numbers, or a table such as { age = [-1], "*" = ["?"] }',
+    lambda value: _is_marks(value) or _of(dict, _is_marks)(value),
 )
 CUTS = Kind(
     "a text, a list of texts, or a table such as { age = 5, income = { quantiles = 3 }, "
@@ -90,10 +98,11 @@ TABLE = {
     "leave_out": TEXTS,
     "nominal": TEXT,
     "nominal_columns": TEXTS,
+    "categories": WHOLE,
     "scale": TEXT,
     "intercept": SWITCH,
     "missing": CHOICES,
-    "missing_marks": TEXTS,
+    "missing_marks": MARKS,
     "separator": CHARACTER,
     "noise": NUMBER,
     "absolute_rewards": SWITCH,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
+from evenhand.columns.marks import Given, Marks, without_marks
+from evenhand.columns.rewards import numbers_for, observed_rewards
 from evenhand.events.columns import ROLES
 from evenhand.events.decisions import parts_of_log
 from evenhand.groups import Groups
@@ -110,6 +112,8 @@ class Logged:
         propensity: str | None = None,
         arm_names: Sequence[object] | None = None,
         all_propensities: Sequence[str] | None = None,
+        reward_values: Mapping[Any, float] | None = None,
+        missing_marks: Given = (),
     ) -> Logged:
         """From a table. Columns with the names of the log format are found by themselves.
 
@@ -126,6 +130,9 @@ class Logged:
             propensity: the column of the chance: propensity_score, propensity or pscore.
             arm_names: what the arms are called in the log, in order; numbers from 0 unless given.
             all_propensities: a column for each arm with its probability, if they were logged.
+            reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
+            missing_marks: what stands for a missing value, such as ("?", "NA", -9), in every
+                column; or such lists by column, {"reward": [-1], "*": ["?"]}.
 
         Example:
             >>> import pandas as pd, evenhand as eh
@@ -134,6 +141,8 @@ class Logged:
             [1.0, 0.0]
         """
         known = groups if isinstance(groups, Groups) else Groups(groups)
+        marks, worth = Marks.of(missing_marks), numbers_for(reward_values)
+        log = without_marks(log, marks)
         arms = log[_name(log, "arm", arm)]
         if arm_names is not None:
             number = {str(name): i for i, name in enumerate(arm_names)}
@@ -154,7 +163,7 @@ class Logged:
         columns = None if all_propensities is None else list(all_propensities)
         return cls(
             arms=whole_numbers("arm", arms, len(log), known.n_arms),
-            rewards=log[_name(log, "reward", reward)].to_numpy(dtype=np.float64, na_value=np.nan),
+            rewards=observed_rewards(log[_name(log, "reward", reward)], worth, marks),
             propensities=log[_name(log, "propensity", propensity)].to_numpy(dtype=np.float64),
             groups=known,
             contexts=log[list(features)].to_numpy(dtype=np.float64) if len(features) else None,

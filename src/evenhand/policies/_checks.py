@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
-from evenhand._checks import unmasked
+from evenhand._checks import LARGEST, unmasked
 from evenhand.conventions import Conventions
 from evenhand.leastsquares import SINGULAR
 from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST, numbers_of
-from evenhand.policies.state import LARGEST
 
 ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"
 MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"

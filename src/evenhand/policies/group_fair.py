@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 from evenhand import _checks
+from evenhand._checks import LARGEST
 from evenhand.groups import Groups
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
@@ -14,7 +15,6 @@ from evenhand.policies.state import (
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
-    LARGEST,
     add_up,
     score_arms,
     score_group,

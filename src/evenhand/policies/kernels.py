@@ -14,6 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._borrow import borrowed
+from evenhand._checks import LARGEST
 from evenhand._compile import (
     INLINED,
     Sources,
@@ -32,7 +33,6 @@ from evenhand.policies.state import (
     ESTIMATE,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
-    LARGEST,
     UPPER,
     WIDTH,
     absorb_reward,

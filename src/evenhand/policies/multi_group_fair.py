@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._checks import LARGEST
 from evenhand.groups import Groups
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
@@ -17,7 +18,6 @@ from evenhand.policies.state import (
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
-    LARGEST,
     add_up,
     score_arms,
     score_group,

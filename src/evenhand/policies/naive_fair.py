@@ -8,6 +8,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from evenhand import _checks
+from evenhand._checks import LARGEST
 from evenhand.groups import Groups
 from evenhand.policies._group_choice import (
     explore_in_group,
@@ -29,7 +30,7 @@ from evenhand.policies.kernels import (
     kernel,
     score,
 )
-from evenhand.policies.state import LARGEST, add_up, score_arms
+from evenhand.policies.state import add_up, score_arms
 
 
 class NaiveFairRule(NamedTuple):

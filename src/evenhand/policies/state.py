@@ -32,10 +32,6 @@ ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
 N_SCORES, _FIXED_ROWS = 5, 8
 
-# Contexts, rewards and settings beyond it are refused: squares, and what is made of those, would
-# leave the range. Settings must not be below one over it either.
-LARGEST = 1e100
-
 # A factor of widths: above 0, because 0 times an infinite variance is NaN, and not so wide that the
 # largest variance makes more of it than a sum can hold.
 TINY, WIDEST = 1e-300, 1e140

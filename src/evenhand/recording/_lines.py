@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand._checks import LARGEST
 from evenhand.events.candidates import CLOSE, to_base64
-from evenhand.events.schema import FIRST_YEAR, LARGEST, LAST_YEAR, SCHEMA
+from evenhand.events.schema import FIRST_YEAR, LAST_YEAR, SCHEMA
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import borrowed
+from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, for_sources, woven
 from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, learn, sources_for
-from evenhand.policies.state import LARGEST, NOTHING, on_round, room_of_call
+from evenhand.policies.state import NOTHING, on_round, room_of_call
 from evenhand.simulation._watch import Watch
 from evenhand.worlds.base import (
     World,

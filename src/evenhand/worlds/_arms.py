@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.columns.buckets import Buckets, bucketed, word
-from evenhand.columns.files import tell
+from evenhand.columns.buckets import Buckets, bucketed
 from evenhand.columns.missing import with_category
+from evenhand.columns.notices import tell
+from evenhand.columns.words import category, word
 
 FEW_ROWS = 30  # an arm with fewer is drawn from the same few people over and over
 OWN = ("arm", "group", "rows", "mean_reward")  # columns of the table of arms
@@ -35,7 +36,7 @@ def sensitive_label(
 ) -> str | None:
     """The label of the sensitive group.
 
-    1 stands for "black = 1" in a column of numbers, and ("F", 1) for "F & black = 1".
+    1 stands for "black=1" in a column of numbers, and ("F", 1) for "F & black=1".
     """
     if sensitive is None:
         return None
@@ -44,7 +45,7 @@ def sensitive_label(
     values = list(sensitive) if several else [sensitive]  # type: ignore[call-overload]
     possible = [""]
     for value, column in zip(values, columns, strict=False):
-        forms = [form for one in _words(value) for form in (one, f"{column} = {one}")]
+        forms = [form for one in _words(value) for form in (one, category(column, one))]
         possible = [f"{front} & {form}" if front else form for front in possible for form in forms]
     for label in possible:
         if label in known:

@@ -13,10 +13,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.columns.buckets import AS_IS, Buckets, group_labels, plain
-from evenhand.columns.encoding import columns_of, features_of, matrix, told_of_constants
+from evenhand.columns.buckets import AS_IS, Buckets, group_labels, is_nominal, plain
+from evenhand.columns.encoding import (
+    CATEGORIES,
+    Encoding,
+    columns_of,
+    features_of,
+    matrix,
+    told_of_constants,
+)
 from evenhand.columns.files import read_table
 from evenhand.columns.identifiers import identifiers
+from evenhand.columns.marks import Given, Marks
 from evenhand.columns.missing import ERROR, Choice, Missing
 from evenhand.columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand.groups import Groups
@@ -84,16 +92,24 @@ class TableWorld(World):
         features: the columns of the context; without it all that have no other part and are no
             identifiers or row numbers, which are left out with a warning.
         leave_out: columns that are no features.
-        nominal: categories become integer "codes" (the paper), in the order in which they appear or
-            in their own if they have one, or "one-hot" features.
-        nominal_columns: columns of numbers that are categories in truth.
+        nominal: categories become "one-hot" features, 0 or 1, called "job=cook"; or integer
+            "codes" (the paper), in the order in which they appear or in their own if they have one.
+        nominal_columns: columns of numbers that are categories in truth. Columns of text always
+            are.
+        categories: how many of a column have a one-hot feature of their own; the rest is "other".
         scale: features as they are ("none", the paper), or "standardise": mean 0, deviation 1.
-        intercept: whether a feature that is always 1 comes first. Without it, only where features
-            are standardised: their mean says nothing of the reward's any more.
-        missing: "error", "drop" rows, or "fill" (median and a flag; a category of its own); or a
-            mapping from columns to these, with "others" for the rest.
-        missing_marks: texts that stand for a missing value in a CSV file, besides the empty text.
-        reward_values: numbers for the categories of a nominal reward, {"paid": 1, "default": 0}.
+        intercept: whether a feature that is always 1 comes first. Unless given, where features are
+            standardised, for their mean says nothing of the reward's any more, and where categories
+            are one-hot: the most frequent is then what the others are compared with, and has no
+            feature.
+        missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
+            where, or a category of their own; rows without a reward are left out); or one of them
+            by column, {"age": "fill", "others": "drop"}.
+        missing_marks: what stands for a missing value besides nothing and, in CSV files, empty
+            text, such as ("?", "NA", -9), in every column; or such lists by column,
+            {"age": [-1], "*": ["?"]} with "*" for every column. Text that is numbers but for these
+            becomes numbers.
+        reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
         true_reward: the column with the true reward, where it is known. `reward_values` hold for
             it too if they name all its values.
         noise: the standard deviation of normal noise to add to rewards.
@@ -123,12 +139,13 @@ class TableWorld(World):
         others: str = "apart",
         features: Sequence[str] | None = None,
         leave_out: Sequence[str] = (),
-        nominal: str = "codes",
+        nominal: str = "one-hot",
         nominal_columns: Collection[str] = (),
+        categories: int = CATEGORIES,
         scale: str = "none",
         intercept: bool | None = None,
         missing: Choice = ERROR,
-        missing_marks: Collection[str] = ("",),
+        missing_marks: Given = (),
         reward_values: Mapping[str, float] | None = None,
         true_reward: str | None = None,
         noise: float = 0.0,
@@ -138,10 +155,12 @@ class TableWorld(World):
         one_hot = _checks.one_of("nominal", nominal, ("codes", "one-hot")) == "one-hot"
         scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
         _checks.one_of("others", others, ("apart", "together"))
-        constant = scaled if intercept is None else _yes_or_no("intercept", intercept)
+        if intercept is not None:
+            _yes_or_no("intercept", intercept)
+        _checks.whole("categories", categories, least=2)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
         self.absolute_rewards = _yes_or_no("absolute_rewards", absolute_rewards)
-        numbers = numbers_for(reward_values)
+        numbers, marks = numbers_for(reward_values), Marks.of(missing_marks)
         group_columns = _names("group", group)
         cuts: dict[str, Buckets] = dict.fromkeys(_names("arms", arms), AS_IS)
         if isinstance(arms, Mapping):
@@ -153,12 +172,13 @@ class TableWorld(World):
         listed = None if features is None else _names("features", features)
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         asked = None if listed is None else {*parts, *listed, *left, *codes}
-        frame = read_table(data, missing_marks, separator, asked)
+        frame = read_table(data, marks, separator, asked)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
         _check_columns(frame, used, [*left, *codes])
         _check_roles(rewards, [*group_columns, *cuts], listed, left)
+        marks.check_rewards(rewards[0], numbers)
 
         frame = pd.DataFrame({name: plain(frame[name]) for name in used}, copy=False)
         self.identifiers: tuple[str, ...] = ()
@@ -179,14 +199,17 @@ class TableWorld(World):
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
         order, first, table = sorted_by_arm(frame, labels, cuts)
-        values = rewards_of(frame[rewards[0]], numbers)[order]
+        values = rewards_of(frame[rewards[0]], numbers, marks=marks)[order]
         true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
         self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
         """A row per arm: its name, the columns it is made of, its group, its rows and rewards."""
         self.groups = Groups(
             list(table["group"]), sensitive_label(sensitive, group_columns, labels)
         )
-        found = features_of(frame, listed, codes, one_hot, constant)
+        hot = one_hot and any(name in codes or is_nominal(frame[name]) for name in listed)
+        constant = scaled or hot if intercept is None else bool(intercept)
+        how = Encoding(one_hot, categories, constant)
+        found = features_of(frame, listed, codes, how, marks)
         found = told_of_constants(found, constant, scaled)
         if not found and not constant:
             raise ValueError("features are none; name at least one column, or ask for an intercept")

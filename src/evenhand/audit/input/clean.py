@@ -18,20 +18,14 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.audit.input.diagnosis import counted, values_of
-from evenhand.audit.input.expressions import (
-    LIKELY,
-    NUMBER,
-    as_written,
-    equals,
-    is_missing,
-    number,
-    shown,
-    without,
-)
+from evenhand.audit.input.diagnosis import values_of
+from evenhand.audit.input.expressions import equals, is_missing, number, without
 from evenhand.audit.input.roles import columns_of, idle_names
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.columns.marks import LIKELY, tell_of_idle
+from evenhand.columns.rewards import not_named
+from evenhand.columns.words import NUMBER, as_written
 from evenhand.events.columns import Columns
 
 NUMERIC = ("reward", "true_reward", "propensity", "weight")
@@ -50,10 +44,10 @@ def cleaned(source: Source, settings: Settings) -> Source:
     _tell_names(source, settings)
     source = _as_written(source, settings)
     source = _without_nan(source, settings)
-    if not settings.written_marks and settings.reward_values is None:
+    if not settings.marks and settings.reward_values is None:
         return source
     columns = columns_of(source, settings)
-    if settings.written_marks:
+    if settings.marks:
         _check_marks(source, columns, settings)
         source = _without_marks(source, columns, settings)
     if settings.reward_values is not None:
@@ -64,7 +58,7 @@ def cleaned(source: Source, settings: Settings) -> Source:
 def _as_written(source: Source, settings: Settings) -> Source:
     """The log with the words of a CSV file where they are labels."""
     columns = columns_of(source, settings)
-    labels = [columns.group, columns.arm, columns.cluster, *settings.nominal]
+    labels = [columns.group, columns.arm, columns.cluster, *settings.nominal_columns]
     return source.with_labels([name for name in labels if name is not None])
 
 
@@ -77,7 +71,7 @@ def _without_nan(source: Source, settings: Settings) -> Source:
 
     columns, schema = columns_of(source, settings), source.table.schema()
     roles = [getattr(columns, role) for role in OTHER_ROLES]
-    names = [name for name in (*roles, *settings.nominal) if name in schema.names]
+    names = [name for name in (*roles, *settings.nominal_columns) if name in schema.names]
     table = source.table
     null = {
         name: table[name].isnan().ifelse(ibis.null(schema[name]), table[name])
@@ -162,27 +156,10 @@ def _used(columns: Columns) -> list[str]:
 
 def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
     """Marks of columns that are not there are errors, and those that mark nothing are told."""
-    known = source.table.columns
-    for name in settings.own_marks:
-        if name not in known:
-            raise ValueError(
-                f"missing_marks names {name!r}, which is no column; the log has {shown(known)}"
-            )
-    both = [
-        one for one in settings.marks_for(columns.reward) if one in (settings.reward_values or ())
-    ]
-    if both:
-        raise ValueError(
-            f"reward_values and missing_marks both have {both[0]!r}; a value is a reward or stands "
-            "for a missing one: take it out of one of them"
-        )
+    settings.marks.check_columns(source.table.columns)
+    settings.marks.check_rewards(columns.reward, settings.reward_values)
     for mark, names in _idle_marks(source, _used(columns), settings):
-        where = "any column that is used" if len(names) > 1 else f"column {names[0]!r}"
-        warnings.warn(
-            f"missing_marks has {mark!r}, which is not in {where}; a mark is a whole value: "
-            "correct it, or take it out",
-            stacklevel=4,
-        )
+        tell_of_idle(mark, "any column" if len(names) > 1 else f"column {names[0]!r}")
 
 
 def _idle_marks(
@@ -192,11 +169,11 @@ def _idle_marks(
 
     Those that everybody uses, such as "?", are no typos: a list of them serves many logs.
     """
-    rare = [mark for mark in settings.missing_marks if mark.lower() not in LIKELY]
+    rare = [mark for mark in settings.marks.every if mark.lower() not in LIKELY]
     places = [(mark, list(used)) for mark in rare]
     places += [
         (mark, [name])
-        for name, marks in settings.own_marks.items()
+        for name, marks in settings.marks.own.items()
         for mark in marks
         if mark and name in used
     ]
@@ -231,11 +208,13 @@ def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | N
 
 def _without_marks(source: Source, columns: Columns, settings: Settings) -> Source:
     table = source.table
-    changed = {name: without(table[name], settings.marks_for(name)) for name in _used(columns)}
+    changed = {
+        name: without(table[name], settings.marks.of_column(name)) for name in _used(columns)
+    }
     asked = _may_be_numbers(source, columns, settings)
     for name in _numbers(source, asked, changed, settings):
         values = changed[name].strip().cast("float64")
-        changed[name] = without(values, settings.marks_for(name))
+        changed[name] = without(values, settings.marks.of_column(name))
     return replace(source, table=table.mutate(**changed))
 
 
@@ -244,7 +223,7 @@ def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> lis
     roles = [getattr(columns, role) for role in NUMERIC]
     if settings.reward_values is not None:
         roles = roles[2:]
-    features = [name for name in columns.features if name not in settings.nominal]
+    features = [name for name in columns.features if name not in settings.nominal_columns]
     schema = source.table.schema()
     return [name for name in [*roles, *features] if name and schema[name].is_string()]
 
@@ -271,7 +250,7 @@ def _numbers(
     return [
         name
         for i, name in enumerate(names)
-        if found[f"all{i}"] + (name in settings.own_marks) > found[f"left{i}"] > 0
+        if found[f"all{i}"] + (name in settings.marks.own) > found[f"left{i}"] > 0
         and found[f"numbers{i}"] == found[f"left{i}"]
     ]
 
@@ -289,11 +268,7 @@ def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) ->
         if values and role == "true_reward" and source.table.schema()[name].is_numeric():
             continue  # numbers that are meant as such
         if values:
-            raise ValueError(
-                f"{role} {name!r} has {counted(values)}, which --reward-values does not name; it "
-                f"names {shown(worth)}: name all values, and those that stand for a missing "
-                "one in --missing-marks"
-            )
+            raise not_named(role, name, values, worth)
         changed[name] = mapped
     return replace(source, table=source.table.mutate(**changed))
 

@@ -20,7 +20,7 @@ from textwrap import shorten
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from evenhand.audit.input.expressions import as_written
+from evenhand.columns.words import as_written
 
 MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
 VIEW = "evenhand_log"  # of files in Spark

@@ -1,115 +1,17 @@
-"""Values as people write them: marks that stand for a missing value, and words for a reward.
+"""Values in an engine: constants, numbers, what is missing, and whether one is a word.
 
-A value is compared with a word by what the column is: text without the spaces around it, numbers
-as numbers, so that "-9" is the -9 of a column of whole numbers and the -9.0 of one of doubles.
-
-Values in an engine: constants, numbers, and what is missing.
+A value is compared with a word as `evenhand.columns.marks` does it in a frame.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from numbers import Real
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from evenhand import _checks
-from evenhand.prose import quoted
-
-# What every engine reads as a number; casts differ in what else they take for one.
-NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-EVERY = "*"  # in place of a column's name: marks of all columns
-# What people write where they have no value; a hint in messages and nothing more.
-LIKELY = ("", "?", "-", "--", ".", "na", "n/a", "nan", "null", "none", "unknown")
-
-
-def split_marks(given: Any) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The marks of all columns, and those of single columns by name, as words, checked.
-
-    Args:
-        given: a list, or lists by column, {"*": ["?"], "age": [-1]}, with "*" for all columns.
-
-    Example:
-        >>> from evenhand.audit.input.expressions import split_marks
-        >>> split_marks({"*": ["?"], "age": [-1.0]})
-        (('?',), {'age': ('-1',)})
-    """
-    if not isinstance(given, Mapping):
-        return marks_of(given), {}
-    for name in given:
-        if not isinstance(name, str):
-            raise ValueError(
-                f"missing_marks has {name!r} for a column; allowed are names of columns, and "
-                f"{EVERY!r} for all of them"
-            )
-    own = {
-        name: marks_of([marks] if isinstance(marks, Real) else marks)
-        for name, marks in given.items()
-    }
-    every = own.pop(EVERY, ())
-    return every, {name: marks for name, marks in own.items() if marks}
-
-
-def marks_of(given: Any) -> tuple[str, ...]:
-    """Marks of a list as words, checked."""
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, Collection) or isinstance(listed, Mapping):
-        raise ValueError(
-            f"missing_marks is {given!r}; allowed is a list of texts and numbers, such as "
-            '["?", "NA", -9], or such lists by column, {"age": [-1]}'
-        )
-    for one in listed:
-        if isinstance(one, bool) or not isinstance(one, (str, Real)):
-            raise ValueError(f"missing_marks has {one!r}; allowed are texts and numbers")
-    return tuple(dict.fromkeys(word(one) for one in listed))
-
-
-def numbers_for(values: Any) -> dict[str, float] | None:
-    """What every value of a reward in words is worth, checked."""
-    if values is None:
-        return None
-    if not isinstance(values, Mapping) or not values:
-        raise ValueError(
-            f"reward_values is {values!r}; allowed is a number for every value of the reward, "
-            'such as {"approved": 1, "denied": 0}'
-        )
-    found = {
-        word(name): _checks.number(f"reward_values[{name!r}]", worth, -1e100, 1e100)
-        for name, worth in values.items()
-    }
-    if len(found) < len(values):
-        raise ValueError(f"reward_values is {values!r}; it has the same value twice")
-    return found
-
-
-def word(value: Any) -> str:
-    """A value as text, without spaces around it; whole numbers without a decimal point."""
-    whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
-    return (str(int(value)) if whole else str(value)).strip()
-
-
-def shown(names: Iterable[str]) -> str:
-    """Names or values in a row, in quotes where a blank or comma would run them together.
-
-    Example:
-        >>> from evenhand.audit.input.expressions import shown
-        >>> shown(["age", "home town", ""])
-        "age, 'home town', ''"
-    """
-    return ", ".join(quoted(one) for one in names)
-
-
-def as_written(text: str) -> float | int | None:
-    """The number that a word is, if it is one."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    if not math.isfinite(found) or "_" in text:
-        return None
-    return int(text) if text.lstrip("+-").isdigit() else found
+from evenhand.columns.words import as_written
 
 
 def equals(column: Any, words: Sequence[str]) -> Any | None:

@@ -7,8 +7,6 @@ row is no feature. Such columns are left out, and told.
 
 from __future__ import annotations
 
-import math
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,20 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit.input.diagnosis import numbers_in_text
 from evenhand.audit.input.expressions import as_number, is_missing
 from evenhand.audit.input.roles import columns_of, guessed_roles
 from evenhand.audit.input.scan import SAMPLE
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.columns.diagnosis import LOOKED_AT, as_texts
+from evenhand.columns.identifiers import (
+    is_categories,
+    is_identifier,
+    sounds_like_one,
+    tell_of_identifiers,
+)
 from evenhand.events.columns import NEEDED
 
-FEW = 10  # rows: with fewer, any column may have another value in each
-CHANCE = 0.05  # of whole numbers that differ in all rows although they number nothing
-# Whole numbers under such a name number something if they differ in all rows.
-IDENTIFIER = re.compile(
-    r"(^|[\W_])(id|ids|key|uuid|guid|index|idx|rownames?|row|nr|no)($|[\W_])", re.I
-)
 MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the last one
 
 
@@ -98,10 +96,11 @@ def _always_decides(source: Source, name: str, reward: str) -> bool:
 
 def _without_identifiers(source: Source, settings: Settings) -> Source:
     columns, schema = columns_of(source, settings), source.table.schema()
+    named = settings.nominal_columns
     names = [
         name
         for name in columns.features
-        if (schema[name].is_numeric() or schema[name].is_string()) and name not in settings.nominal
+        if (schema[name].is_numeric() or schema[name].is_string()) and name not in named
     ]
     if not names:
         return source
@@ -110,61 +109,50 @@ def _without_identifiers(source: Source, settings: Settings) -> Source:
     suspects = [
         name
         for i, name in enumerate(names)
-        if _may_number(sample[f"x{i}"], schema[name].is_string(), settings.written_marks)
+        if _may_tell_apart(name, sample[f"x{i}"], schema[name].is_string())
     ]
     found = _identifiers(source, suspects) if suspects else []
     if found:
-        several = len(found) > 1
-        warnings.warn(
-            f"column{'s' if several else ''} {', '.join(map(repr, found))} "
-            f"{'have' if several else 'has'} another value in every row, as the number of a row or "
-            f"an identifier has, and {'are' if several else 'is'} left out; name all features to "
-            f"use {'them' if several else 'it'}, --feature {quote(found[0])}, or say --leave-out "
-            f"{quote(found[0])}",
-            stacklevel=5,
-        )
+        tell_of_identifiers(found)
     return replace(source, idle=(*source.idle, *found))
 
 
-def _may_number(values: pd.Series[Any], text: bool, marks: Sequence[str]) -> bool:
+def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
     """Whether the first rows of a column could be numbers of rows, or identifiers."""
-    if len(values) < FEW or values.isna().any() or not values.is_unique:
+    values = values.dropna()
+    if 2 * values.nunique() <= len(values):
         return False
-    if text:  # numbers as text have an error of their own
-        return numbers_in_text(values.astype(str).tolist()[:1000], marks) is None
+    if text:  # numbers and dates as text have errors of their own
+        return sounds_like_one(name) or is_categories(as_texts(values)[:LOOKED_AT])
     numbers = values.to_numpy(dtype=np.float64)
     return bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all())
 
 
 def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
-    """Those that have another value in every row of the log, and hardly by chance."""
+    """Those that tell the rows of the whole log apart."""
     schema, table = source.table.schema(), source.table
-    asked = {"rows": table.count()}
+    asked = dict[str, Any]()
     for i, name in enumerate(names):
         column = table[name]
         asked |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
         if not schema[name].is_string():
             asked |= {f"low{i}": column.min(), f"high{i}": column.max()}
     found = source.fetch(table.aggregate(**asked)).iloc[0]
-    rows = int(found["rows"])
-    likely = [
-        name
+    rows = {name: int(found[f"all{i}"]) for i, name in enumerate(names)}
+    rough = {name: int(found[f"n{i}"]) for i, name in enumerate(names)}
+    width = {
+        name: float(found[f"high{i}"]) - float(found[f"low{i}"])
         for i, name in enumerate(names)
-        if found[f"all{i}"] == rows
-        and found[f"n{i}"] > 0.8 * rows  # a rough count
-        and (
-            schema[name].is_string()
-            or IDENTIFIER.search(name)
-            or _by_chance(rows, float(found[f"high{i}"]) - float(found[f"low{i}"])) < CHANCE
-        )
+        if f"high{i}" in found
+    }
+    # Rough counts err by some per cent: what may be another value in every row is counted again.
+    likely = [
+        name for name in names if rough[name] > (0.4 if sounds_like_one(name) else 0.8) * rows[name]
     ]
-    if not likely or rows > MOST_COUNTED:
-        return likely
-    exact = {f"n{i}": table[name].nunique() for i, name in enumerate(likely)}
-    counts = source.fetch(table.aggregate(**exact)).iloc[0]
-    return [name for i, name in enumerate(likely) if counts[f"n{i}"] == rows]
-
-
-def _by_chance(rows: int, width: float) -> float:
-    """The chance that as many whole numbers from a range of this width all differ."""
-    return math.exp(-(rows**2) / (2.0 * (width + 1.0)))
+    if likely and max(rows.values()) <= MOST_COUNTED:
+        exact = {f"n{i}": table[name].nunique() for i, name in enumerate(likely)}
+        counts = source.fetch(table.aggregate(**exact)).iloc[0]
+        rough |= {name: int(counts[f"n{i}"]) for i, name in enumerate(likely)}
+    elif likely:
+        rough |= {name: rows[name] for name in likely}
+    return [name for name in names if is_identifier(name, rows[name], rough[name], width.get(name))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evenhand.audit.input.expressions import shown
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.columns.words import shown
 from evenhand.events.columns import NEEDED, Columns, find_columns
 
 
@@ -64,9 +64,3 @@ def check_named(what: str, names: Any, known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
             raise ValueError(f"{what} has {name!r}; allowed are {shown(known)}")
-
-
-# Columns that make the reward ---------------------------------------------------------------------
-
-
-# Columns that number rows -------------------------------------------------------------------------

@@ -15,22 +15,24 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit.input.diagnosis import (
+    check_categories,
     check_propensities,
     no_number,
-    no_value,
-    numbers_as_text,
     one_group,
     too_many,
     values_of,
 )
-from evenhand.audit.input.expressions import as_number, shown
+from evenhand.audit.input.expressions import as_number
 from evenhand.audit.input.roles import check_named, columns_of
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.columns.diagnosis import dates
+from evenhand.columns.encoding import MOST_CATEGORIES, most_frequent_first
+from evenhand.columns.words import shown
 from evenhand.events.columns import NEEDED, Columns
 
 SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
-MOST_GROUPS, MOST_ARMS, MOST_CATEGORIES = 200, 200, 1000
+MOST_GROUPS, MOST_ARMS = 200, 200
 MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
 WINDOWS = 8
 RARE, SMALL_GROUP = 0.01, 30  # a part of all rows, and rows of a group
@@ -86,14 +88,14 @@ def look(source: Source, settings: Settings) -> Look:
     """Look at a log, or say which column is wrong and what to do about it."""
     schema = source.table.schema()
     columns = columns_of(source, settings)
-    check_named("nominal", settings.nominal, columns.features)
+    check_named("nominal_columns", settings.nominal_columns, columns.features)
     if not columns.features:
         raise ValueError(
             "no column is left as a feature; name some, such as --feature COLUMN: the log has "
             f"{shown(schema.names)}"
         )
     columns = _numeric(source, schema, columns, settings)
-    nominal, numbers = _kinds(schema, columns.features, settings.nominal)
+    nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
     if columns.propensity is not None:
@@ -165,7 +167,7 @@ def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) 
         if role not in (*NEEDED, *settings.columns) and not values_of(source, source.table[name]):
             columns = replace(columns, **{role: None})  # type: ignore[arg-type]
             continue
-        raise no_number(source, role, name, settings.written_marks)
+        raise no_number(source, role, name, settings.marks)
     return columns
 
 
@@ -179,6 +181,8 @@ def _kinds(
             nominal.append(name)
         elif _is_number(kind):
             numbers.append(name)
+        elif kind.is_temporal():
+            raise dates(name, role="timestamp")
         else:
             raise ValueError(
                 f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
@@ -238,22 +242,18 @@ def _categories(
     for name in nominal:
         many = int(counted["categories", name])
         if many > 1.3 * MOST_CATEGORIES:
-            raise too_many(source, name, many, name in settings.nominal, settings.written_marks)
+            raise too_many(source, name, many, name in settings.nominal_columns, settings.marks)
         table = source.table.select(
             category=source.table[name].cast("string"), group=source.table[group].cast("string")
         )
         table = table.filter(table.category.notnull())
         each = source.fetch(table.group_by(["category", "group"]).aggregate(n=table.count()))
-        frame: pd.DataFrame = each.groupby("category")[["n"]].sum().reset_index()
         # The order of equal counts must not depend on an engine's idea of the alphabet.
-        frame = frame.sort_values(["n", "category"], ascending=[False, True], kind="stable")
-        names = [str(one) for one in frame["category"]]
-        if not names:
-            raise no_value(name)
-        wrong = numbers_as_text(name, names, settings.written_marks)
-        if wrong is not None and name not in settings.nominal:
-            raise wrong
-        unseen |= len(names) == 1 and int(frame["n"].sum()) < counted["rows"]
+        counts = each.groupby("category")["n"].sum()
+        names = most_frequent_first(counts)
+        if name not in settings.nominal_columns or not names:
+            check_categories(name, names, settings.marks)
+        unseen |= len(names) == 1 and int(counts.sum()) < counted["rows"]
         few = _rare(each, names[0])
         names = [one for one in names if one not in few]
         found[name] = names[:most]

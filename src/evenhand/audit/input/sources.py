@@ -29,8 +29,10 @@ from evenhand.audit.input.engines import (
     tables_of,
     told,
 )
-from evenhand.audit.input.expressions import as_written, word
 from evenhand.audit.input.files import NO_PARQUET, Files, as_pattern, find_files
+from evenhand.columns.marks import Marks
+from evenhand.columns.words import as_written, written
+from evenhand.errors import DataError, setting
 
 ENGINES = ("duckdb", "spark")
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
@@ -147,8 +149,7 @@ def _quiet() -> Iterator[None]:
 def open_log(
     log: Any,
     engine: str | None = None,
-    marks: Sequence[str] = (),
-    own: Mapping[str, Sequence[str]] | None = None,
+    marks: Marks | None = None,
     spill: str = "",
 ) -> Source:
     """Open a log.
@@ -158,7 +159,6 @@ def open_log(
             table.
         engine: "duckdb" or "spark" for files; tables are summed up where they are.
         marks: what stands for missing values, so that a CSV file's columns get the right kind.
-        own: the same of single columns, by name.
         spill: a folder for what does not fit into memory; without it that is an error.
     """
     if engine is not None:
@@ -168,7 +168,7 @@ def open_log(
         name = log.get_name() if hasattr(log, "get_name") else "a table"
         return Source(log, log.get_backend(), str(name), ours=False)
     if isinstance(log, pd.DataFrame):
-        return _from_frame(log, engine or "duckdb", marks, own or {}, spill)
+        return _from_frame(log, engine or "duckdb", marks or Marks(), spill)
     name = str(log)
     label, passwords = without_password(name), passwords_in(name)
     opener: Callable[[], Source]
@@ -177,7 +177,7 @@ def open_log(
     else:
         files = find_files(name, TABLES)
         label = files.label
-        opener = lambda: _open_files(files, engine or "duckdb", marks, own or {}, spill)  # noqa: E731
+        opener = lambda: _open_files(files, engine or "duckdb", marks or Marks(), spill)  # noqa: E731
     try:
         with _quiet():
             return replace(opener(), passwords=passwords)
@@ -217,13 +217,7 @@ def _needs_ibis() -> None:
         ) from error
 
 
-def _from_frame(
-    frame: pd.DataFrame,
-    engine: str,
-    marks: Sequence[str],
-    own: Mapping[str, Sequence[str]],
-    spill: str,
-) -> Source:
+def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> Source:
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
@@ -237,9 +231,9 @@ def _from_frame(
             named[name] = named[name].astype(object)
         if isinstance(named[name].dtype, pd.DatetimeTZDtype):  # DuckDB does not do with ns
             named[name] = named[name].dt.as_unit("us")
-        here = (*marks, *own.get(name, ()))
+        here = marks.of_column(name)
         if here and named[name].dtype == object:  # Arrow takes no column of numbers and words
-            words = named[name].map(word, na_action="ignore")
+            words = named[name].map(written, na_action="ignore")
             taken |= {(name, mark) for mark in here if words.eq(mark).any()}
             named[name] = named[name].mask(words.isin(["", *here]), None).infer_objects()
     import ibis
@@ -251,20 +245,15 @@ def _from_frame(
         mixed = re.search("for column (.*) with type object", str(error))
         if mixed is None:
             raise told("a frame", error) from error
-        raise ValueError(
+        raise DataError(
             f"column {mixed[1]!r} holds values of several kinds, such as numbers and text; make "
-            "them one kind, or name those that stand for a missing value in missing_marks"
+            "them one kind, or name those that stand for a missing value in "
+            f"{setting('missing_marks')}"
         ) from error
     return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
 
 
-def _open_files(
-    files: Files,
-    engine: str,
-    marks: Sequence[str],
-    own: Mapping[str, Sequence[str]],
-    spill: str,
-) -> Source:
+def _open_files(files: Files, engine: str, marks: Marks, spill: str) -> Source:
     paths, form, label, shuffled = files
     several = {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
     if engine == "spark":
@@ -285,12 +274,13 @@ def _open_files(
     con, escaped = open_duckdb(spill), [as_pattern(one) for one in paths]
     if form == "parquet":
         return Source(con.read_parquet(escaped, **several), con, label)
-    read = {"sample_size": SNIFFED, **several} | ({"nullstr": ["", *marks]} if marks else {})
+    read = {"sample_size": SNIFFED, **several}
+    read |= {"nullstr": ["", *marks.every]} if marks.every else {}
     table = con.read_csv(escaped, **read)
     # A mark of its own in a column that looks like numbers comes late, and would be an error.
     late = [
         name
-        for name, words in own.items()
+        for name, words in marks.own.items()
         if name in table.columns
         and table.schema()[name].is_numeric()
         and any(as_written(one) is None for one in words)

@@ -43,10 +43,10 @@ def method(audit: Audit) -> list[str]:
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")
-    if facts.settings.missing_marks:
-        marks = ", ".join(map(repr, facts.settings.missing_marks))
+    if facts.settings.marks.every:
+        marks = ", ".join(map(repr, facts.settings.marks.every))
         said.append(f"These values count as missing, in every column: {marks}, and empty text.")
-    for name, own in facts.settings.own_marks.items():
+    for name, own in facts.settings.marks.own.items():
         said.append(f"In {name} these values count as missing: {', '.join(map(repr, own))}.")
     if audit.bias.arms is not None:
         said.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand import charts
-from evenhand.audit.sums.design import INTERCEPT
+from evenhand.columns.words import INTERCEPT
 from evenhand.html import drawn
 
 if TYPE_CHECKING:

@@ -61,7 +61,8 @@ class Facts:
 
     def chosen(self) -> dict[str, Any]:
         """All settings as plain data."""
-        return {name: _plain(value) for name, value in vars(self.settings).items()}
+        plain = {name: _plain(value) for name, value in vars(self.settings).items()}
+        return {**plain, "missing_marks": self.settings.marks.with_more(())}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,8 +163,8 @@ class Audit:
             "left_out": list(facts.left_out),
             "settings": facts.chosen(),
             "reward_values": facts.settings.reward_values,
-            "missing_marks": list(facts.settings.missing_marks),
-            "missing_marks_by_column": _plain(facts.settings.own_marks),
+            "missing_marks": list(facts.settings.marks.every),
+            "missing_marks_by_column": _plain(facts.settings.marks.own),
             "baselines": facts.baselines,
             "constant": facts.constant,
             "merged": facts.merged,

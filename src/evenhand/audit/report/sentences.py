@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit.inference.robust import FEW_EVENTS, FEW_ROWS
-from evenhand.audit.input.expressions import shown
 from evenhand.audit.input.roles import guessed_roles
 from evenhand.audit.input.scan import alike_groups
 from evenhand.audit.report.result import WHOLE_LOG
-from evenhand.audit.sums.design import MISSING
-from evenhand.audit.sums.missing import FILLED, NOT_FILLABLE, listed
+from evenhand.audit.sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import comparisons, totals
+from evenhand.columns.missing import listed
 from evenhand.columns.outcomes import bad_outcome
+from evenhand.columns.words import category, gap, shown
 from evenhand.events.columns import NEEDED
 from evenhand.prose import quoted
 
@@ -118,10 +118,7 @@ def _leave_out(audit: Audit) -> list[str]:
     columns = [
         name
         for name in audit.facts.columns.features
-        if any(
-            one == name or one == f"{name} is {MISSING}" or one.startswith(f"{name}=")
-            for one in unknown
-        )
+        if any(one in (name, gap(name)) or one.startswith(category(name, "")) for one in unknown)
     ]
     if not columns:
         return []

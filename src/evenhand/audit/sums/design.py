@@ -12,9 +12,8 @@ from evenhand.audit.input.expressions import as_number, is_missing, number
 from evenhand.audit.input.scan import Look
 from evenhand.bias._contexts import FLAGS, Column
 from evenhand.bias.statistics import Array
+from evenhand.columns.words import INTERCEPT, MISSING, category, gap, other
 
-INTERCEPT = "intercept"
-MISSING, OTHER = "missing", "other"
 NUMBER, CATEGORY, GAP = "number", "category", "gap"
 
 
@@ -65,11 +64,11 @@ class Design:
             else:
                 first = Column(one.column, (), self.kept[one.column][:1])
                 before = found.get(one.column, first)
-                category = one.category or one.name.removeprefix(f"{one.column}=")
+                known = one.category or one.name.removeprefix(category(one.column, ""))
                 found[one.column] = replace(
                     before,
                     features=(*before.features, k + 1),
-                    categories=(*before.categories, category),
+                    categories=(*before.categories, known),
                 )
         return tuple(found.values())
 
@@ -104,26 +103,25 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
 
     Args:
         look: the first look at the log.
-        gaps: how many values each column lacks, where it lacks some.
+        gaps: how many values each column lacks that is filled in, where it lacks some.
         fill: whether these are filled in.
     """
     features, kept = [], {}
     for name in look.columns.features:
-        gap = fill and gaps.get(name, 0) > 0
+        lacks = fill and gaps.get(name, 0) > 0
         if name in look.categories:
             known = list(look.categories[name])
-            others = look.merged[name] > 0
-            if gap and MISSING not in known:
+            merged = look.merged[name] > 0
+            if lacks and MISSING not in known:
                 known.append(MISSING)
             kept[name] = (*known, *look.rare[name])  # the rare ones count as the first
             # The most frequent is what the others are compared with.
-            features += [Feature(f"{name}={one}", name, CATEGORY, one) for one in known[1:]]
-            if others:
-                label = f"{name}={OTHER}" if OTHER not in known else f"{name}=({OTHER})"
-                features.append(Feature(label, name, CATEGORY))
+            features += [Feature(category(name, one), name, CATEGORY, one) for one in known[1:]]
+            if merged:
+                features.append(Feature(other(name, known), name, CATEGORY))
         else:
             label = name if name != INTERCEPT else f"{name} (column)"
             features.append(Feature(label, name, NUMBER, centre=look.centres[name]))
-            if gap:
-                features.append(Feature(f"{name} is {MISSING}", name, GAP))
+            if lacks:
+                features.append(Feature(gap(name), name, GAP))
     return Design(tuple(features), kept, fill, look.reward_centre)

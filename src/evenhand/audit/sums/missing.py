@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.audit.input.expressions import as_number, is_missing, number, shown
+from evenhand.audit.input.expressions import as_number, is_missing, number
 from evenhand.audit.input.scan import Look
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
 from evenhand.audit.sums.exposure import attention_of, attention_sums
+from evenhand.columns.missing import (
+    ERROR,
+    FILL,
+    choices,
+    not_chosen,
+    nothing_left,
+    nothing_to_fill,
+)
+from evenhand.columns.words import MISSING
 from evenhand.events.columns import Columns
 
-NO_GROUP = "missing"
 # What was done about it.
 FILLED, LEFT_OUT = "filled in", "rows left out"
 NOT_FILLABLE = "rows left out, for it cannot be filled in"
@@ -34,6 +41,12 @@ class Gaps:
     by_group: dict[str, int] = field(default_factory=dict)  # all rows of each group
     sums: pd.DataFrame | None = None  # by group, of all rows: n, y and yy of rewards, and more
     centre: float = 0.0  # of the rewards in them
+    fill: tuple[str, ...] = ()  # columns whose values are filled in
+
+    @property
+    def to_fill(self) -> dict[str, int]:
+        """How many values each of the columns that are filled in lacks."""
+        return {name: self.columns[name] for name in self.fill if name in self.columns}
 
 
 NONE = Gaps(pd.DataFrame(columns=["group", "column", "missing", "rows", "done"]))
@@ -51,19 +64,27 @@ def used(columns: Columns, settings: Settings, by_arm: bool) -> list[str]:
     return list(dict.fromkeys([*roles, *(name for name in optional if name is not None)]))
 
 
+def chosen(look: Look, settings: Settings) -> dict[str, str]:
+    """What is done about each column that is used."""
+    return choices(used(look.columns, settings, look.by_arm), settings.missing)
+
+
 def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     """Count what is missing, and settle what is done; with missing="error" that is an error."""
     import ibis
 
     names = used(look.columns, settings, look.by_arm)
     table = source.table.mutate(evenhand_group=source.table[look.columns.group].cast("string"))
-    fillable = [name for name in look.columns.features if name not in needed(look, settings)]
-    fill = fillable if settings.missing == "fill" else []
+    how = chosen(look, settings)
+    roles = needed(look, settings)
+    fill = [name for name in names if how[name] == FILL and name not in roles]
     gone = {name: is_missing(table[name]) for name in names}
     asked = {f"c{i}": flag.sum() for i, flag in enumerate(gone.values())}
     asked["rows"] = table.count()
     out = _any([gone[name] for name in names if name not in fill])
     asked["left_out"] = out.sum()
+    strict = [gone[name] for name in names if how[name] == ERROR]
+    asked["refused"] = _any(strict).sum() if strict else table.count() * 0
     asked["filled"] = (
         (_any([gone[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
     )
@@ -74,32 +95,23 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     asked |= attention_sums(attention_of(table, look.columns), reward)
     counts = source.fetch(table.group_by("evenhand_group").aggregate(**asked))
     known = counts["evenhand_group"].astype(object)
-    nobody = NO_GROUP if NO_GROUP not in set(known) else f"({NO_GROUP})"
+    nobody = MISSING if MISSING not in set(known) else f"({MISSING})"
     counts = counts.assign(evenhand_group=known.fillna(nobody)).sort_values("evenhand_group")
     totals = {name: int(counts[f"c{i}"].sum()) for i, name in enumerate(names)}
     concerned = {name: many for name, many in totals.items() if many}
     rows = int(counts["rows"].sum())
-    if settings.missing == "error" and concerned:
-        raise ValueError(
-            f"missing values in {listed(concerned)}, of {rows:,} rows; choose --missing drop to "
-            "leave such rows out, or --missing fill to fill in features (mean, or a category of "
-            "their own) and leave out rows without what cannot be filled in, such as the reward"
-        )
+    left_out = int(counts["left_out"].sum())
+    refused = {name: many for name, many in concerned.items() if how[name] == ERROR}
+    if refused:
+        raise not_chosen(int(counts["refused"].sum()), rows, refused)
     empty = [name for name in fill if totals[name] == rows]
     if empty:
-        raise ValueError(
-            f"missing: feature {empty[0]!r} has no value in any row, so there is nothing to fill "
-            f"in; leave it out with --leave-out {quote(empty[0])}"
-        )
-    left_out = int(counts["left_out"].sum())
+        raise nothing_to_fill(empty[0])
     if left_out == rows:
-        raise ValueError(
-            f"missing values in {listed(concerned)}: no row is left without; leave such columns "
-            "out with --leave-out, or choose --missing fill"
-        )
+        raise nothing_left(rows, {name: n for name, n in concerned.items() if name not in fill})
     records = [
         (group, name, int(counts[f"c{i}"].iloc[row]), int(counts["rows"].iloc[row]),
-         FILLED if name in fill else NOT_FILLABLE if settings.missing == "fill" else LEFT_OUT)
+         FILLED if name in fill else NOT_FILLABLE if how[name] == FILL else LEFT_OUT)
         for row, group in enumerate(counts["evenhand_group"])
         for i, name in enumerate(names)
         if name in concerned
@@ -113,6 +125,7 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
         dict(zip(counts["evenhand_group"], counts["rows"].astype(int), strict=True)),
         counts.set_index("evenhand_group"),
         look.reward_centre,
+        tuple(fill),
     )
 
 
@@ -127,20 +140,8 @@ def complete(table: Any, look: Look, settings: Settings, gaps: Gaps) -> Any:
     if not gaps.left_out:
         return table
     names = used(look.columns, settings, look.by_arm)
-    fill = settings.missing == "fill"
-    must = [
-        name
-        for name in names
-        if name in gaps.columns and (not fill or name in needed(look, settings))
-    ]
+    must = [name for name in names if name in gaps.columns and name not in gaps.fill]
     return table.filter(~_any([is_missing(table[name]) for name in must]))
-
-
-def listed(columns: dict[str, int], most: int = 6) -> str:
-    """Columns and how many values they lack."""
-    names = sorted(columns, key=lambda name: -columns[name])
-    text = ", ".join(f"{shown([name])} {columns[name]:,}" for name in names[:most])
-    return text + (f" and {len(names) - most} more columns" if len(names) > most else "")
 
 
 def _any(flags: list[Any]) -> Any:
