@@ -22,21 +22,21 @@ WORTH = {"paid": 1, "not paid": 0}
 @pytest.mark.parametrize(
     ("name", "value", "python", "flag", "key"),
     [
-        ("missing", "drop", "missing='drop'", "--missing drop", 'missing = "drop"'),
+        ("missing", "drop", 'missing="drop"', "--missing drop", 'missing = "drop"'),
         ("missing_marks", None, "missing_marks", "--missing-marks", "missing_marks"),
         ("arm", blank("COLUMN"), "arm=COLUMN", "--arm COLUMN", "arm = COLUMN"),
-        ("features", ["A", "b c"], "features=['A', 'b c']", "--feature A --feature 'b c'",
+        ("features", ["A", "b c"], 'features=["A", "b c"]', "--feature A --feature 'b c'",
          'features = ["A", "b c"]'),
-        ("missing_marks", ["?", "NA"], "missing_marks=['?', 'NA']", "--missing-marks '?,NA'",
+        ("missing_marks", ["?", "NA"], 'missing_marks=["?", "NA"]', "--missing-marks '?,NA'",
          'missing_marks = ["?", "NA"]'),
-        ("missing_marks", ["-9"], "missing_marks=['-9']", "--missing-marks=-9",
+        ("missing_marks", ["-9"], 'missing_marks=["-9"]', "--missing-marks=-9",
          'missing_marks = ["-9"]'),
-        ("reward_values", WORTH, "reward_values={'paid': 1, 'not paid': 0}",
+        ("reward_values", WORTH, 'reward_values={"paid": 1, "not paid": 0}',
          "--reward-values 'paid=1,not paid=0'", 'reward_values = { paid = 1, "not paid" = 0 }'),
         ("windows", 4, "windows=4", "--windows 4", "windows = 4"),
         ("unfavourable", True, "unfavourable=True", "--unfavourable", "unfavourable = true"),
-        ("group", "home town", "group='home town'", "--group 'home town'", 'group = "home town"'),
-        ("group", "\ue002", "group='\\ue002'", "--group '\ue002'", 'group = "\ue002"'),
+        ("group", "home town", 'group="home town"', "--group 'home town'", 'group = "home town"'),
+        ("group", "\ue002", 'group="\ue002"', "--group '\ue002'", 'group = "\ue002"'),
     ],
 )  # fmt: skip
 def test_a_setting_in_three_languages(name, value, python, flag, key):

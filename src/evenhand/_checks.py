@@ -131,9 +131,9 @@ def unmasked(name: str, values: Any) -> None:
     Example:
         >>> import numpy as np
         >>> from evenhand._checks import unmasked
-        >>> unmasked("rewards", np.ma.array([1.0, 99.0], mask=[False, True]))
+        >>> unmasked("x", np.ma.array([1.0, 99.0], mask=[False, True]))
         Traceback (most recent call last):
-        evenhand.errors.DataError: rewards has masked values; allowed are numbers: leave these rows out
+        evenhand.errors.DataError: x has masked values; allowed are numbers: leave these rows out
     """
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):

@@ -1,7 +1,7 @@
 """What is told to whoever uses evenhand: one line, in the language of the caller.
 
 A message names settings by `setting`, which writes nothing a person would see: a mark that is put
-into words where the message is shown. So the same message reads `missing='drop'` in Python,
+into words where the message is shown. So the same message reads `missing="drop"` in Python,
 `--missing drop` on the command line and `missing = "drop"` in a file. This module is the one place
 that translates, and `speaking` says for whom.
 """
@@ -35,7 +35,8 @@ class _Speech(NamedTuple):
     flags: Collection[str] | None  # those of the command; None if any may be
 
 
-_SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_Speech("python", None))
+_TO_PYTHON = _Speech("python", None)
+_SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_TO_PYTHON)
 
 
 @contextmanager
@@ -93,7 +94,7 @@ class InputError(EvenhandError, ValueError):
         >>> from evenhand.errors import InputError, setting
         >>> error = InputError(f"12 values are missing; choose {setting('missing', 'drop')}")
         >>> str(error)
-        "12 values are missing; choose missing='drop'"
+        '12 values are missing; choose missing="drop"'
         >>> error.told("command line")
         '12 values are missing; choose --missing drop'
         >>> error.told("file")
@@ -184,7 +185,7 @@ def setting(name: str, value: Any = None) -> str:
         >>> from evenhand.errors import blank, in_language, setting
         >>> advice = f"say {setting('leave_out', ['age', blank('COLUMN')])}"
         >>> in_language(advice, "python")
-        "say leave_out=['age', COLUMN]"
+        'say leave_out=["age", COLUMN]'
         >>> in_language(advice, "command line")
         'say --leave-out age --leave-out COLUMN'
     """
@@ -193,6 +194,11 @@ def setting(name: str, value: Any = None) -> str:
         if value is None
         else f"{_BEGIN}{name}{_BETWEEN}{_code(value)}{_END}"
     )
+
+
+def literal(value: Any) -> str:
+    """A value in a message, as the caller writes it: `{"age": 5}` or `{ age = 5 }`."""
+    return setting("", value)
 
 
 def blank(word: str) -> str:
@@ -215,10 +221,13 @@ def _code(value: Any) -> str:
 
 def _put(name: str, code: str | None, speech: _Speech) -> str:
     value = None if code is None else json.loads(code)
+    if not name:
+        return _literal(value, speech.language == "file")
     if speech.language == "command line":
-        flag = FLAGS.get(name, "--" + name.replace("_", "-"))
+        whole, bracket, part = name.partition("[")  # one entry of it: reward_values['paid']
+        flag = FLAGS.get(whole, "--" + whole.replace("_", "-"))
         if speech.flags is None or flag in speech.flags:
-            return _flag(name, flag, value)
+            return _flag(name, flag, value) + bracket + part
     if speech.language == "file":
         key = KEYS.get(name, name)
         return key if value is None else f"{key} = {_literal(value, file=True)}"
@@ -248,7 +257,7 @@ def _literal(value: Any, file: bool = False) -> str:
     if isinstance(value, str):
         if value.startswith(_BLANK):
             return value[1:]
-        return json.dumps(value, ensure_ascii=False) if file else repr(value)
+        return json.dumps(value, ensure_ascii=False)  # which is Python and TOML as well
     if isinstance(value, list):
         return f"[{', '.join(_literal(one, file) for one in value)}]"
     if isinstance(value, dict):

@@ -15,6 +15,7 @@ from evenhand.bias._contexts import FLAGS, Column
 from evenhand.columns.buckets import is_dates, is_nominal, word
 from evenhand.columns.files import tell
 from evenhand.columns.missing import filled
+from evenhand.errors import DataError, setting
 
 MOST_LEVELS = 50  # of a nominal feature that is made one-hot
 INTERCEPT = "intercept"
@@ -57,7 +58,7 @@ def features_of(
     names = [*[INTERCEPT] * intercept, *(feature.name for feature in found)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise ValueError(f"features: two would be called {twice[0]!r}; rename a column")
+        raise DataError(f"{setting('features')}: two would be called {twice[0]!r}; rename a column")
     return found
 
 
@@ -89,10 +90,10 @@ def encode(
             )
         return [Feature(name, codes, tuple(word(level) for level in levels))]
     if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"features: column {name!r} has {len(levels):,} categories, and each would be a "
-            f"feature (at most {MOST_LEVELS}); leave it out, merge rare ones, or use "
-            'nominal="codes"'
+        raise DataError(
+            f"{setting('features')}: column {name!r} has {len(levels):,} categories, and each "
+            f"would be a feature (at most {MOST_LEVELS}); leave it out, merge rare ones, or use "
+            f"{setting('nominal', 'codes')}"
         )
     first = int(leave_first_out and len(levels) > 1)
     words = tuple(word(level) for level in levels)
@@ -139,7 +140,7 @@ def finite(column: pd.Series[Any]) -> NDArray[Any]:
     values = column.to_numpy(dtype=bool) if is_bool_dtype(column) else column.to_numpy()
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST)) if values.dtype.kind == "f" else np.empty(0)
     if bad.size:
-        raise ValueError(
+        raise DataError(
             f"column {column.name!r} has {bad.size:,} values that are infinite or beyond "
             f"{LARGEST:g}, the first in row {column.index[bad[0]]}; correct them or leave the "
             "column out"
@@ -171,9 +172,10 @@ def _check_kind(column: pd.Series[Any]) -> None:
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
     if is_dates(column) or _dates_in_text(column):
-        raise ValueError(
-            f"features: column {column.name!r} holds dates or times; make a number of it (an age, "
-            "a duration), leave it out, or name it in nominal_columns if it is categories"
+        raise DataError(
+            f"{setting('features')}: column {column.name!r} holds dates or times; make a number of "
+            f"it (an age, a duration), leave it out, or name it in {setting('nominal_columns')} "
+            "if it is categories"
         )
     levels = pd.Series(pd.unique(column.dropna()), dtype=object).astype(str)
     bare = levels.str.replace(r"[\s,'$€£%]", "", regex=True)
@@ -186,10 +188,11 @@ def _check_kind(column: pd.Series[Any]) -> None:
     rows = column[column.astype(str).isin(words) & column.notna()]
     shown = ", ".join(repr(one) for one in words[:3])
     also = f", and in {len(rows):,} rows {shown} (first row {rows.index[0]})" if len(words) else ""
-    raise ValueError(
-        f"features: column {column.name!r} holds numbers as text ({levels[is_number].iloc[0]!r}"
-        f"{also}); make it numbers, name what stands for a missing value in missing_marks (CSV "
-        "files), or name the column in nominal_columns if it is categories"
+    raise DataError(
+        f"{setting('features')}: column {column.name!r} holds numbers as text "
+        f"({levels[is_number].iloc[0]!r}{also}); make it numbers, name what stands for a missing "
+        f"value in {setting('missing_marks')} (CSV files), or name the column in "
+        f"{setting('nominal_columns')} if it is categories"
     )
 
 

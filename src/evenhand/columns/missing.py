@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.columns.buckets import MISSING
 from evenhand.columns.files import row_of, tell
+from evenhand.errors import DataError, InputError, setting
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
@@ -37,20 +38,23 @@ class Missing:
         self.done = {name: chosen[name] for name in concerned}
         wrong = [name for name in concerned if chosen[name] == FILL and name in unfillable]
         if wrong:
-            raise ValueError(
-                f"missing: column {wrong[0]!r} lacks {self.rows[wrong[0]]:,} values, and a reward "
-                f'cannot be filled in; choose missing={{"{wrong[0]}": "drop", "others": "fill"}}'
+            raise DataError(
+                f"{setting('missing')}: column {wrong[0]!r} lacks {self.rows[wrong[0]]:,} values, "
+                f"and a reward cannot be filled in; choose "
+                f"{setting('missing', {wrong[0]: DROP, OTHERS: FILL})}"
             )
         refused = [name for name in concerned if chosen[name] == ERROR]
         if refused:
             lacking = frame[refused].isna().any(axis=1)
             sole = "drop" if refused[0] in unfillable else FILL
-            raise ValueError(
+            raise DataError(
                 f"missing values in {int(lacking.sum()):,} of {len(frame):,} rows "
                 f"({_counted(self.rows, refused)}), the first in "
-                f'{row_of(frame, lacking)}; choose missing="drop" to leave such rows out or '
-                'missing="fill" to fill them in (median or a category of their own, not rewards), '
-                f'for all columns or by column: missing={{"{refused[0]}": "{sole}"}}'
+                f"{row_of(frame, lacking)}; choose {setting('missing', DROP)} to leave such rows "
+                f"out or {setting('missing', FILL)} to fill them in (median or a category of their "
+                "own, not rewards), for all columns or by column: "
+                f"{setting('missing', {refused[0]: sole})}",
+                parameter="missing",
             )
         self._drop = [name for name in concerned if chosen[name] == DROP]
         self._fill = [name for name in concerned if chosen[name] == FILL]
@@ -68,18 +72,18 @@ class Missing:
                 f"(missing: {_counted(self.rows, self._drop)})"
             )
             if not keep.any():
-                raise ValueError(
-                    f'missing: {left_out}, and no row remains; choose "fill" for some of these '
-                    "columns, or do not use them"
+                raise DataError(
+                    f'{setting("missing")}: {left_out}, and no row remains; choose "fill" for '
+                    "some of these columns, or do not use them"
                 )
             told.append(left_out)
             frame = frame[keep]
         if self._fill:
             empty = [name for name in self._fill if frame[name].isna().all()]
             if empty:
-                raise ValueError(
-                    f"missing: column {empty[0]!r} has no value in any row, so there is nothing to "
-                    "fill in; leave it out"
+                raise DataError(
+                    f"{setting('missing')}: column {empty[0]!r} has no value in any row, so there "
+                    "is nothing to fill in; leave it out"
                 )
             self.filled_rows = int(frame[self._fill].isna().any(axis=1).sum())
             told.append(
@@ -127,8 +131,8 @@ def _by_column(columns: Sequence[str], choice: Choice) -> dict[str, str]:
         by_name = {str(name): what for name, what in choice.items()}
         unknown = [name for name in by_name if name not in columns and name != OTHERS]
         if unknown:
-            raise ValueError(
-                f"missing names {unknown[0]!r}, which is no used column; used are "
+            raise InputError(
+                f"{setting('missing')} names {unknown[0]!r}, which is no used column; used are "
                 f"{', '.join(columns)}"
             )
         chosen = {name: by_name.get(name, rest) for name in columns}
@@ -136,8 +140,10 @@ def _by_column(columns: Sequence[str], choice: Choice) -> dict[str, str]:
         chosen = dict.fromkeys(columns, choice)
     for name, what in chosen.items():
         if what not in CHOICES:
-            raise ValueError(
-                f"missing is {what!r} for column {name!r}; allowed are {', '.join(CHOICES)}"
+            raise InputError(
+                f"{setting('missing')} is {what!r} for column {name!r}; allowed are "
+                f"{', '.join(CHOICES)}",
+                value=what,
             )
     return chosen
 

