@@ -239,13 +239,18 @@ def _flag(name: str, flag: str, value: Any) -> str:
         return flag
     if isinstance(value, list) and name in REPEATED:
         return " ".join(_flag(name, flag, one) for one in value)
-    if isinstance(value, dict):
-        value = [f"{key}={_word(one)}" for key, one in value.items()]
+    if isinstance(value, dict):  # by value or column; "*" stands for all columns
+        pairs = [(k, one) for k, ones in value.items() for one in _listed(ones)]
+        value = [_word(one) if k == "*" else f"{k}={_word(one)}" for k, one in pairs]
     text = ",".join(map(_word, value)) if isinstance(value, list) else _word(value)
     blanks = _BLANK in text
     text = text.replace(_BLANK, "")
     # What begins with a minus would be taken for a flag.
     return f"{flag}{'=' if text.startswith('-') else ' '}{text if blanks else quote(text)}"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _word(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from evenhand import _checks
 from evenhand.audit.input.expressions import numbers_for, split_marks
 from evenhand.bias._fit import WEIGHTINGS
+from evenhand.errors import InputError, setting
 
 ERRORS = ("auto", "classical", "robust")
 MISSING = ("error", "drop", "fill")
@@ -47,13 +48,16 @@ class Settings:
         if self.windows is not None:
             _checks.whole("windows", self.windows, least=0)
             if self.windows > MOST_WINDOWS:
-                raise ValueError(
-                    f"windows is {self.windows}; allowed are up to {MOST_WINDOWS}: choose fewer"
+                raise InputError(
+                    f"{setting('windows')} is {self.windows}; allowed are up to {MOST_WINDOWS}: "
+                    "choose fewer"
                 )
         for name in ("features", "nominal", "leave_out"):
             given: Any = getattr(self, name)
             if isinstance(given, str):
-                raise ValueError(f"{name} is {given!r}; allowed is a list of columns")
+                raise InputError(
+                    f"{setting(name)} is {given!r}; allowed is a list of columns", value=given
+                )
         # As words, whatever they were given as.
         every, own = split_marks(self.missing_marks)
         object.__setattr__(self, "missing_marks", every)
@@ -61,27 +65,29 @@ class Settings:
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
         both = [one for one in self.missing_marks if one in (self.reward_values or ())]
         if both:
-            raise ValueError(
-                f"reward_values and missing_marks both have {both[0]!r}; a value is a reward or "
-                "stands for a missing one: take it out of one of them"
+            raise InputError(
+                f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; "
+                "a value is a reward or stands for a missing one: take it out of one of them"
             )
         if self.features is not None and not self.features:
-            raise ValueError("features is empty; allowed is at least one column, or None for all")
+            raise InputError(
+                f"{setting('features')} is empty; allowed is at least one column, or None for all"
+            )
         self._check_left_out()
 
     def _check_left_out(self) -> None:
         """What is left out cannot be asked for as well."""
         for name in self.leave_out:
             if name in (self.features or ()):
-                raise ValueError(
-                    f"features and leave_out both have {name!r}; a column is a feature or left "
-                    "out: take it out of one of them"
+                raise InputError(
+                    f"{setting('features')} and {setting('leave_out')} both have {name!r}; a "
+                    "column is a feature or left out: take it out of one of them"
                 )
             for role, column in self.columns.items():
                 if name == column:
-                    raise ValueError(
-                        f"leave_out has {name!r}, which is also named as the {role}; take it out "
-                        "of one of them"
+                    raise InputError(
+                        f"{setting('leave_out')} has {name!r}, which is also named as the {role}; "
+                        "take it out of one of them"
                     )
 
     def marks_for(self, name: str) -> tuple[str, ...]:
@@ -90,6 +96,6 @@ class Settings:
 
     @property
     def written_marks(self) -> list[str]:
-        """All marks, as `--missing-marks` takes them."""
+        """All marks; those of one column as COLUMN=MARK."""
         own = [f"{name}={mark}" for name, marks in self.own_marks.items() for mark in marks]
         return [*self.missing_marks, *own]

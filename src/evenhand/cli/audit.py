@@ -7,13 +7,11 @@ import os
 import re
 import sys
 import tomllib
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file, needs, steps
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
@@ -35,12 +33,6 @@ SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
     "unfavourable",
 )  # fmt: skip
-# Parameters whose flag is another word, where they are no column's name in quotes.
-FLAGS = {
-    "features": "--feature", "leave_out": "--leave-out", "missing_marks": "--missing-marks",
-    "reward_values": "--reward-values", "weigh_by_propensity": "--weigh-by-propensity",
-}  # fmt: skip
-PARAMETER = re.compile(rf"(?<![\w'-])({'|'.join(FLAGS)})(?= is | has | names | and | both |:|\[)")
 # VALUE=NUMBER and a comma; a value may have commas in it.
 WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
 
@@ -114,15 +106,14 @@ def add(commands: Any) -> None:
 def _audit(options: argparse.Namespace) -> int:
     needs("audit", NEEDED)
     if options.out.suffix not in (".html", ".json"):
-        raise ValueError(
+        raise InputError(
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
     _check_folder(options.out)
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
     try:
-        with _in_flags():
-            found, paths = _report(options, _named(options))
+        found, paths = _report(options, _named(options))
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
@@ -136,28 +127,12 @@ def _check_folder(out: Path) -> None:
     """A new folder is made, and not a path of them: that is a typo."""
     folder = out.parent
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
+        raise InputError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
     if not folder.exists() and not folder.parent.is_dir():
-        raise ValueError(
+        raise InputError(
             f"--out is {str(out)!r}, and there is no folder {str(folder.parent)!r}; make it, or "
             "correct the path"
         )
-
-
-@contextmanager
-def _in_flags() -> Iterator[None]:
-    """With the flags of the command line in place of parameters, in errors and warnings."""
-
-    def flags(error: Exception | Warning | str) -> str:
-        return PARAMETER.sub(lambda found: FLAGS[found[1]], str(error))
-
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-        warnings.showwarning = lambda message, *rest: show(flags(message), *rest)
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(flags(error)) from error
 
 
 def _say(lines: list[str]) -> None:
@@ -198,18 +173,18 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
     chosen = _settings(options, {key: given.pop(key, None) for key in SETTINGS})
     if given:
         allowed = ", ".join([*ROLES, *LISTS, *VALUES, *SETTINGS])
-        raise ValueError(
+        raise InputError(
             f"{options.columns}: {next(iter(given))!r} is no key; allowed are {allowed}"
         )
     for role in roles:
         roles[role] = getattr(options, role) or roles[role]
         if roles[role] is not None and not isinstance(roles[role], str):
-            raise ValueError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
+            raise InputError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
     for key, name in LISTS.items():
         flag = getattr(options, key.replace("-", "_"))
         lists[name] = flag or lists[name]
         if lists[name] is not None and not isinstance(lists[name], list):
-            raise ValueError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
+            raise InputError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
     return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
@@ -219,9 +194,9 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
     """Settings that are chosen; the others are left to `evenhand.audit`."""
     for key, kinds in (("reference", (str, int)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
-            raise ValueError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
+            raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
     if not isinstance(given["unfavourable"], bool | None):
-        raise ValueError(
+        raise InputError(
             f"{options.columns}: unfavourable is {given['unfavourable']!r}; allowed is true or "
             "false"
         )
@@ -256,7 +231,7 @@ def _worth(text: str) -> dict[str, float]:
     while at < len(text):
         found = WORTH.match(text, at)
         if found is None or found[1].strip() in pairs:
-            raise ValueError(
+            raise InputError(
                 f"--reward-values is {text!r}; allowed are values with their numbers, each once, "
                 "such as approved=1,denied=0"
             )
@@ -268,8 +243,8 @@ def _worth(text: str) -> dict[str, float]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
     inside = given
     if isinstance(given.get("columns"), dict):
         inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,20 +107,20 @@ def _check(options: argparse.Namespace) -> None:
     from evenhand import _checks
 
     if (options.policy is not None) == options.uniform:
-        raise ValueError("give --policy FILE or --uniform, the policy to ask about; one of them")
+        raise InputError("give --policy FILE or --uniform, the policy to ask about; one of them")
     if options.correct and (options.policy is None or options.bias_from is not None):
-        raise ValueError("--correct is for --policy and without --bias-from; give one of them")
+        raise InputError("--correct is for --policy and without --bias-from; give one of them")
     if not options.correct and options.bias_from is None:
         for flag in ("reference", "weighting"):
             if getattr(options, flag) is not None:
-                raise ValueError(f"--{flag} is for a bias; give --correct or --bias-from as well")
-    _checks.one_of("--interval", options.interval, ("normal", "bootstrap"))
+                raise InputError(f"--{flag} is for a bias; give --correct or --bias-from as well")
+    _checks.one_of("interval", options.interval, ("normal", "bootstrap"))
     if options.out is not None and options.out.suffix != ".json":
-        raise ValueError(f"--out is {str(options.out)!r}; allowed is a name that ends in .json")
+        raise InputError(f"--out is {str(options.out)!r}; allowed is a name that ends in .json")
     if options.out is not None:
         check_file(options.out)
     if options.after is not None:
-        _checks.whole("--after", options.after, least=0)
+        _checks.whole("after", options.after, least=0)
 
 
 def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
@@ -133,14 +134,14 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     named = {role: getattr(options, role) for role in ROLES if getattr(options, role) is not None}
     found = read_whole(log_path(options.log), named or None)
     if found is None:
-        raise ValueError(f"LOG is {str(options.log)!r}, where there is no log")
+        raise InputError(f"LOG is {str(options.log)!r}, where there is no log")
     about, frame = found
     frame = _later(frame, options.after)
     if about is None:
         return _of_others(options, policy, frame, named)
     wrong = [flag for flag in OF_OTHERS if getattr(options, flag)]
     if wrong:
-        raise ValueError(
+        raise InputError(
             f"--{wrong[0]} is for logs of others; {options.log} says of itself what its columns are"
         )
     if policy is not None:
@@ -157,23 +158,23 @@ def _later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
     if after is None:
         return frame
     if "round" not in frame:
-        raise ValueError(f"--after is {after}, and the log has no column round")
+        raise InputError(f"--after is {after}, and the log has no column round")
     kept = frame[(frame["round"] > after).fillna(False).astype(bool)]
     if kept.empty:
-        raise ValueError(f"--after is {after}; the log has rounds up to {frame['round'].max()}")
+        raise InputError(f"--after is {after}; the log has rounds up to {frame['round'].max()}")
     return kept
 
 
 def _fits(policy: Policy, labels: list[str], n_features: int, candidates: bool) -> None:
     if list(policy.groups.labels) != list(labels):
-        raise ValueError(
+        raise InputError(
             f"--policy has {policy.n_arms} arms in groups {', '.join(policy.groups.labels)}; the "
             f"log has {len(labels)} in {', '.join(labels)}: allowed is a policy over the same arms"
         )
     if policy.n_features != n_features:
-        raise ValueError(f"--policy has {policy.n_features} features; the log has {n_features}")
+        raise InputError(f"--policy has {policy.n_features} features; the log has {n_features}")
     if not candidates:
-        raise ValueError(
+        raise InputError(
             "the log has the contexts of chosen arms only, so a policy cannot say what it would "
             "do; log with eh.log_to(..., candidates=True), or ask about --uniform"
         )
@@ -227,7 +228,7 @@ def _of_others(
     features = options.feature or []
     if policy is not None:
         if not (features and options.shared):
-            raise ValueError(
+            raise InputError(
                 f"--policy needs the context of the round: give --feature COLUMN for each of its "
                 f"{policy.n_features} features, and --shared, if all arms have the same"
             )
@@ -253,7 +254,7 @@ def _of_others(
 def _same_groups(log: Logged, column: pd.Series) -> None:
     for row, (arm, group) in enumerate(zip(log.arms, column, strict=True)):
         if log.groups.labels[arm] != str(group):
-            raise ValueError(
+            raise InputError(
                 f"{column.name} is {str(group)!r} in decision {row + 1}, of an arm in group "
                 f"{log.groups.labels[arm]!r}; allowed is the group of the arm: name another column "
                 "with --group, or give --groups FILE"
@@ -271,19 +272,19 @@ def _arms(
     if options.groups is not None:
         table = pd.read_csv(options.groups, dtype=str, keep_default_na=False)
         if not {"arm", "group"} <= set(table.columns):
-            raise ValueError(
+            raise InputError(
                 f"--groups is {str(options.groups)!r}, which has {', '.join(map(str, table))}; "
                 "allowed is a CSV file with the columns arm and group"
             )
         return table["arm"].to_list(), Groups(table["group"].to_list())
     if policy is not None:
         if not pd.api.types.is_integer_dtype(frame[roles["arm"]].dtype):
-            raise ValueError(
+            raise InputError(
                 f"{roles['arm']} has names; give --groups FILE with the arms in the policy's order"
             )
         return None, policy.groups
     if "group" not in roles:
-        raise ValueError("no column is the group; name it with --group COLUMN, or give --groups")
+        raise InputError("no column is the group; name it with --group COLUMN, or give --groups")
     return _read_off(frame, roles["arm"], roles["group"])
 
 
@@ -296,7 +297,7 @@ def _read_off(frame: pd.DataFrame, arm: str, group: str) -> tuple[list[str], Gro
     if twice.any():
         name = pairs[arm][twice].iloc[0]
         both = ", ".join(map(str, pairs[group][pairs[arm] == name]))
-        raise ValueError(
+        raise InputError(
             f"arm {name} is in groups {both}; allowed is one group per arm: name another column "
             "with --arm or --group, or give --groups FILE"
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from evenhand.errors import InputError, MissingExtraError, blank, setting
+from evenhand.errors import DataError, InputError, MissingExtraError, blank, setting
 
 NAMES = ("family-income", "compas", "student", "mortgage")
 VARIABLE = "EVENHAND_DATA"
@@ -22,7 +22,7 @@ _ANALYSIS = (
 )
 
 
-class WrongFile(ValueError):
+class WrongFile(DataError):
     """A file in a user's folder has the right name and the wrong content."""
 
 

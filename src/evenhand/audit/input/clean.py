@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pandas as pd
@@ -32,6 +31,7 @@ from evenhand.audit.input.expressions import (
 from evenhand.audit.input.roles import columns_of, idle_names
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.errors import DataError, InputError, InputWarning, setting
 from evenhand.events.columns import Columns
 
 NUMERIC = ("reward", "true_reward", "propensity", "weight")
@@ -115,7 +115,7 @@ def _check_apart(path: str, names: Sequence[str]) -> None:
             other = next((row for row in rows if len(row) not in (0, count)), None)
             if other is not None:
                 said += f" with {count} values, and line {rows.line_num} has {len(other)}"
-    raise ValueError(f"{said}; allowed are lines with equally many values")
+    raise DataError(f"{said}; allowed are lines with equally many values")
 
 
 def _header(path: str, names: Sequence[str]) -> Sequence[str]:
@@ -139,20 +139,20 @@ def _header(path: str, names: Sequence[str]) -> Sequence[str]:
 def _tell_names(source: Source, settings: Settings) -> None:
     if settings.features is None:  # otherwise nobody expects more
         for name in idle_names(source, settings):
-            warnings.warn(
+            told = InputWarning(
                 f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, as the number of a row should be; give it a name to use it",
-                stacklevel=4,
+                "left out, as the number of a row should be; give it a name to use it"
             )
+            warnings.warn(told, stacklevel=4)
     used = _used(columns_of(source, settings))
     for name, read in source.repeated.items():
         if name in used:
-            warnings.warn(
+            told = InputWarning(
                 f"{source.label}: column {read!r} is there more than once, and column "
                 f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
-                f"with --leave-out {quote(name)} if it says the same",
-                stacklevel=4,
+                f"with {setting('leave_out', [name])} if it says the same"
             )
+            warnings.warn(told, stacklevel=4)
 
 
 def _used(columns: Columns) -> list[str]:
@@ -165,24 +165,25 @@ def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
     known = source.table.columns
     for name in settings.own_marks:
         if name not in known:
-            raise ValueError(
-                f"missing_marks names {name!r}, which is no column; the log has {shown(known)}"
+            raise InputError(
+                f"{setting('missing_marks')} names {name!r}, which is no column; the log has "
+                f"{shown(known)}"
             )
     both = [
         one for one in settings.marks_for(columns.reward) if one in (settings.reward_values or ())
     ]
     if both:
-        raise ValueError(
-            f"reward_values and missing_marks both have {both[0]!r}; a value is a reward or stands "
-            "for a missing one: take it out of one of them"
+        raise InputError(
+            f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; a "
+            "value is a reward or stands for a missing one: take it out of one of them"
         )
     for mark, names in _idle_marks(source, _used(columns), settings):
         where = "any column that is used" if len(names) > 1 else f"column {names[0]!r}"
-        warnings.warn(
-            f"missing_marks has {mark!r}, which is not in {where}; a mark is a whole value: "
-            "correct it, or take it out",
-            stacklevel=4,
+        told = InputWarning(
+            f"{setting('missing_marks')} has {mark!r}, which is not in {where}; a mark is a whole "
+            "value: correct it, or take it out"
         )
+        warnings.warn(told, stacklevel=4)
 
 
 def _idle_marks(
@@ -289,10 +290,10 @@ def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) ->
         if values and role == "true_reward" and source.table.schema()[name].is_numeric():
             continue  # numbers that are meant as such
         if values:
-            raise ValueError(
-                f"{role} {name!r} has {counted(values)}, which --reward-values does not name; it "
-                f"names {shown(worth)}: name all values, and those that stand for a missing "
-                "one in --missing-marks"
+            raise DataError(
+                f"{role} {name!r} has {counted(values)}, which {setting('reward_values')} does not "
+                f"name; it names {shown(worth)}: name all values, and those that stand for a "
+                f"missing one in {setting('missing_marks')}"
             )
         changed[name] = mapped
     return replace(source, table=source.table.mutate(**changed))

@@ -8,15 +8,16 @@ Every message is one line, and what it advises can be pasted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand.audit.input.expressions import LIKELY, NUMBER, as_written, word
+from evenhand.audit.input.expressions import EVERY, LIKELY, NUMBER, as_written
 from evenhand.audit.input.sources import Source
+from evenhand.errors import DataError, blank, setting
 
 SHOWN = 6  # values in a message
+ANY_WORTH = {blank("VALUE"): blank("NUMBER")}
 SIGNS = r"[\s'$€£%]"  # what people write into numbers, besides commas
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
 DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
@@ -45,46 +46,44 @@ def counted(values: Sequence[tuple[str, int]]) -> str:
     return shown + (" and others" if len(values) > SHOWN else "")
 
 
-def no_number(source: Source, role: str, name: str, marks: Sequence[str]) -> ValueError:
+def no_number(source: Source, role: str, name: str, marks: Sequence[str]) -> DataError:
     """The error for a role that has to be a number and is not."""
-    kind, flag = source.table.schema()[name], f"--{role.replace('_', '-')}"
+    kind = source.table.schema()[name]
     start = f"{role} is {name!r}, a column of {kind}"
-    other = f"name another column, such as {flag} COLUMN"
+    other = f"name another column, such as {setting(role, blank('COLUMN'))}"
     if not kind.is_string():
-        return ValueError(f"{start}; allowed are numbers: {other}")
+        return DataError(f"{start}; allowed are numbers: {other}")
     values = values_of(source, source.table[name], most=1000)
     held = numbers_in_text([value for value, _ in values], marks)
     if held is not None and (held.advice or len(values) > SHOWN):
-        return ValueError(
+        return DataError(
             f"{start} that holds {held.what}; {held.advice or 'make it numbers'}, or {other}"
         )
     start = f"{start} with {counted(values)}; allowed are numbers"
     if "reward" not in role or not values:
-        return ValueError(f"{start}: {other}")
+        return DataError(f"{start}: {other}")
     if len(values) > SHOWN:
-        return ValueError(
-            f"{start}: say what each value is worth, --reward-values VALUE=NUMBER,VALUE=NUMBER, or "
+        return DataError(
+            f"{start}: say what each value is worth, {setting('reward_values', ANY_WORTH)}, or "
             f"{other}"
         )
     words = list(dict.fromkeys(value.strip() for value, _ in values))
     gone = [one for one in words if one.lower() in LIKELY]
     worth = _guesses([one for one in words if one not in gone])
-    said = quote(",".join(f"{one}={guess}" for one, guess in worth.items()))
-    also = quote(",".join([*marks, *gone]))
-    missing = f" --missing-marks{_joint(also)}{also}" if gone else ""
-    return ValueError(
+    also = f" and {_marked([*marks, *gone])}" if gone else ""
+    return DataError(
         f"{start}: say what each is worth{', or that it is missing' if gone else ''}, such as "
-        f"--reward-values {said if worth else 'VALUE=NUMBER'}{missing}, or {other}"
+        f"{setting('reward_values', worth or ANY_WORTH)}{also}, or {other}"
     )
 
 
-def _guesses(words: Sequence[str]) -> dict[str, str]:
+def _guesses(words: Sequence[str]) -> dict[str, float]:
     """A number for each word of a reward: 0 for those that say no, and what numbers are."""
     if all(as_written(one) is not None for one in words):
-        return {one: word(as_written(one)) for one in words}
+        return {one: as_written(one) or 0 for one in words}
     noes = [one for one in words if one.lower() in NOES] or words[1:]
     ordered = [*(one for one in words if one not in noes), *noes]
-    return {one: "0" if one in noes and len(words) > 1 else "1" for one in ordered}
+    return {one: 0 if one in noes and len(words) > 1 else 1 for one in ordered}
 
 
 class Held(NamedTuple):
@@ -126,10 +125,9 @@ def numbers_in_text(values: Sequence[str], marks: Sequence[str]) -> Held | None:
     fit = [one for one in words[:SHOWN] if "," not in one]
     if not fit:
         return Held(f"numbers as text{beside}", "")
-    named = quote(",".join([*marks, *fit]))
     return Held(
         f"numbers as text{beside}",
-        f"name what stands for a missing value, --missing-marks{_joint(named)}{named}",
+        f"name what stands for a missing value, {_marked([*marks, *fit])}",
     )
 
 
@@ -148,57 +146,62 @@ def _bare(text: pd.Series) -> tuple[pd.Series, pd.Series]:
     return point.where(bare.str.contains(DECIMAL, regex=True), bare), decimal
 
 
-def _joint(value: str) -> str:
-    """Between a flag and its value: what begins with a minus would be taken for a flag."""
-    return "=" if value.lstrip("'").startswith("-") else " "
+def _marked(words: Sequence[str]) -> str:
+    """The advice to name these marks; those of single columns are COLUMN=MARK here."""
+    own: dict[str, list[str]] = {}
+    for one in words:
+        column, equals, mark = one.partition("=")
+        own.setdefault(column if equals else EVERY, []).append(mark if equals else one)
+    return setting("missing_marks", own[EVERY] if set(own) == {EVERY} else own)
 
 
-def numbers_as_text(name: str, values: Sequence[str], marks: Sequence[str]) -> ValueError | None:
+def numbers_as_text(name: str, values: Sequence[str], marks: Sequence[str]) -> DataError | None:
     """The error for a feature of numbers as text, which would be taken for categories."""
     held = numbers_in_text(values, marks)
     if held is None:
         return None
     advice = held.advice or "make it numbers with empty cells where they are missing"
-    return ValueError(
-        f"feature {name!r} holds {held.what}; {advice}, leave it out with --leave-out "
-        f"{quote(name)}, or say --nominal {quote(name)} if it is categories"
+    return DataError(
+        f"feature {name!r} holds {held.what}; {advice}, leave it out with "
+        f"{setting('leave_out', [name])}, or say {setting('nominal', [name])} if it is categories"
     )
 
 
 def too_many(
     source: Source, name: str, many: int, nominal: bool, marks: Sequence[str]
-) -> ValueError:
+) -> DataError:
     """The error for a feature with more categories than a feature has."""
     plain = ""
     if not nominal:
         some = [value for value, _ in values_of(source, source.table[name], most=1000)]
         held = numbers_in_text(some, marks)
         if held is not None and held.advice:
-            return ValueError(
+            return DataError(
                 f"feature {name!r} holds {held.what}; {held.advice}, or leave it out with "
-                f"--leave-out {quote(name)}"
+                f"{setting('leave_out', [name])}"
             )
         plain = " or numbers as text have; make it numbers if it is," if held else ""
-    return ValueError(
-        f"feature {name!r} has about {many:,} categories, as an identifier"
-        f"{plain or ' has;'} leave it out with --leave-out {quote(name)}, or name its role, such "
-        f"as --cluster {quote(name)}"
+    return DataError(
+        f"feature {name!r} has about {many:,} categories, as an identifier{plain or ' has;'} leave "
+        f"it out with {setting('leave_out', [name])}, or name its role, such as "
+        f"{setting('cluster', name)}"
     )
 
 
-def no_value(name: str) -> ValueError:
+def no_value(name: str) -> DataError:
     """The error for a feature of text without a single value."""
-    return ValueError(
-        f"feature {name!r} has no value in any row; leave it out with --leave-out {quote(name)}"
+    return DataError(
+        f"feature {name!r} has no value in any row; leave it out with "
+        f"{setting('leave_out', [name])}"
     )
 
 
-def one_group(name: str, groups: Sequence[tuple[str, int]]) -> ValueError:
+def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:
     """The error for a group that leaves nobody to compare with."""
     only = f"only {groups[0][0]!r}" if groups else "no value"
-    return ValueError(
+    return DataError(
         f"group is {name!r}, with {only} in it; an audit compares at least two groups: name "
-        "another column, such as --group COLUMN"
+        f"another column, such as {setting('group', blank('COLUMN'))}"
     )
 
 
@@ -206,8 +209,9 @@ def check_propensities(name: str, low: Any, high: Any) -> None:
     """An error unless propensities from `low` to `high` are some; both are missing if all are."""
     if pd.isna(low) or (low >= 0.0 and high <= 1.0 + 1e-5):  # rounded to single precision
         return
-    raise ValueError(
-        f"propensity {name!r} has values outside of 0 to 1, such as {low if low < 0.0 else high:g};"
-        " allowed are numbers above 0 and up to 1: correct them, name another column, such as "
-        f"--propensity COLUMN, or leave it out with --leave-out {quote(name)}"
+    raise DataError(
+        f"propensity {name!r} has values outside of 0 to 1, such as "
+        f"{low if low < 0.0 else high:g}; allowed are numbers above 0 and up to 1: correct them, "
+        f"name another column, such as {setting('propensity', blank('COLUMN'))}, or leave it out "
+        f"with {setting('leave_out', [name])}"
     )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
+from evenhand.errors import InputError, literal, setting
 from evenhand.prose import quoted
 
 # What every engine reads as a number; casts differ in what else they take for one.
@@ -40,9 +41,9 @@ def split_marks(given: Any) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]
         return marks_of(given), {}
     for name in given:
         if not isinstance(name, str):
-            raise ValueError(
-                f"missing_marks has {name!r} for a column; allowed are names of columns, and "
-                f"{EVERY!r} for all of them"
+            raise InputError(
+                f"{setting('missing_marks')} has {name!r} for a column; allowed are names of "
+                f"columns, and {EVERY!r} for all of them"
             )
     own = {
         name: marks_of([marks] if isinstance(marks, Real) else marks)
@@ -56,13 +57,17 @@ def marks_of(given: Any) -> tuple[str, ...]:
     """Marks of a list as words, checked."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
-        raise ValueError(
-            f"missing_marks is {given!r}; allowed is a list of texts and numbers, such as "
-            '["?", "NA", -9], or such lists by column, {"age": [-1]}'
+        raise InputError(
+            f"{setting('missing_marks')} is {given!r}; allowed is a list of texts and numbers, "
+            f"such as {literal(['?', 'NA', -9])}, or such lists by column, "
+            f"{literal({'age': [-1]})}",
+            value=given,
         )
     for one in listed:
         if isinstance(one, bool) or not isinstance(one, (str, Real)):
-            raise ValueError(f"missing_marks has {one!r}; allowed are texts and numbers")
+            raise InputError(
+                f"{setting('missing_marks')} has {one!r}; allowed are texts and numbers"
+            )
     return tuple(dict.fromkeys(word(one) for one in listed))
 
 
@@ -71,16 +76,19 @@ def numbers_for(values: Any) -> dict[str, float] | None:
     if values is None:
         return None
     if not isinstance(values, Mapping) or not values:
-        raise ValueError(
-            f"reward_values is {values!r}; allowed is a number for every value of the reward, "
-            'such as {"approved": 1, "denied": 0}'
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
+            f"reward, such as {literal({'approved': 1, 'denied': 0})}",
+            value=values,
         )
     found = {
         word(name): _checks.number(f"reward_values[{name!r}]", worth, -1e100, 1e100)
         for name, worth in values.items()
     }
     if len(found) < len(values):
-        raise ValueError(f"reward_values is {values!r}; it has the same value twice")
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; it has the same value twice", value=values
+        )
     return found
 
 

@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from evenhand.audit.input.roles import columns_of, guessed_roles
 from evenhand.audit.input.scan import SAMPLE
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.errors import InputWarning, setting
 from evenhand.events.columns import NEEDED
 
 FEW = 10  # rows: with fewer, any column may have another value in each
@@ -58,12 +58,12 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
     suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
     found = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in found:
-        warnings.warn(
+        told = InputWarning(
             f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
-            f"reward; to use it all the same say --{names[name].replace('_', '-')} {quote(name)}",
-            stacklevel=5,
+            f"reward; to use it all the same say {setting(names[name], name)}"
         )
+        warnings.warn(told, stacklevel=5)
     return replace(source, idle=(*source.idle, *found))
 
 
@@ -115,14 +115,14 @@ def _without_identifiers(source: Source, settings: Settings) -> Source:
     found = _identifiers(source, suspects) if suspects else []
     if found:
         several = len(found) > 1
-        warnings.warn(
+        told = InputWarning(
             f"column{'s' if several else ''} {', '.join(map(repr, found))} "
             f"{'have' if several else 'has'} another value in every row, as the number of a row or "
             f"an identifier has, and {'are' if several else 'is'} left out; name all features to "
-            f"use {'them' if several else 'it'}, --feature {quote(found[0])}, or say --leave-out "
-            f"{quote(found[0])}",
-            stacklevel=5,
+            f"use {'them' if several else 'it'}, {setting('features', found[:1])}, or say "
+            f"{setting('leave_out', found[:1])}"
         )
+        warnings.warn(told, stacklevel=5)
     return replace(source, idle=(*source.idle, *found))
 
 

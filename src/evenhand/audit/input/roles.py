@@ -8,6 +8,7 @@ from typing import Any
 from evenhand.audit.input.expressions import shown
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
+from evenhand.errors import InputError, setting
 from evenhand.events.columns import NEEDED, Columns, find_columns
 
 
@@ -22,9 +23,9 @@ def columns_of(source: Source, settings: Settings) -> Columns:
         guessed = [role for role in guessed_roles(columns, settings) if role not in NEEDED]
         columns = replace(columns, **dict.fromkeys(guessed))  # type: ignore[arg-type]
     if columns.group in columns.features:
-        raise ValueError(
-            f"features: {columns.group!r} is the group; a group cannot be a feature, for groups "
-            "are compared at the same features"
+        raise InputError(
+            f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
+            "for groups are compared at the same features"
         )
     return columns
 
@@ -63,7 +64,9 @@ def check_named(what: str, names: Any, known: tuple[str, ...]) -> None:
     """An error for a name that is no column of these."""
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} has {name!r}; allowed are {shown(known)}")
+            raise InputError(
+                f"{setting(what)} has {name!r}; allowed are {shown(known)}", value=name
+            )
 
 
 # Columns that make the reward ---------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from evenhand.audit.input.scan import Look
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
 from evenhand.audit.sums.exposure import attention_of, attention_sums
+from evenhand.errors import DataError, InputError, setting
 from evenhand.events.columns import Columns
 
 NO_GROUP = "missing"
@@ -80,22 +80,23 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     concerned = {name: many for name, many in totals.items() if many}
     rows = int(counts["rows"].sum())
     if settings.missing == "error" and concerned:
-        raise ValueError(
-            f"missing values in {listed(concerned)}, of {rows:,} rows; choose --missing drop to "
-            "leave such rows out, or --missing fill to fill in features (mean, or a category of "
-            "their own) and leave out rows without what cannot be filled in, such as the reward"
+        raise DataError(
+            f"missing values in {listed(concerned)}, of {rows:,} rows; choose "
+            f"{setting('missing', 'drop')} to leave such rows out, or {setting('missing', 'fill')} "
+            "to fill in features (mean, or a category of their own) and leave out rows without "
+            "what cannot be filled in, such as the reward"
         )
     empty = [name for name in fill if totals[name] == rows]
     if empty:
-        raise ValueError(
-            f"missing: feature {empty[0]!r} has no value in any row, so there is nothing to fill "
-            f"in; leave it out with --leave-out {quote(empty[0])}"
+        raise InputError(
+            f"{setting('missing')}: feature {empty[0]!r} has no value in any row, so there is "
+            f"nothing to fill in; leave it out with {setting('leave_out', [empty[0]])}"
         )
     left_out = int(counts["left_out"].sum())
     if left_out == rows:
-        raise ValueError(
+        raise DataError(
             f"missing values in {listed(concerned)}: no row is left without; leave such columns "
-            "out with --leave-out, or choose --missing fill"
+            f"out with {setting('leave_out')}, or choose {setting('missing', 'fill')}"
         )
     records = [
         (group, name, int(counts[f"c{i}"].iloc[row]), int(counts["rows"].iloc[row]),
