@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import traceback
 from pathlib import Path
 
 import evenhand
 
-ROOT = Path(evenhand.__file__).parent
-# Packages that still raise plain ValueErrors and ImportErrors for what a user got wrong.
-PLAIN = ("events", "leastsquares", "policies", "recording", "simulation", "html.py")
 
-
-def is_input(error: BaseException) -> bool:
-    """Whether a plain error is of a package that has no other for bad input yet.
-
-    It has to be raised there on purpose: by its own line, and not by what that line calls.
-    """
-    if type(error) not in (ValueError, ImportError):
-        return False
+def in_own_code(error: Exception) -> str | None:
+    """Where in a policy of the user's own an error comes from, if it does."""
+    own = getattr(sys.modules.get("evenhand.experiments.model"), "IMPORTED", {})
     frames = traceback.extract_tb(error.__traceback__)
-    inside = frames and Path(frames[-1].filename).is_relative_to(ROOT)
-    if not inside:
-        return False
-    place = Path(frames[-1].filename).relative_to(ROOT)
-    return place.parts[0] in PLAIN and "raise " in (frames[-1].line or "")
+    places = [frame for frame in frames if Path(frame.filename) in own]
+    return f"{places[-1].filename}, line {places[-1].lineno}" if places else None
 
 
 def kept(error: BaseException) -> str:

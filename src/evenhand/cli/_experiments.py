@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_folder, needs, progress
-from evenhand.errors import InputError, setting
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.experiments.model import Experiment
@@ -80,10 +80,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         return
     from evenhand.simulation.run import connect
 
-    try:
-        client = connect(address)
-    except ValueError as error:
-        raise InputError(str(error).replace("client is", f"{setting('client')} is", 1)) from error
+    client = connect(address)
     try:
         yield client
     finally:

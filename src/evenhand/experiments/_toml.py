@@ -66,11 +66,11 @@ class TomlFile:
         self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)
 
     def check(self, key: str, function: Callable[..., Any], *values: Any) -> Any:
-        """`function(key, *values)`, whose ValueError gets the line."""
+        """`function(key, *values)`, whose InputError gets the line."""
         try:
             return function(key, *values)
-        except ValueError as error:
-            self.refuse(key, str(error).removeprefix(f"{key} "))
+        except InputError as error:
+            self.refuse(key, error.told("file").removeprefix(f"{key} "))
 
 
 def line_of(text: str, key: str) -> int:

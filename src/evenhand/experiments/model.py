@@ -192,7 +192,7 @@ def set_parameter(place: dict[str, Any], run: dict[str, Any], name: str, value: 
         run[own] = value
 
 
-_IMPORTED: dict[Path, str] = {}
+IMPORTED: dict[Path, str] = {}  # files of users that hold policies, and what was in them
 
 
 def policy_from(path: Path, name: str) -> type[Policy]:
@@ -201,10 +201,10 @@ def policy_from(path: Path, name: str) -> type[Policy]:
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     code = hashlib.sha256(path.read_bytes()).hexdigest()
-    if _IMPORTED.get(path, code) != code:
+    if IMPORTED.get(path, code) != code:
         raise InputError(f"{path.name} has changed since it was imported; start Python anew")
     module = _module(path)
-    _IMPORTED[path] = code
+    IMPORTED[path] = code
     known = {
         label: kind
         for label, kind in vars(module).items()
@@ -218,6 +218,12 @@ def policy_from(path: Path, name: str) -> type[Policy]:
     if kind.rule is Policy.rule and kind.score is Policy.score:
         raise InputError(f"{name} has neither a rule nor a score; write one of them")
     return kind
+
+
+def is_own(make: PolicyMaker) -> bool:
+    """Whether a policy is a user's own, from a file."""
+    module = sys.modules.get(getattr(make, "func", make).__module__)
+    return Path(getattr(module, "__file__", None) or "").resolve() in IMPORTED
 
 
 def _module(path: Path) -> ModuleType:

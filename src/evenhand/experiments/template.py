@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand.columns.files import read_table
-from evenhand.errors import InputError
+from evenhand.errors import DataError
 
 LONGEST = 40  # characters of a name or a value in a comment
 
@@ -105,7 +105,7 @@ def for_table(path: Path, file: Path) -> str:
     """
     frame = read_table(path)
     if frame.empty:
-        raise InputError(f"{path.name} has no rows; give a table with some")
+        raise DataError(f"{path.name} has no rows; give a table with some")
     names = {name: _shown(name) for name in frame.columns}
     width = max(len(name) for name in names.values())
     lines = [f"#   {names[name]:{width}}  {_kind(frame[name])}" for name in frame.columns]

@@ -70,7 +70,7 @@ def no_number(source: Source, role: str, name: str, marks: Sequence[str]) -> Dat
     words = list(dict.fromkeys(value.strip() for value, _ in values))
     gone = [one for one in words if one.lower() in LIKELY]
     worth = _guesses([one for one in words if one not in gone])
-    also = f" and {_marked([*marks, *gone])}" if gone else ""
+    also = f" {_marked([*marks, *gone])}" if gone else ""
     return DataError(
         f"{start}: say what each is worth{', or that it is missing' if gone else ''}, such as "
         f"{setting('reward_values', worth or ANY_WORTH)}{also}, or {other}"
