@@ -114,7 +114,7 @@ def test_text_is_refused_with_the_flag_to_paste():
     said = refused(many)
     assert said.count(" in 20 rows") == 6 and "and others" in said
     text = words.assign(reward=words["reward"].map({"approved": "1", "denied": "0"}))
-    assert "0=0" in refused(text) and "1=1" in refused(text)
+    assert 'reward_values={"0": 0, "1": 1}' in refused(text)
 
 
 def test_the_flag_of_the_message_works(tmp_path, capsys):

@@ -20,8 +20,10 @@ from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._overlap import overlap
 from evenhand.offpolicy._reward_model import cross_fitted
+from evenhand.offpolicy._seen import warn_if_seen
 from evenhand.offpolicy._table import Settings, shares, span, table
 from evenhand.offpolicy.logged import Logged
+from evenhand.offpolicy.reading import later, read_own
 from evenhand.offpolicy.report import ValueReport, value_report
 from evenhand.offpolicy.targets import Target, probabilities
 
@@ -32,6 +34,7 @@ def evaluate(
     log: Logged | str | Path | pd.DataFrame,
     target: Target,
     *,
+    after: int | None = None,
     bias: Any = None,
     estimators: Sequence[str] | None = None,
     interval: str = "normal",
@@ -52,7 +55,10 @@ def evaluate(
             that evenhand wrote can be given as its path, or as the frame that `read_log` gave.
         target: a policy with a method `propensities`; or probabilities (rows, arms); or the arm
             chosen in each row; or a function from the log's contexts to one of these two; or
-            "uniform" for all available arms alike.
+            "uniform" for all available arms alike. A policy must not have learned from the same
+            rows: one that has, or may have, is warned of (`evenhand.errors.SeenWarning`).
+        after: only decisions after this round, of a log that is given as its path or frame. Give 0
+            if a policy has seen none of the log; then nothing is warned of that only may be.
         bias: a `BiasReport`, or a vector or number for each group. Then there are values in
             corrected reward as well: the reward less the bias of the chosen arm's group at its
             context.
@@ -81,14 +87,17 @@ def evaluate(
         >>> report.overall.loc[("observed", "dr"), ["estimate", "low", "high"]].round(2).tolist()
         [0.52, 0.49, 0.56]
     """
-    if isinstance(log, (str, Path, pd.DataFrame)):
-        log = Logged.from_log(log)
+    if isinstance(log, (str, Path)):
+        log = read_own(log, after)
+    elif isinstance(log, pd.DataFrame):
+        log = Logged.from_log(later(log, after))
     if not isinstance(log, Logged):
         raise InputError(
             f"{setting('log')} is a {type(log).__name__}; allowed is a log that evenhand wrote, or "
             "Logged, such as Logged.from_frame(frame, groups)"
         )
     chances = probabilities(target, log)
+    warn_if_seen(target, log, after)
     seen = ~np.isnan(log.rewards)
     if seen.sum() < 2:
         raise InputError(f"{setting('rewards')} has {seen.sum()} values; allowed are at least two")

@@ -15,6 +15,7 @@ from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events.columns import ROLES
 from evenhand.events.decisions import parts_of_log
 from evenhand.groups import Groups
+from evenhand.offpolicy._seen import Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class Logged:
             of a missing arm can be anything.
         overridden: true where a human chose another arm. Such a row has no reward of its own arm,
             and is left out as one whose reward is missing.
+        origin: where the rows come from, if a file was read; it tells whether a policy saw them.
 
     Example:
         >>> import evenhand as eh
@@ -52,6 +54,7 @@ class Logged:
     all_propensities: Array | None = None
     available: Bools | None = None
     overridden: Bools | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__.__get__(self)
@@ -206,6 +209,10 @@ class Logged:
             return self.contexts
         found: Array = self.contexts[np.arange(self.n), self.arms]
         return found
+
+    def of_origin(self, origin: Origin) -> Logged:
+        """The same, with where it comes from."""
+        return replace(self, origin=origin)
 
     def rows(self, keep: Bools) -> Logged:
         """Some of the rows."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from evenhand import _checks
 from evenhand._checks import Array, Bools, numbers, unmasked, whole_numbers
 from evenhand.errors import InputError, setting
+from evenhand.groups import Groups
 from evenhand.offpolicy.logged import Logged
 
 
@@ -45,6 +46,9 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
         >>> eh.offpolicy.policy_probabilities(policy, log).tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
+    groups, features = getattr(policy, "groups", None), getattr(policy, "n_features", None)
+    if isinstance(groups, Groups) and features is not None:
+        check_fit(policy, log.groups, features if log.contexts is None else log.contexts.shape[-1])
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise InputError(
             "contexts of all arms are not in the log, so a policy cannot say what it would do; "
@@ -60,6 +64,20 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
         arms = None if log.available is None else log.available[number]
         found[number] = _asked(policy, np.ascontiguousarray(row), arms)
     return _checked(found, log)
+
+
+def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
+    """Refuse a policy over other arms or features than a log has."""
+    if list(policy.groups.labels) != list(groups.labels):
+        raise InputError(
+            f"{setting('target')} has {policy.n_arms} arms in groups "
+            f"{', '.join(policy.groups.labels)}; the log has {groups.n_arms} in "
+            f"{', '.join(groups.labels)}: allowed is a policy over the same arms"
+        )
+    if policy.n_features != n_features:
+        raise InputError(
+            f"{setting('target')} has {policy.n_features} features; the log has {n_features}"
+        )
 
 
 def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
