@@ -411,6 +411,26 @@ def test_errors_name_flags_on_the_command_line(flags, start, csv, capsys):
     assert "leave_out" in refused(made_log(98), leave_out=["foo"])  # and parameters in Python
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("missing = 'skip'", "line 2: missing is 'skip'; allowed is one of"),
+        ("leave_out = ['foo']", "line 2: leave_out has 'foo'; allowed are x0"),
+        ("[columns]\nleave-out = ['foo']", "line 3: leave_out has 'foo'; allowed are x0"),
+        ("windows = 2", "line 2: windows is 2, and no column is the timestamp; name it, such as "
+         "timestamp = COLUMN, or leave windows out"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_line_of_a_file_of_columns(text, told, csv, capsys, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(f"# what is what\n{text}\n")
+    call = [csv, "--columns", file, "--out", tmp_path / "r.json"]
+    code, (said,) = called(capsys, *call)
+    assert code == 2 and said.startswith(f"evenhand: {file}, {told}")
+    code, (said,) = called(capsys, *call, "--leave-out", "bar", "--missing", "no", "--windows", 3)
+    assert code == 2 and said.startswith("evenhand: --")  # a flag comes before the file
+
+
 def test_a_column_that_is_called_like_a_parameter_keeps_its_name(tmp_path, capsys):
     path = tmp_path / "log.csv"
     made_log(98).rename(columns={"x0": "leave_out", "x1": "features"}).to_csv(path, index=False)

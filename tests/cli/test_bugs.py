@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from evenhand.cli import data, main
 from evenhand.errors import DamagedError, MissingExtraError, setting
+from evenhand.experiments import model
 
 
 def run(monkeypatch, capsys, error):
@@ -55,6 +57,17 @@ def test_a_bug_is_told_where_nothing_can_be_kept(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     code, said = run(monkeypatch, capsys, ValueError("odd"))
     assert code == 70 and "could not be kept (No such file or directory): please report it" in said
+
+
+def test_a_policy_of_the_users_own_is_no_bug_of_ours(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "own_and_broken.py"
+    path.write_text("def score(*_):\n    return 1 + None\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(model, "IMPORTED", {path: "its hash"})
+    monkeypatch.setattr(data, "_list", import_module("own_and_broken").score)
+    assert main(["data", "list"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"evenhand: {path}, line 2: TypeError: unsupported operand")
 
 
 @pytest.mark.parametrize(

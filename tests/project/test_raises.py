@@ -16,14 +16,8 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 # Where messages may name flags: what only the command line tells, and what is about flags.
 OF_FLAGS = ("cli", "errors.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-TOLD = {
-    "InputError",
-    "DataError",
-    "DamagedError",
-    "MissingExtraError",
-    "InputWarning",
-    "SeenWarning",
-}
+ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError"}
+TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 
 def calls(path, names):

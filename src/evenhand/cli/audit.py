@@ -28,6 +28,7 @@ HELP = {
     "cluster": "rows with the same value belong together",
 }
 LISTS = {"feature": "features", "nominal": "nominal", "leave-out": "leave_out"}
+LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
@@ -114,6 +115,11 @@ def _audit(options: argparse.Namespace) -> int:
     check_file(options.out.with_suffix(".json"))
     try:
         found, paths = _report(options, _named(options))
+    except InputError as error:
+        place = _place_in_file(options, error.parameter)
+        if place is None:
+            raise
+        raise InputError(f"{place}: {error.told('file')}") from error
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
@@ -121,6 +127,22 @@ def _audit(options: argparse.Namespace) -> int:
     read = f"{found.facts.label} in {found.facts.seconds:.1f} s"
     _say([*found.summary, "", f"{read}; open {paths[0]}{also}"])
     return 0
+
+
+def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | None:
+    """Where in the file of columns a setting is, if it was not given as a flag."""
+    name = (parameter or "").partition("[")[0]
+    words = {name, name.replace("_", "-"), LISTED.get(name, name)}
+    if options.columns is None or any(getattr(options, one, None) for one in words):
+        return None
+    from evenhand.experiments._toml import line_of
+
+    text = options.columns.read_text(encoding="utf-8")
+    given = tomllib.loads(text)
+    inside = given["columns"] if isinstance(given.get("columns"), dict) else {}
+    keys = [f"columns.{key}" for key in inside if key in words]
+    keys += [key for key in given if key in words]
+    return f"{options.columns}, line {line_of(text, keys[0])}" if keys else None
 
 
 def _check_folder(out: Path) -> None:
@@ -248,5 +270,4 @@ def _read(path: Path) -> dict[str, Any]:
     inside = given
     if isinstance(given.get("columns"), dict):
         inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
-    keys = {"features": "feature"}
-    return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}
+    return {LISTED.get(key, key).replace("_", "-"): value for key, value in inside.items()}

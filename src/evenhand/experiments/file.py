@@ -302,7 +302,7 @@ def _published(file: TomlFile) -> Published | None:
         file.refuse("published", "needs `file`, a CSV file that is there, and `under`, a reading")
     file.known("published.under", table["under"], BY_NAME)
     try:
-        columns = set(pd.read_csv(path, comment="#", nrows=0).columns)
+        columns = set(pd.read_csv(path, comment="#").columns)
     except ValueError as error:  # pandas' errors are ValueErrors
         file.refuse("published.file", f"cannot be read: {error}")
     if not columns >= set(OVERLAY):
