@@ -102,9 +102,9 @@ def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
 
 
 def tell(text: str) -> None:
-    """Warn, at the line outside of this folder that made the world."""
+    """Warn, at the line outside of evenhand that made the world."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(str(Path(__file__).parent)):
+    while frame.f_back and frame.f_code.co_filename.startswith(str(Path(__file__).parents[1])):
         level, frame = level + 1, frame.f_back
     warnings.warn(InputWarning(text), stacklevel=level)
 
