@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from evenhand.errors import DataError, InputError, MissingExtraError, blank, setting
+from evenhand.errors import DataError, InputError, MissingExtraError, blank, in_language, setting
 
 NAMES = ("family-income", "compas", "student", "mortgage")
 VARIABLE = "EVENHAND_DATA"
@@ -141,7 +141,8 @@ def sha256(path: Path) -> str:
 def by_hand(name: str, folder: Path) -> str:
     """What to do without a network, in one sentence."""
     choices = " or ".join(f"{file.address} as {file.name}" for file in FILES[name])
+    named = in_language(setting("folder", blank("DIR")))
     return (
         f"get {choices} by other means and put it into {folder}, or into any folder that you name "
-        f"with folder= or {VARIABLE}"
+        f"with {named} or {VARIABLE}"
     )
