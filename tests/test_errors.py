@@ -1,23 +1,44 @@
 """Errors speak the language of the caller, and stay what they are on the way."""
 
 import pickle
+import warnings
 
 import pytest
 
-from evenhand.errors import DataError, EvenhandError, InputError, setting
+from evenhand.errors import (
+    DataError,
+    EvenhandError,
+    InputError,
+    InputWarning,
+    MissingExtraError,
+    blank,
+    setting,
+    speaking,
+)
+
+WORTH = {"paid": 1, "not paid": 0}
 
 
 @pytest.mark.parametrize(
     ("name", "value", "python", "flag", "key"),
     [
-        ("missing", "drop", "missing='drop'", "--missing drop", 'missing = "drop"'),
+        ("missing", "drop", 'missing="drop"', "--missing drop", 'missing = "drop"'),
         ("missing_marks", None, "missing_marks", "--missing-marks", "missing_marks"),
-        ("features", "COLUMN", "features=COLUMN", "--feature COLUMN", "features = COLUMN"),
+        ("arm", blank("COLUMN"), "arm=COLUMN", "--arm COLUMN", "arm = COLUMN"),
+        ("features", ["A", "b c"], 'features=["A", "b c"]', "--feature A --feature 'b c'",
+         'features = ["A", "b c"]'),
+        ("missing_marks", ["?", "NA"], 'missing_marks=["?", "NA"]', "--missing-marks '?,NA'",
+         'missing_marks = ["?", "NA"]'),
+        ("missing_marks", ["-9"], 'missing_marks=["-9"]', "--missing-marks=-9",
+         'missing_marks = ["-9"]'),
+        ("reward_values", WORTH, 'reward_values={"paid": 1, "not paid": 0}',
+         "--reward-values 'paid=1,not paid=0'", 'reward_values = { paid = 1, "not paid" = 0 }'),
         ("windows", 4, "windows=4", "--windows 4", "windows = 4"),
         ("unfavourable", True, "unfavourable=True", "--unfavourable", "unfavourable = true"),
-        ("group", "home town", "group='home town'", "--group 'home town'", 'group = "home town"'),
+        ("group", "home town", 'group="home town"', "--group 'home town'", 'group = "home town"'),
+        ("group", "\ue002", 'group="\ue002"', "--group '\ue002'", 'group = "\ue002"'),
     ],
-)
+)  # fmt: skip
 def test_a_setting_in_three_languages(name, value, python, flag, key):
     error = InputError(f"say {setting(name, value)} and go on")
     assert str(error) == error.told("python") == f"say {python} and go on"
@@ -25,19 +46,37 @@ def test_a_setting_in_three_languages(name, value, python, flag, key):
     assert error.told("file") == f"say {key} and go on"
 
 
+def test_what_a_command_has_no_flag_for_is_put_as_in_python():
+    error = InputError(f"{setting('level')} is 2; choose {setting('folds', 3)}")
+    with speaking("command line", {"--level"}):
+        assert str(error) == "--level is 2; choose folds=3"
+    assert str(error) == "level is 2; choose folds=3"
+
+
 def test_what_is_wrong_is_kept_apart_from_the_words():
     error = InputError(parameter="level", value=2, allowed="a number between 0 and 1")
     assert str(error) == "level is 2; allowed is a number between 0 and 1"
     assert error.told("command line").startswith("--level is 2")
     assert (error.parameter, error.value) == ("level", 2)
+    again = InputError(f"{setting('level')} is 2; allowed is a number: give one", value=2)
+    assert (again.parameter, again.allowed, again.hint) == ("level", "a number", "give one")
 
 
 @pytest.mark.parametrize("kind", [InputError, DataError])
 def test_an_error_of_a_worker_process_comes_back_whole(kind):
     error = kind(f"choose {setting('missing', 'drop')}", parameter="missing", value=3)
-    again = pickle.loads(pickle.dumps(error))
+    again = pickle.loads(pickle.dumps(error.reworded("LOG: {}".format)))
     assert type(again) is kind and again.parameter == "missing" and again.value == 3
-    assert again.told("command line") == "choose --missing drop"
+    assert again.told("command line") == "LOG: choose --missing drop"
+
+
+def test_an_extra_and_a_warning_speak_as_well():
+    extra = pickle.loads(pickle.dumps(MissingExtraError(f"or give {setting('folder')}")))
+    assert isinstance(extra, ImportError) and extra.told("command line") == "or give --folder"
+    with pytest.warns(UserWarning, match="^or give folder$") as seen:
+        warnings.warn(InputWarning(extra.message), stacklevel=1)
+    with speaking("command line"):
+        assert str(seen[0].message) == "or give --folder"
 
 
 def test_callers_may_catch_what_python_has():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evenhand.conventions import AUTHORS_CODE as AUTHORS_CODE
     from evenhand.conventions import PAPER as PAPER
     from evenhand.conventions import Conventions as Conventions
+    from evenhand.errors import InputError as InputError
     from evenhand.events import read_log as read_log
     from evenhand.groups import Groups as Groups
     from evenhand.policies import Decision as Decision
@@ -57,6 +58,7 @@ _HOME = {
     "Decision": "policies",
     "GroupFairTopInterval": "policies",
     "Groups": "groups",
+    "InputError": "errors",
     "IntervalChaining": "policies",
     "MultiGroupFairTopInterval": "policies",
     "NaiveFair": "policies",

@@ -1,7 +1,4 @@
-"""Checks at the border, each once: errors name the parameter, the value and what is allowed.
-
-Arrays that come in from outside, checked once.
-"""
+"""Checks at the border, each once: errors name the parameter, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -13,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import DataError, InputError, setting
+
 LARGEST = 1e100  # of any number that is computed with: beyond, sums of squares overflow
 LARGEST_WHOLE = 2**53  # beyond, a float does not hold every whole number
 LARGEST_SEED = 2**128 - 1  # as long as those that NumPy draws
@@ -21,9 +20,9 @@ LARGEST_SEED = 2**128 - 1  # as long as those that NumPy draws
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST_WHOLE) -> int:
     """`value` as an int of at least `least` and at most `most`."""
     if isinstance(value, bool) or not _is_whole(value) or value < least:
-        raise ValueError(f"{name} is {shown(value)}; allowed is a whole number of at least {least}")
+        raise _refusal(name, value, f"a whole number of at least {least}")
     if value > most:
-        raise ValueError(f"{name} is {shown(value)}; allowed is a whole number {_up_to(most)}")
+        raise _refusal(name, value, f"a whole number {_up_to(most)}")
     return int(value)
 
 
@@ -54,6 +53,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def _refusal(name: str, value: Any, allowed: str) -> InputError:
+    said = f"{setting(name)} is {shown(value)}; allowed is {allowed}"
+    return InputError(said, parameter=name, value=value, allowed=allowed)
+
+
 def number(name: str, value: Any, low: float, high: float, *, open_ends: bool = False) -> float:
     """`value` as a finite float between `low` and `high`."""
     try:
@@ -62,7 +66,7 @@ def number(name: str, value: Any, low: float, high: float, *, open_ends: bool = 
         result = math.nan
     inside = low < result < high if open_ends else low <= result <= high
     if isinstance(value, (bool, str)) or not (math.isfinite(result) and inside):
-        raise ValueError(f"{name} is {shown(value)}; allowed is {_range(low, high, open_ends)}")
+        raise _refusal(name, value, _range(low, high, open_ends))
     return result
 
 
@@ -81,7 +85,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     """`value` if it is one of the allowed words."""
     words = list(allowed)
     if value not in words:
-        raise ValueError(f"{name} is {shown(value)}; allowed is one of {', '.join(words)}")
+        raise _refusal(name, value, f"one of {', '.join(words)}")
     return str(value)
 
 
@@ -100,14 +104,21 @@ def numbers(
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is not a table of numbers; allowed are finite numbers") from None
+        raise DataError(
+            f"{setting(name)} is not a table of numbers; allowed are finite numbers"
+        ) from None
     if shape is not None and array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; allowed is {shape}")
+        raise DataError(
+            f"{setting(name)} has shape {array.shape}; allowed is {shape}", value=array.shape
+        )
     bad = np.isinf(array) if missing else ~np.isfinite(array)
     if bad.any():
         what = "an infinity" if missing else "a NaN or an infinity"
         also = ", and NaN where it is missing" if missing else ""
-        raise ValueError(f"{name} has {what}; allowed are finite numbers{also}")
+        raise DataError(
+            f"{setting(name)} has {what}; allowed are finite numbers{also}",
+            value=float(array[bad][0]),
+        )
     return array
 
 
@@ -121,13 +132,15 @@ def unmasked(name: str, values: Any) -> None:
     Example:
         >>> import numpy as np
         >>> from evenhand._checks import unmasked
-        >>> unmasked("rewards", np.ma.array([1.0, 99.0], mask=[False, True]))
+        >>> unmasked("x", np.ma.array([1.0, 99.0], mask=[False, True]))
         Traceback (most recent call last):
-        ValueError: rewards has masked values; allowed are numbers: leave these rows out
+        evenhand.errors.DataError: x has masked values; allowed are numbers: leave these rows out
     """
     if isinstance(values, np.ma.MaskedArray):
         if np.ma.is_masked(values):
-            raise ValueError(f"{name} has masked values; allowed are numbers: leave these rows out")
+            raise DataError(
+                f"{setting(name)} has masked values; allowed are numbers: leave these rows out"
+            )
     elif isinstance(values, (list, tuple)):
         for value in values:
             if isinstance(value, (np.ma.MaskedArray, list, tuple)):
@@ -158,7 +171,9 @@ def whole_numbers(name: str, values: Any, rows: int, below: int) -> Whole:
     array = numbers(name, values, (rows,))
     wrong = (array != np.floor(array)) | (array < 0) | (array >= below)
     if wrong.any():
-        raise ValueError(
-            f"{name} has {array[wrong][0]:g}; allowed are whole numbers from 0 to {below - 1}"
+        raise DataError(
+            f"{setting(name)} has {array[wrong][0]:g}; allowed are whole numbers from 0 to "
+            f"{below - 1}",
+            value=float(array[wrong][0]),
         )
     return array.astype(np.int64)

@@ -18,6 +18,7 @@ import numpy as np
 from numba.core.errors import NumbaError
 
 from evenhand._compile import Sources, note_source, sources_of
+from evenhand.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,10 +45,10 @@ class Generic:
     ) -> Callable[[Function], Function]:
         """A decorator for what `generic` is for a kind of NamedTuple; for None, for all others."""
         if generic not in self._functions:
-            raise ValueError(f"kernel for {generic!r}; allowed are {', '.join(self._parameters)}")
+            raise InputError(f"kernel for {generic!r}; allowed are {', '.join(self._parameters)}")
         name = generic.__name__
         if kind is not None and not _is_named(kind):
-            raise ValueError(
+            raise InputError(
                 f"kernel for {kind!r}; allowed is a class of NamedTuples: mark the function with "
                 + self.mark.format(function=name, kind="MyNamedTuple")
             )
@@ -55,7 +56,7 @@ class Generic:
         def register(function: Function) -> Function:
             wanted, given = self._parameters[name], _parameters(function)
             if wanted != given:
-                raise ValueError(
+                raise InputError(
                     f"{function.__name__} takes ({', '.join(given)}); "
                     f"a kernel for {name} takes ({', '.join(wanted)})"
                 )
@@ -89,19 +90,19 @@ class Generic:
         """What compiled code cannot take is told here, before Numba says it in its own words."""
         kind = type(given)
         if not _is_named(kind):
-            raise ValueError(
+            raise InputError(
                 f"{origin} gave an object of class {kind.__name__}; allowed is a NamedTuple of "
                 "numbers and NumPy arrays"
             )
         for name, value in zip(kind._fields, given, strict=True):
             if not _fits(value):
-                raise ValueError(
+                raise InputError(
                     f"{origin} gave {kind.__name__} with {name} = {_short(value)}, which compiled "
                     f"code cannot take; {ALLOWED}"
                 )
         if self.find(needed, kind) is None:
             mark = self.mark.format(function=needed, kind=kind.__name__)
-            raise ValueError(
+            raise InputError(
                 f"{origin} gave {kind.__name__}, for which there is no {needed}; write a function "
                 f"({', '.join(self._parameters[needed])}) and mark it with {mark}"
             )
@@ -113,7 +114,7 @@ def telling(who: str) -> Iterator[None]:
     try:
         yield
     except NumbaError as error:
-        raise ValueError(f"{who}: {_in_a_line(str(error))}") from error
+        raise InputError(f"{who}: {_in_a_line(str(error))}") from error
 
 
 def _in_a_line(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._checks import is_missing, unmasked
+from evenhand.errors import InputError, setting
 
 
 class Groups:
@@ -28,23 +29,34 @@ class Groups:
 
     def __init__(self, labels: Sequence[object], sensitive: object = None) -> None:
         if isinstance(labels, (str, bytes)):
-            raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+            raise InputError(
+                f"{setting('labels')} is {labels!r}; give a list with the group of every arm",
+                value=labels,
+            )
         if not isinstance(labels, Iterable):
-            raise ValueError(f"labels is {labels!r}; give a list with the group of every arm")
+            raise InputError(
+                f"{setting('labels')} is {labels!r}; give a list with the group of every arm",
+                value=labels,
+            )
         unmasked("labels", labels)
         given = list(labels)
         if not given:
-            raise ValueError("labels is empty; give the group of every arm, at least one")
+            raise InputError(
+                f"{setting('labels')} is empty; give the group of every arm, at least one"
+            )
         missing = [arm for arm, label in enumerate(given) if is_missing(label)]
         if missing:
-            raise ValueError(f"labels has no group for arm {missing[0]}; give one for every arm")
+            raise InputError(
+                f"{setting('labels')} has no group for arm {missing[0]}; give one for every arm"
+            )
         self.labels: tuple[str, ...] = tuple(str(label) for label in given)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(self.labels))
         self.sensitive: str | None = None if sensitive is None else str(sensitive)
         if self.sensitive is not None and self.sensitive not in self.names:
-            raise ValueError(
-                f"sensitive is {self.sensitive!r}, a group without arms; "
-                f"allowed is one of {', '.join(self.names)}"
+            raise InputError(
+                f"{setting('sensitive')} is {self.sensitive!r}, a group without arms; allowed is "
+                f"one of {', '.join(self.names)}",
+                value=self.sensitive,
             )
         index = {name: g for g, name in enumerate(self.names)}
         self.of: NDArray[np.int64] = np.array([index[label] for label in self.labels])
@@ -61,7 +73,7 @@ class Groups:
         """
         if len({len(attribute) for attribute in attributes}) != 1:
             lengths = ", ".join(str(len(attribute)) for attribute in attributes)
-            raise ValueError(f"attributes have lengths {lengths}; give each one value per arm")
+            raise InputError(f"attributes have lengths {lengths}; give each one value per arm")
         labels = [
             " & ".join(str(value) for value in values) for values in zip(*attributes, strict=True)
         ]
@@ -93,7 +105,7 @@ class Groups:
     def index(self, name: object) -> int:
         """The number of the group called `name`."""
         if str(name) not in self.names:
-            raise ValueError(f"group {name!r} is unknown; known are {', '.join(self.names)}")
+            raise InputError(f"group {name!r} is unknown; known are {', '.join(self.names)}")
         return self.names.index(str(name))
 
     def warn_of_single_arms(self) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import numbers
+from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 
 
@@ -50,10 +51,12 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
     """
     given = numbers("arms", arms)
     if given.size and not (given.min() >= 0 and given.max() < groups.n_arms):
-        raise ValueError(f"arms hold numbers outside of 0 to {groups.n_arms - 1}")
+        raise InputError(f"{setting('arms')} hold numbers outside of 0 to {groups.n_arms - 1}")
     chosen = given.astype(np.int64)
     if (chosen != given).any():
-        raise ValueError("arms hold numbers that are not whole; allowed are numbers of arms")
+        raise InputError(
+            f"{setting('arms')} hold numbers that are not whole; allowed are numbers of arms"
+        )
     pulls = np.bincount(groups.of[chosen], minlength=len(groups))
     return pd.DataFrame(
         {
@@ -107,7 +110,10 @@ def prices(runs: pd.DataFrame, reference: str = "TopInterval", level: float = 0.
     metrics = ["share", "perceived_regret"]
     wide = runs.pivot(index="replication", columns="policy", values=metrics)
     if reference not in wide["share"]:
-        raise ValueError(f"reference is {reference!r}; the runs have {', '.join(wide['share'])}")
+        raise InputError(
+            f"{setting('reference')} is {reference!r}; the runs have {', '.join(wide['share'])}",
+            value=reference,
+        )
     rows = []
     for policy in dict.fromkeys(runs["policy"]):
         if policy == reference:

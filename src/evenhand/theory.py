@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._checks import unmasked
+from evenhand.errors import InputError, setting
 
 PROOFS, THEOREMS = 3 / 2, 2 / 3  # the exponent of T_1 in the proofs, and as the theorems print it
 
@@ -119,9 +120,9 @@ def expected_smallest_eigenvalue(contexts: ArrayLike) -> float:
     unmasked("contexts", contexts)
     rows = np.asarray(contexts, dtype=np.float64)
     if rows.ndim != 2 or not 1 <= rows.shape[1] <= rows.shape[0] or not np.isfinite(rows).all():
-        raise ValueError(
-            f"contexts has shape {rows.shape}; allowed are finite numbers, one row per context "
-            "and at least as many rows as features"
+        raise InputError(
+            f"{setting('contexts')} has shape {rows.shape}; allowed are finite numbers, one row "
+            "per context and at least as many rows as features"
         )
     d = rows.shape[1]
     designs = rows[: rows.shape[0] // d * d].reshape(-1, d, d)
@@ -375,9 +376,9 @@ def growth_exponent(rounds: ArrayLike, cumulative_regret: ArrayLike) -> float:
     x = np.log(_positive("rounds", rounds, least=2))
     y = np.log(_positive("cumulative_regret", cumulative_regret, least=2))
     if x.size != y.size or np.ptp(x) == 0.0:
-        raise ValueError(
-            f"rounds and cumulative_regret have {x.size} and {y.size} values; allowed are as many "
-            "of both, at rounds that are not all the same"
+        raise InputError(
+            f"{setting('rounds')} and cumulative_regret have {x.size} and {y.size} values; allowed "
+            "are as many of both, at rounds that are not all the same"
         )
     centred = x - x.mean()
     return float(centred @ y / (centred @ centred))
@@ -388,14 +389,19 @@ def _positive(name: str, values: ArrayLike, least: int) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size < least or not (np.isfinite(array) & (array > 0.0)).all():
         some = f"at least {least}" if least else "a list of"
-        raise ValueError(f"{name} is {values!r}; allowed are {some} finite numbers above 0")
+        raise InputError(
+            f"{setting(name)} is {values!r}; allowed are {some} finite numbers above 0",
+            value=values,
+        )
     return array
 
 
 def _groups(n_groups: int, n: int) -> int:
     m = _checks.whole("n_groups", n_groups, least=2)
     if m > n:
-        raise ValueError(f"n_groups is {n_groups}; allowed is 2 to {n}, the number of arms")
+        raise InputError(
+            f"{setting('n_groups')} is {n_groups}; allowed is 2 to {n}, the number of arms"
+        )
     return m
 
 
@@ -406,8 +412,9 @@ def _norm_over_eigenvalue(smallest_eigenvalue: float, largest_norm: float) -> fl
         "smallest_eigenvalue", smallest_eigenvalue, 0.0, math.inf, open_ends=True
     )
     if least > norm**2:
-        raise ValueError(
-            f"smallest_eigenvalue is {smallest_eigenvalue!r}; allowed is at most {norm**2:g}, the "
-            f"square of largest_norm {largest_norm!r}"
+        raise InputError(
+            f"{setting('smallest_eigenvalue')} is {smallest_eigenvalue!r}; allowed is at most "
+            f"{norm**2:g}, the square of largest_norm {largest_norm!r}",
+            value=smallest_eigenvalue,
         )
     return norm**2 / least

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from audit_logs import made_log, refused
+from audit_logs import made_log, refused, refused_with_flags
 from evenhand.audit.input.scan import alike_groups
 from evenhand.cli import main
 from evenhand.cli._values import marks_of
@@ -81,7 +81,7 @@ def words_with(*marks, n=600):
     ],
 )
 def test_a_mark_gets_no_number_in_the_advice(mark, flag):
-    said = refused(words_with(mark))
+    said = refused_with_flags(words_with(mark))
     assert f"--reward-values approved=1,denied=0 {flag}, or" in said
 
 
@@ -163,7 +163,10 @@ def test_marks_by_column_are_read_and_checked():
     # Marks that are known are named again, with their column.
     log["x0"] = log["x0"].round(3).astype(str).where(log.index % 9 != 0, "gone")
     log["x1"] = log["x1"].where(log.index % 9 != 1, -1.0)
-    assert "--missing-marks x1=-1,gone" in refused(log, missing_marks={"x1": [-1]})
+    said = refused(log, missing_marks={"x1": [-1]})
+    assert 'missing_marks={"x1": ["-1"], "*": ["gone"]}' in said
+    said = refused_with_flags(log, missing_marks={"x1": [-1]})
+    assert "--missing-marks x1=-1,gone" in said
 
 
 @pytest.mark.slow
@@ -342,7 +345,7 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     (said,), found = warned(path)
     made_up = found.facts.columns.features[-1]
     assert f"column {second!r} is there more than once, and column 6 is called {made_up!r}" in said
-    assert f"--leave-out {made_up}" in said
+    assert f'leave_out=["{made_up}"]' in said
     assert warned(path, leave_out=[made_up])[0] == []
     double = pd.concat([log, log[["x0"]]], axis=1)
     assert "column 'x0' is there more than once" in refused(double)
@@ -368,6 +371,26 @@ def test_errors_name_flags_on_the_command_line(flags, start, csv, capsys):
     code, (said,) = called(capsys, csv, *flags, "--out", csv.with_name("r.json"))
     assert code == 2 and said.startswith(f"evenhand: {start}")
     assert "leave_out" in refused(made_log(98), leave_out=["foo"])  # and parameters in Python
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("missing = 'skip'", "line 2: missing is 'skip'; allowed is one of"),
+        ("leave_out = ['foo']", "line 2: leave_out has 'foo'; allowed are x0"),
+        ("[columns]\nleave-out = ['foo']", "line 3: leave_out has 'foo'; allowed are x0"),
+        ("windows = 2", "line 2: windows is 2, and no column is the timestamp; name it, such as "
+         "timestamp = COLUMN, or leave windows out"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_line_of_a_file_of_columns(text, told, csv, capsys, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(f"# what is what\n{text}\n")
+    call = [csv, "--columns", file, "--out", tmp_path / "r.json"]
+    code, (said,) = called(capsys, *call)
+    assert code == 2 and said.startswith(f"evenhand: {file}, {told}")
+    code, (said,) = called(capsys, *call, "--leave-out", "bar", "--missing", "no", "--windows", 3)
+    assert code == 2 and said.startswith("evenhand: --")  # a flag comes before the file
 
 
 def test_a_column_that_is_called_like_a_parameter_keeps_its_name(tmp_path, capsys):

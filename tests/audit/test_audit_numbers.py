@@ -116,7 +116,7 @@ def test_inverse_propensities_take_out_the_selection_they_describe():
     weighed = found.bias.by_group.loc["F"]
     assert weighed["low"] < 0.0 < weighed["high"]
     assert "inverse propensity" in " ".join(found.limits)
-    assert any("--weigh-by-propensity" in one for one in eh.audit(log).limits)
+    assert any("weigh_by_propensity=True" in one for one in eh.audit(log).limits)
 
 
 def test_arms_are_the_report_from_rows():

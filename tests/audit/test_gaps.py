@@ -133,7 +133,7 @@ def test_two_groups_show_the_whole_gap_without_a_reference():
     table = departments()
     found = eh.audit(table)
     assert found.bias.reference == "M"
-    assert "compared with group M, the largest (--reference names another)" in found.summary[0]
+    assert "compared with group M, the largest (reference=GROUP names another)" in found.summary[0]
     x = np.column_stack([np.ones(len(table)), table["dept"] == "B"])
     sums = Statistics.from_rows(x, table["reward"], table["group"])
     assert bias_report(sums).reference == "M"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from audit_logs import made_log, refused
+from audit_logs import made_log, refused, refused_with_flags
 from evenhand.audit.input.engines import answer_of
 from evenhand.cli import main
 from evenhand.cli._values import worth_of
@@ -94,7 +94,7 @@ def test_a_value_without_a_number_is_counted_and_named():
     words.loc[words.index[::50], "reward"] = "pending"
     given = {"approved": 1, "denied": 0}
     said = refused(words, reward_values=given)
-    assert "'reward' has 'pending' in 12 rows, which --reward-values does not name" in said
+    assert "'reward' has 'pending' in 12 rows, which reward_values does not name" in said
     assert "it names approved, denied" in said
     found = eh.audit(words, reward_values=given, missing_marks=["pending"], missing="drop")
     assert found.facts.used == len(words) - 12
@@ -106,14 +106,14 @@ def test_text_is_refused_with_the_flag_to_paste():
     counts = words["reward"].value_counts()
     for name in ("approved", "denied"):
         assert f"{name!r} in {counts[name]} rows" in said
-    assert "--reward-values approved=1,denied=0" in said
+    assert 'reward_values={"approved": 1, "denied": 0}' in said
     odd = words.assign(reward=words["reward"].map({"approved": "it is, yes", "denied": "No"}))
-    assert "--reward-values 'it is, yes=1,No=0'" in refused(odd)
+    assert "--reward-values 'it is, yes=1,No=0'" in refused_with_flags(odd)
     many = words.assign(reward=[f"w{i % 30}" for i in range(len(words))])
     said = refused(many)
     assert said.count(" in 20 rows") == 6 and "and others" in said
     text = words.assign(reward=words["reward"].map({"approved": "1", "denied": "0"}))
-    assert "0=0" in refused(text) and "1=1" in refused(text)
+    assert 'reward_values={"0": 0, "1": 1}' in refused(text)
 
 
 def test_the_flag_of_the_message_works(tmp_path, capsys):
@@ -205,10 +205,10 @@ def test_without_marks_they_are_refused_with_the_way_out():
     words, _ = marked()
     said = refused(words, leave_out=["w"])
     assert "feature 'x0' holds numbers as text and words, such as '?'" in said
-    assert "--missing-marks '?'" in said
+    assert 'missing_marks=["?"]' in said
     # Marks that are known are named again beside the new one.
     more = words.assign(x0=words["x0"].replace({" ?": "?"}).where(words.index % 30 != 7, "-"))
-    assert "--missing-marks '?,NA,-9,-'" in refused(more, missing_marks=MARKS)
+    assert "--missing-marks '?,NA,-9,-'" in refused_with_flags(more, missing_marks=MARKS)
     assert "weight is 'w', a column of text that holds numbers as text and words" in (
         refused(words, weight="w", missing_marks=["?"])
     )
@@ -252,7 +252,7 @@ def test_marks_that_a_csv_file_shows_late(tmp_path):
     log.loc[110_000, "x0"] = "?"
     log.to_csv(tmp_path / "log.csv", index=False)
     said = refused(tmp_path / "log.csv")
-    assert "column 'x0' has '?' on line 110,002" in said and "--missing-marks '?'" in said
+    assert "column 'x0' has '?' on line 110,002" in said and 'missing_marks=["?"]' in said
     found = eh.audit(tmp_path / "log.csv", missing_marks=["?"], missing="drop")
     assert found.facts.used == len(log) - 1 and found.bias.features == ("intercept", "x0")
 
@@ -303,7 +303,8 @@ def test_words_and_marks_in_postgresql(postgres):
     expected = eh.audit(plain, **usual)
     assert_same(eh.audit(f"{postgres}::words", **options), expected)
     assert_same(eh.audit(f"{postgres}::plain", **usual), expected)  # a reward of true and false
-    assert "--reward-values approved=1,denied=0" in refused(f"{postgres}::words")
+    with pytest.raises(ValueError, match=r'reward_values={"approved": 1, "denied": 0}'):
+        eh.audit(f"{postgres}::words")
 
 
 # What cannot be filled in, and what the value filled in does
@@ -421,7 +422,7 @@ def test_a_copy_of_the_reward_is_told():
         assert len(copies(found)) == expected, noise
     log["my copy"] = np.where(log["group"] == "F", 2.0, -1.0) * log["reward"] + 1e6
     (said,) = copies(eh.audit(log))
-    assert "Feature my copy by itself predicts reward" in said and "--leave-out 'my copy'" in said
+    assert "Feature my copy by itself predicts reward" in said and 'leave_out=["my copy"]' in said
 
 
 def test_r_squared_is_that_of_statsmodels():
@@ -461,7 +462,7 @@ def test_a_stand_in_for_the_group_is_told():
     log["title"] = np.where(log["group"] == "F", of_women, of_men)
     found = eh.audit(log)
     (said,) = stand_ins(found)
-    assert "Feature title tells the groups apart" in said and "--leave-out title" in said
+    assert "Feature title tells the groups apart" in said and 'leave_out=["title"]' in said
     assert found.facts.giveaways.group == {"title": ("F", "M")}
     few = rng.random(len(log)) < 0.005
     log.loc[few, "title"] = np.where(log["group"] == "F", of_men, of_women)[few]
@@ -492,7 +493,7 @@ def test_numbers_with_separators_are_told_as_such(n, write, example):
     log["pay"] = [write(i) for i in range(n)]
     said = refused(log)
     assert f"feature 'pay' holds numbers with separators or signs, such as '{example}" in said
-    assert "write them without" in said and "--cluster" not in said
+    assert "write them without" in said and "cluster=" not in said
     said = refused(log.assign(reward=log["pay"]), leave_out=["pay"])
     assert "reward is 'reward', a column of text that holds numbers with separators" in said
 
@@ -500,9 +501,9 @@ def test_numbers_with_separators_are_told_as_such(n, write, example):
 def test_many_numbers_with_marks_are_no_identifier():
     log = made_log(70, n=4000)
     log["pay"] = [str(i) if i % 10 else "?" for i in range(4000)]
-    assert "--missing-marks '?'" in refused(log)
+    assert 'missing_marks=["?"]' in refused(log)
     log["pay"] = [str(i) for i in range(4000)]
-    assert "make it numbers if it is" in refused(log) and "--cluster pay" in refused(log)
+    assert "make it numbers if it is" in refused(log) and 'cluster="pay"' in refused(log)
 
 
 # Waiting

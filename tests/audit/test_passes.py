@@ -163,12 +163,12 @@ def test_counts_are_whole_numbers_from_0_on(change, words):
 def test_weights_that_look_like_counts_are_asked_about():
     log, _ = counted()
     found = eh.audit(log.assign(people=log["people"] + 1), weight="people", reference="M")
-    assert "name the column in --count instead" in found.to_words()
+    assert "name the column in count instead" in found.to_words()
     assert np.isfinite(found.bias.by_group["standard_error"]).all()
-    with pytest.raises(ValueError, match="belongs in --count, where 0 is allowed"):
+    with pytest.raises(ValueError, match="belongs in count, where 0 is allowed"):
         eh.audit(log, weight="people")
     real = eh.audit(log.assign(people=log["people"] + 0.5), weight="people", reference="M")
-    assert "--count" not in real.to_words()
+    assert "name the column in count" not in real.to_words()
 
 
 def test_weights_of_rare_events_leave_a_covariance():
@@ -204,10 +204,12 @@ def test_unfavourable_rewards_are_screened_by_what_is_good():
 
 
 def test_a_bad_outcome_is_asked_about():
-    assert "say so with --unfavourable" in eh.audit(denied(), reward="deny").summary[1]
+    assert "say so with unfavourable=True" in eh.audit(denied(), reward="deny").summary[1]
     paid = denied().rename(columns={"deny": "paid"})
-    assert "--unfavourable" not in eh.audit(paid, reward="paid").to_words()
-    assert "--unfavourable" not in eh.audit(denied(), reward="deny", unfavourable=True).to_words()
+    assert "unfavourable=True" not in eh.audit(paid, reward="paid").to_words()
+    assert (
+        "unfavourable=True" not in eh.audit(denied(), reward="deny", unfavourable=True).to_words()
+    )
 
 
 def test_unfavourable_needs_rewards_of_0_and_1_in_sums():

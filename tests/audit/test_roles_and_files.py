@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from audit_logs import assert_same, differences, interacted, made_log, refused
+from audit_logs import assert_same, differences, interacted, made_log, refused, refused_with_flags
 from evenhand.audit.input import engines, sources
 from evenhand.audit.input.engines import MOST, told
 from evenhand.audit.input.sources import hidden, passwords_in, without_password
@@ -91,7 +91,7 @@ def test_true_and_false_are_one_and_zero_and_other_words_are_words(tmp_path):
         pd.testing.assert_frame_equal(found.bias.to_frame(), expected, rtol=1e-9)
     log["reward"] = np.where(log["reward"], "yes", "no")
     log.to_csv(tmp_path / "log.csv", index=False)
-    assert "--reward-values yes=1,no=0" in refused(tmp_path / "log.csv")
+    assert 'reward_values={"yes": 1, "no": 0}' in refused(tmp_path / "log.csv")
     found = eh.audit(tmp_path / "log.csv", reference="M", reward_values={"yes": 1, "no": 0})
     pd.testing.assert_frame_equal(found.bias.to_frame(), expected, rtol=1e-9)
 
@@ -294,10 +294,10 @@ def test_flags_that_are_lists_may_be_repeated(tmp_path, capsys):
 
 def test_names_with_blanks_are_quoted(tmp_path):
     log = made_log(218, n=60, d=1).assign(**{"my day": pd.Timestamp("2026-01-01")})
-    said = refused(log)
+    said = refused_with_flags(log)
     assert "--leave-out 'my day'" in said and "--timestamp 'my day'" in said
     log["my day"] = "noon"
-    assert "--leave-out 'my day'" in refused(log, timestamp="my day")
+    assert 'leave_out=["my day"]' in refused(log, timestamp="my day")
     assert "allowed are x0, group, reward, 'my day'" in refused(log, leave_out=["x"])
     log["my day"] = np.where(log.index % 7, 1.0, np.nan)
     assert "missing values in 9 of 60 rows ('my day' 9)" in refused(log)
@@ -433,7 +433,7 @@ def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), found = warned(log, reference="M")
     assert "column 'action' is left out and not taken for the arm by its name" in said
-    assert "--arm action" in said
+    assert 'arm="action"' in said
     assert found.facts.columns.arm is None and "action" not in found.facts.columns.features
     without = eh.audit(log.drop(columns="action"), reference="M")
     pd.testing.assert_frame_equal(found.bias.by_group, without.bias.by_group)
@@ -498,7 +498,7 @@ def test_numbers_of_rows_are_no_features(name, numbers, form, tmp_path):
     (said,), found = warned(path)
     assert said.startswith(f"column {name} tells rows apart, as identifiers and row numbers do")
     assert found.facts.columns.features == ("x0",) and name in found.facts.left_out
-    assert "want in --feature, or say --leave-out" in said
+    assert f'features=["{name}"]' in said
     assert warned(path, leave_out=[name])[0] == []
     if not str(table[name].iloc[0]).startswith("p"):
         said, found = warned(path, features=["x0", name])
@@ -511,7 +511,7 @@ def test_what_differs_in_all_rows_by_chance_is_a_feature():
     log["salary"] = rng.choice(100_000, size=60, replace=False)
     log["customer id"] = rng.choice(100_000, size=60, replace=False)
     (said,), found = warned(log)
-    assert said.startswith("column 'customer id'") and "--leave-out 'customer id'" in said
+    assert said.startswith("column 'customer id'") and 'leave_out=["customer id"]' in said
     assert found.facts.columns.features == ("x0", "salary")
     # Somebody may be there twice, and a number that is there twice is no number of a row.
     log["customer id"] = np.append(np.arange(59), 58)
@@ -535,14 +535,14 @@ def test_what_to_leave_out_for_the_average_context_is_told_once(case):
         log.loc[some, "home town"] = {"category": "z", "empty": "", "missing": None}[case]
     found = eh.audit(log, reference="M", missing="fill")
     assert np.isnan(found.bias.by_group.loc["F", "estimate"])
-    (said,) = [one for one in found.summary if "--leave-out" in one]
+    (said,) = [one for one in found.summary if "(leave_out=" in one]
     assert said.startswith(
-        "To compare all groups at the average context leave out 'home town' (--leave-out 'home "
-        "town'): "
+        "To compare all groups at the average context leave out 'home town' "
+        '(leave_out=["home town"]): '
     )
     left = eh.audit(log, reference="M", missing="fill", leave_out=["home town"])
     assert np.isfinite(left.bias.by_group.loc["F", "estimate"])
-    assert not any("--leave-out" in one for one in left.summary)
+    assert not any("(leave_out=" in one for one in left.summary)
 
 
 # What does not fit into memory

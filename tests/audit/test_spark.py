@@ -52,7 +52,7 @@ def test_words_and_marks(tmp_path):
     for name, chosen in (("plain.parquet", usual), ("words.csv", options)):
         inputs.assert_same(eh.audit(tmp_path / name, engine="spark", **chosen), expected)
     said = refused(tmp_path / "words.csv", engine="spark")
-    assert "--reward-values approved=1,denied=0" in said
+    assert 'reward_values={"approved": 1, "denied": 0}' in said
 
 
 def test_a_view_and_a_saved_table(spark, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 import evenhand as eh
+from evenhand.errors import InputError
 
 
 def made_log(seed=0, n=600, d=3, groups=("F", "M"), shift=0.0, bias=None, noise=1.0):
@@ -72,6 +73,13 @@ def assert_same(report, expected, rtol=1e-8):
             np.testing.assert_allclose(row["standard_error"], error, rtol=rtol)
             compared += 1
     assert compared == (len(report.groups) - 1) * d
+
+
+def refused_with_flags(table, **options):
+    """The same line as it is told on the command line."""
+    with pytest.raises(InputError) as error:
+        eh.audit(table, **options)
+    return error.value.told("command line")
 
 
 def refused(table, **options):

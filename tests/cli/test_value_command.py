@@ -10,6 +10,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.cli import main
+from evenhand.errors import SeenWarning
 from evenhand.offpolicy import Logged, evaluate
 from log_scripts import LABELS
 
@@ -66,7 +67,7 @@ def test_a_saved_policy_on_a_log_of_ours(folder, capsys):
     code, said, errors = run(folder, capsys, *arguments, "--correct", "--reference", "M")
     assert (code, errors) == (0, "")
     log, target = eh.read_log(folder / "log.parquet"), eh.load(folder / "target.json")
-    expected = evaluate(log[log["round"] > 300], target, bias=target.bias(reference="M"))
+    expected = evaluate(log, target, after=300, bias=target.bias(reference="M"))
     assert said == f"{expected.to_words()}\n\nread {out}\n"
     assert json.loads(out.read_text()) == json.loads(expected.to_json())
     assert "In corrected reward the target would have earned" in said
@@ -138,6 +139,25 @@ def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
     code, _, errors = run(folder, capsys, "others.csv", *ask, "--policy", "half.json")
     assert code == 0 and "(150 in all)" in errors
     assert "ask rows that it has not seen" in errors and "--after" not in errors
+
+
+def test_callers_in_python_are_told_the_same(folder):
+    """Also of a frame and of arrays, which know less than the file."""
+    path, itself = folder / "log.parquet", eh.load(folder / "itself.json")
+    with pytest.warns(SeenWarning, match="^target is in the state in which this log ended") as one:
+        evaluate(path, itself)
+    assert one[0].filename == __file__
+    target = eh.load(folder / "target.json")
+    for log, remedy in (
+        (path, r"with after=ROUND, or give after=0 if it has seen none$"),
+        (eh.read_log(path), "or give after=0 if"),
+        (Logged.from_log(path), "or give after=0 if"),
+    ):
+        with pytest.warns(SeenWarning, match=f"target may have learned .*{remedy}") as one:
+            evaluate(log, target)
+        assert one[0].filename == __file__
+    report = evaluate(path, target, after=300)
+    assert report.to_json() == evaluate(eh.read_log(path), target, after=300).to_json()
 
 
 def test_an_untrained_policy_corrects_nothing(folder, capsys):

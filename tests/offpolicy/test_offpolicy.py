@@ -368,10 +368,10 @@ def test_all_forms_of_a_target():
     )
     np.testing.assert_array_equal(policy_probabilities(policy, deep), chances)
     frames = [
-        evaluate(log, policy).to_frame(),
+        evaluate(log, policy, after=0).to_frame(),
         evaluate(log, chances).to_frame(),
         evaluate(log, lambda contexts: chances).to_frame(),
-        evaluate(deep, policy).to_frame(),
+        evaluate(deep, policy, after=0).to_frame(),
     ]
     for frame in frames[1:]:
         pd.testing.assert_frame_equal(frame, frames[0])

@@ -78,7 +78,7 @@ def test_a_policy_is_asked_with_what_there_was(tmp_path):
     missing = np.array([available for _, available, _, _ in seen])
     assert (chances[~missing] == 0.0).all() and (~missing).sum() == 20
     values = [
-        evaluate(log, asked).to_frame()
+        evaluate(log, asked, after=0).to_frame()
         for log in (
             tmp_path / "log.csv",
             str(tmp_path / "log.csv"),
@@ -91,7 +91,7 @@ def test_a_policy_is_asked_with_what_there_was(tmp_path):
         pd.testing.assert_frame_equal(one, values[0])
     assert {"ips", "snips", "dr", "logged"} <= set(values[0]["estimator"])
     with eh.log_to(tmp_path / "other.csv", target) as logging:  # a policy that logs is one too
-        again = evaluate(tmp_path / "log.csv", logging).to_frame()
+        again = evaluate(tmp_path / "log.csv", logging, after=0).to_frame()
     pd.testing.assert_frame_equal(again, values[0])
 
 
@@ -240,7 +240,7 @@ def test_the_value_is_the_one_that_the_world_has(tmp_path):
     chances = np.array([target.propensities(*one) for one in rounds])
     means = np.array([(TRUE * contexts).sum(axis=1) for contexts, _ in rounds])
     truth = float(np.mean(np.sum(chances * means, axis=1)))
-    values = evaluate(path, eh.load(tmp_path / "target.json"), level=0.999)
+    values = evaluate(path, eh.load(tmp_path / "target.json"), after=0, level=0.999)
     for name in ("ips", "snips", "dr"):
         row = values.overall.loc[("observed", name)]
         assert row["low"] <= truth <= row["high"] and row["evidence"] == "sufficient", name

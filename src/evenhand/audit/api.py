@@ -21,6 +21,7 @@ from evenhand.audit.settings import Settings
 from evenhand.columns.encoding import CATEGORIES
 from evenhand.columns.marks import Given
 from evenhand.columns.missing import ERROR, Choice
+from evenhand.errors import DataError, InputError, blank, setting
 
 
 def audit(
@@ -155,32 +156,33 @@ def _audit(
 
 def _check_roles(seen: Look, settings: Settings) -> None:
     if settings.weigh_by_propensity and seen.columns.propensity is None:
-        raise ValueError(
-            "weigh_by_propensity is set, and no column is the propensity; name it, such as "
-            "--propensity COLUMN"
+        raise InputError(
+            f"{setting('weigh_by_propensity')} is set, and no column is the propensity; name it, "
+            f"such as {setting('propensity', blank('COLUMN'))}"
         )
     if settings.weighting == "arms":
         if seen.columns.arm is None:
-            raise ValueError(
-                "weighting is 'arms', and no column is the arm; name it, such as --arm COLUMN"
+            raise InputError(
+                f"{setting('weighting')} is 'arms', and no column is the arm; name it, such as "
+                f"{setting('arm', blank('COLUMN'))}"
             )
         if not seen.by_arm:
-            raise ValueError(
-                f"weighting is 'arms', and there are about {seen.arms:,} arms; allowed are up to "
-                "200: merge some, or choose 'pulls'"
+            raise InputError(
+                f"{setting('weighting')} is 'arms', and there are about {seen.arms:,} arms; "
+                f"allowed are up to 200: merge some, or choose {setting('weighting', 'pulls')}"
             )
     if settings.windows and seen.columns.timestamp is None:
-        raise ValueError(
-            f"windows is {settings.windows}, and no column is the timestamp; name it, such as "
-            "--timestamp COLUMN, or leave --windows out"
+        raise InputError(
+            f"{setting('windows')} is {settings.windows}, and no column is the timestamp; name it, "
+            f"such as {setting('timestamp', blank('COLUMN'))}, or leave {setting('windows')} out"
         )
 
 
 def _check_groups(found: Audit) -> None:
     """Rows that lack a value may have left a single group, or one may be written in two ways."""
     if len(found.bias.groups) < 2:
-        raise ValueError(
+        raise DataError(
             f"group is {found.facts.columns.group!r}, and only {found.bias.groups[0]!r} has rows "
-            "that lack nothing; an audit compares at least two groups: choose --missing fill, or "
-            "leave out columns that lack values"
+            "that lack nothing; an audit compares at least two groups: choose "
+            f"{setting('missing', 'fill')}, or leave out columns that lack values"
         )

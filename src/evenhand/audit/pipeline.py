@@ -33,6 +33,7 @@ from evenhand.bias._fit import AUTO, PULLS
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Bools, Statistics
+from evenhand.errors import DataError, InputError, setting
 from evenhand.events.columns import Columns
 from evenhand.fairness import fairness_report
 
@@ -193,7 +194,7 @@ class Run:
         settings = replace(settings, reference=reference or MEAN)
         try:
             fitted = Run(source, settings, seen, self.tell).fit()
-        except ValueError:  # too little is left where the truth is known
+        except InputError:  # too little is left where the truth is known
             return None
         found = fitted.in_units(fitted.centred, settings)
         return replace(found, assumption=ASSUMPTION)
@@ -261,21 +262,21 @@ class Run:
     def _check_weights(self, frame: pd.DataFrame) -> None:
         columns = self.look.columns
         if self.settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
-            raise ValueError(
+            raise DataError(
                 f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
                 "numbers above 0 and up to 1"
             )
         if columns.weight is not None and not (frame["least"] > 0.0).all():
-            raise ValueError(
+            raise DataError(
                 f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
-                "A column that counts people belongs in --count, where 0 is allowed"
+                f"A column that counts people belongs in {setting('count')}, where 0 is allowed"
             )
 
-    def _not_finite(self, frame: pd.DataFrame, design: Design) -> ValueError:
+    def _not_finite(self, frame: pd.DataFrame, design: Design) -> DataError:
         """What is wrong with sums that are no numbers although nothing is missing."""
         columns = self.look.columns
         if self.settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
-            return ValueError(
+            return DataError(
                 f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
                 "and up to 1"
             )
@@ -285,9 +286,9 @@ class Run:
             if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
         ]
         name = bad[0] if bad else columns.reward
-        return ValueError(
+        return DataError(
             f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
-            "finite numbers: leave it out with --leave-out, or correct it"
+            f"finite numbers: leave it out with {setting('leave_out')}, or correct it"
         )
 
 

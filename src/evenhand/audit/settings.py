@@ -12,6 +12,7 @@ from evenhand.columns.encoding import CATEGORIES
 from evenhand.columns.marks import Given, Marks
 from evenhand.columns.missing import ERROR, Choice, check_choice
 from evenhand.columns.rewards import numbers_for
+from evenhand.errors import InputError, setting
 
 ERRORS = ("auto", "classical", "robust")
 MOST_WINDOWS = 1000
@@ -48,34 +49,39 @@ class Settings:
         if self.windows is not None:
             _checks.whole("windows", self.windows, least=0)
             if self.windows > MOST_WINDOWS:
-                raise ValueError(
-                    f"windows is {self.windows}; allowed are up to {MOST_WINDOWS}: choose fewer"
+                raise InputError(
+                    f"{setting('windows')} is {self.windows}; allowed are up to {MOST_WINDOWS}: "
+                    "choose fewer"
                 )
         for name in ("features", "nominal_columns", "leave_out"):
             given: Any = getattr(self, name)
             if isinstance(given, str):
-                raise ValueError(f"{name} is {given!r}; allowed is a list of columns")
+                raise InputError(
+                    f"{setting(name)} is {given!r}; allowed is a list of columns", value=given
+                )
         # As words, whatever they were given as.
         object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
         Marks(self.marks.every).check_rewards("", self.reward_values)
         if self.features is not None and not self.features:
-            raise ValueError("features is empty; allowed is at least one column, or None for all")
+            raise InputError(
+                f"{setting('features')} is empty; allowed is at least one column, or None for all"
+            )
         self._check_left_out()
 
     def _check_left_out(self) -> None:
         """What is left out cannot be asked for as well."""
         for name in self.leave_out:
             if name in (self.features or ()):
-                raise ValueError(
-                    f"features and leave_out both have {name!r}; a column is a feature or left "
-                    "out: take it out of one of them"
+                raise InputError(
+                    f"{setting('features')} and {setting('leave_out')} both have {name!r}; a "
+                    "column is a feature or left out: take it out of one of them"
                 )
             for role, column in self.columns.items():
                 if name == column:
-                    raise ValueError(
-                        f"leave_out has {name!r}, which is also named as the {role}; take it out "
-                        "of one of them"
+                    raise InputError(
+                        f"{setting('leave_out')} has {name!r}, which is also named as the {role}; "
+                        "take it out of one of them"
                     )
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.bias.statistics import Array, Statistics, Whole, totals
+from evenhand.errors import InputError, setting
 
 # Averages of two groups that are further apart, in pooled standard deviations of a feature, leave
 # the groups little in common: of two normal distributions 62 % at 1, and 32 % at 2.
@@ -127,8 +128,9 @@ def units_of(
     """
     unknown = [name for name in given or {} if name not in features]
     if unknown:
-        raise ValueError(
-            f"units has {unknown[0]!r}, which is no feature; allowed are {', '.join(features)}"
+        raise InputError(
+            f"{setting('units')} has {unknown[0]!r}, which is no feature; allowed are "
+            f"{', '.join(features)}"
         )
     units = []
     for name, kind, spread in zip(features, contexts.kinds, contexts.spread, strict=True):
@@ -231,8 +233,8 @@ def places_of(
     known = {column.name for column in columns if not column.categories}
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise ValueError(
-            f"values has {unknown[0]!r}, which is no column of numbers; allowed are "
+        raise InputError(
+            f"{setting('values')} has {unknown[0]!r}, which is no column of numbers; allowed are "
             f"{', '.join(sorted(known)) or 'none'}"
         )
     found = []

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from evenhand._checks import numbers
 from evenhand.bias._directions import Designs, solve_designs
 from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
+from evenhand.errors import InputError, setting
 
 PULLS, ARMS, AUTO = "pulls", "arms", "auto"
 WEIGHTINGS = (AUTO, PULLS, ARMS)
@@ -176,9 +177,10 @@ def with_covariances(
     given = freedom or {}
     for name in [*covariances, *given]:
         if str(name) not in names or name not in covariances:
-            raise ValueError(
-                f"covariances has {', '.join(map(str, covariances))} and freedom is given for "
-                f"{', '.join(map(str, given)) or 'none'}; allowed are groups: {', '.join(names)}"
+            raise InputError(
+                f"{setting('covariances')} has {', '.join(map(str, covariances))} and freedom is "
+                f"given for {', '.join(map(str, given)) or 'none'}; allowed are groups: "
+                f"{', '.join(names)}"
             )
     d = matrices.shape[1]
     for name, matrix in covariances.items():
@@ -186,13 +188,13 @@ def with_covariances(
         own = numbers(f"covariances of group {name}", matrix, (d, d))
         size = np.abs(np.diag(own)).max(initial=0.0)
         if np.abs(own - own.T).max() > 1e-8 * size or np.linalg.eigvalsh(own)[0] < -1e-8 * size:
-            raise ValueError(
+            raise InputError(
                 f"covariances of group {name} is no covariance: it is not symmetric, or has a "
                 "negative variance; allowed is a symmetric matrix without"
             )
         degree = float(given.get(name, np.inf))
         if not degree > 0.0:
-            raise ValueError(f"freedom of group {name} is {degree}; allowed is a number above 0")
+            raise InputError(f"freedom of group {name} is {degree}; allowed is a number above 0")
         # A fit that leaves nothing over is exact to its rounding, and not more.
         matrices[g], degrees[g], reasons[g] = own + fit.rounding[g], degree, blocked[g]
     return replace(
@@ -214,8 +216,9 @@ def _between(
     found[np.arange(m), np.arange(m)] = own
     for pair, matrix in given.items():
         if len(set(pair)) != 2 or not set(pair) <= set(names):
-            raise ValueError(
-                f"between has {pair!r}; allowed are pairs of different groups: {', '.join(names)}"
+            raise InputError(
+                f"{setting('between')} has {pair!r}; allowed are pairs of different groups: "
+                f"{', '.join(names)}"
             )
         one, other = (names.index(name) for name in pair)
         found[one, other] = numbers(f"between {pair[0]} and {pair[1]}", matrix, (d, d))

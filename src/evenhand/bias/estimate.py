@@ -25,6 +25,7 @@ from evenhand.bias._fit import (
 )
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics
+from evenhand.errors import InputError, setting
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -88,16 +89,18 @@ def bias_report(
         [['one', -1.0], ['age', -2.0]]
     """
     if not isinstance(statistics, Statistics):
-        raise ValueError(
-            f"statistics is a {type(statistics).__name__}; allowed are Statistics, such as "
-            "Statistics.from_rows(contexts, rewards, groups)"
+        raise InputError(
+            f"{setting('statistics')} is a {type(statistics).__name__}; allowed are Statistics, "
+            "such as Statistics.from_rows(contexts, rewards, groups)"
         )
     level = _checks.number("level", level, 0.0, 1.0, open_ends=True)
     _checks.one_of("weighting", weighting, WEIGHTINGS)
     if noise is not None:
         noise = _checks.number("noise", noise, 0.0, np.inf, open_ends=True)
     if weighting == "arms" and statistics.arms is None:
-        raise ValueError("weighting is 'arms' without arms; allowed is 'pulls', or give arms")
+        raise InputError(
+            f"{setting('weighting')} is 'arms' without arms; allowed is 'pulls', or give arms"
+        )
     if scales is not None:
         statistics = statistics.in_units(scales)
     names, features = statistics.groups, _features(feature_names, statistics.n_features)
@@ -153,7 +156,9 @@ def _features(given: Sequence[object] | None, d: int) -> tuple[str, ...]:
         return tuple(f"x{k + 1}" for k in range(d))
     names = () if isinstance(given, str) else tuple(str(name) for name in given)
     if len(names) != d or len(set(names)) != d:
-        raise ValueError(f"feature_names is {given!r}; allowed are {d} different names")
+        raise InputError(
+            f"{setting('feature_names')} is {given!r}; allowed are {d} different names", value=given
+        )
     return names
 
 
@@ -162,9 +167,9 @@ def _average(given: ArrayLike, statistics: Statistics) -> tuple[Array, Array]:
     groups, d = len(statistics.groups), statistics.n_features
     rows = numbers("average", given, None)
     if rows.shape not in ((d,), (groups, d)):
-        raise ValueError(
-            f"average has shape {rows.shape}; allowed is ({d},), or ({groups}, {d}) with a row "
-            "per group"
+        raise InputError(
+            f"{setting('average')} has shape {rows.shape}; allowed is ({d},), or ({groups}, {d}) "
+            "with a row per group"
         )
     own = np.broadcast_to(rows, (groups, d)).copy()
     weights = np.bincount(statistics.of, statistics.n, groups)

@@ -27,6 +27,7 @@ from evenhand.bias._fit import Fit
 from evenhand.bias._json import plain
 from evenhand.bias._sentences import ASSUMPTION, sentences
 from evenhand.bias.statistics import Array, Bools, Whole
+from evenhand.errors import InputError, setting
 
 if TYPE_CHECKING:
     import altair as alt
@@ -190,15 +191,17 @@ class BiasReport:
         """
         rows = np.atleast_2d(numbers("contexts", contexts, None))
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
-            raise ValueError(
-                f"contexts has shape {rows.shape}; allowed is (rows, {len(self.features)})"
+            raise InputError(
+                f"{setting('contexts')} has shape {rows.shape}; allowed is (rows, "
+                f"{len(self.features)})"
             )
         names = [groups] * len(rows) if isinstance(groups, str) else list(groups)
         unknown = [name for name in names if str(name) not in self.groups]
         if unknown or len(names) != len(rows):
-            raise ValueError(
-                f"groups has {repr(unknown[0]) if unknown else f'{len(names)} names'}; allowed is "
-                f"one for each of the {len(rows)} contexts, of {', '.join(self.groups)}"
+            raise InputError(
+                f"{setting('groups')} has "
+                f"{repr(unknown[0]) if unknown else f'{len(names)} names'}; allowed is one for "
+                f"each of the {len(rows)} contexts, of {', '.join(self.groups)}"
             )
         return self._at(
             rows, np.array([self.groups.index(str(name)) for name in names], dtype=np.int64)

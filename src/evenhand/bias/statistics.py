@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import is_missing, numbers, unmasked
+from evenhand.errors import DataError, InputError, setting
 
 if TYPE_CHECKING:
     from evenhand.groups import Groups
@@ -75,16 +76,21 @@ class Statistics:
 
         put("groups", tuple(str(name) for name in self.groups))
         if len(set(self.groups)) < max(len(self.groups), 1):
-            raise ValueError(
-                f"groups is {self.groups!r}; allowed are different names, at least one"
+            raise InputError(
+                f"{setting('groups')} is {self.groups!r}; allowed are different names, at "
+                "least one",
+                value=self.groups,
             )
         put("of", np.asarray(self.of))
         if self.of.ndim != 1 or (self.of.size and self.of.dtype.kind not in "iu"):
-            raise ValueError(f"of is {self.of!r}; allowed is the number of a group for each row")
+            raise InputError(
+                f"{setting('of')} is {self.of!r}; allowed is the number of a group for each row",
+                value=self.of,
+            )
         if self.of.size and not (self.of.min() >= 0 and self.of.max() < len(self.groups)):
-            raise ValueError(
-                f"of has numbers outside of 0 to {len(self.groups) - 1}; allowed is the number of "
-                "a group for each row"
+            raise InputError(
+                f"{setting('of')} has numbers outside of 0 to {len(self.groups) - 1}; allowed is "
+                "the number of a group for each row"
             )
         put("of", self.of.astype(np.int64))
         rows, d = self.of.size, np.shape(self.moment)[-1] if np.ndim(self.moment) else 0
@@ -93,17 +99,23 @@ class Statistics:
             if (given := getattr(self, name)) is not None:
                 put(name, numbers(name, given, shapes.get(name, (rows,))))
         if d < 1:
-            raise ValueError("moment has no features; allowed is at least one column")
+            raise InputError(f"{setting('moment')} has no features; allowed is at least one column")
         for name in ("n", "square", "weights"):
             if (given := getattr(self, name)) is not None and (given < 0.0).any():
-                raise ValueError(f"{name} has {given.min():g}; allowed are numbers of at least 0")
+                raise InputError(
+                    f"{setting(name)} has {given.min():g}; allowed are numbers of at least 0"
+                )
         skew = np.abs(self.gram - self.gram.transpose(0, 2, 1))
         if (skew > 1e-6 * np.abs(self.gram) + 1e-300).any():
-            raise ValueError("gram is not symmetric; allowed are sums of products of features")
+            raise InputError(
+                f"{setting('gram')} is not symmetric; allowed are sums of products of features"
+            )
         if self.arms is not None:
             put("arms", tuple(str(name) for name in self.arms))
             if len(set(self.arms)) != rows or len(self.arms) != rows:
-                raise ValueError(f"arms has {len(self.arms)} names; allowed are {rows}, all unlike")
+                raise InputError(
+                    f"{setting('arms')} has {len(self.arms)} names; allowed are {rows}, all unlike"
+                )
 
     @property
     def n_features(self) -> int:
@@ -119,7 +131,7 @@ class Statistics:
             other.of.tolist(),
         )
         if not same or self.n_features != other.n_features:
-            raise ValueError(
+            raise InputError(
                 "statistics of other groups, arms or features cannot be added; make both with "
                 "the same names in the same order"
             )
@@ -153,7 +165,9 @@ class Statistics:
         """
         factors = numbers("scales", scales, (self.n_features,))
         if not (factors > 0.0).all():
-            raise ValueError(f"scales has {factors.min():g}; allowed are numbers above 0")
+            raise InputError(
+                f"{setting('scales')} has {factors.min():g}; allowed are numbers above 0"
+            )
         return replace(
             self,
             gram=self.gram * factors[:, None] * factors,
@@ -187,16 +201,18 @@ class Statistics:
         """
         x = numbers("contexts", contexts, None)
         if x.ndim != 2:
-            raise ValueError(f"contexts has shape {x.shape}; allowed is (rows, features)")
+            raise InputError(
+                f"{setting('contexts')} has shape {x.shape}; allowed is (rows, features)"
+            )
         y = numbers("rewards", rewards, (len(x),))
         codes, names = _codes("groups", groups, len(x))
         cells, labels = (codes, names) if arms is None else _codes("arms", arms, len(x))
         of = np.zeros(len(labels), dtype=np.int64)
         of[cells] = codes
         if arms is not None and (split := np.flatnonzero(of[cells] != codes)).size:
-            raise ValueError(
-                f"arms has {labels[cells[split[0]]]!r} in more than one group; allowed is one: "
-                "name the arm by its group as well"
+            raise InputError(
+                f"{setting('arms')} has {labels[cells[split[0]]]!r} in more than one group; "
+                "allowed is one: name the arm by its group as well"
             )
         order = np.argsort(cells, kind="stable")
         ends = np.cumsum(np.bincount(cells, minlength=len(labels)))[:-1]
@@ -220,10 +236,12 @@ def _codes(
     unmasked(name, labels)
     given = list(labels)
     if len(given) != rows:
-        raise ValueError(f"{name} has {len(given)} labels; allowed are {rows}, one for each row")
+        raise DataError(
+            f"{setting(name)} has {len(given)} labels; allowed are {rows}, one for each row"
+        )
     missing = [row for row, label in enumerate(given) if is_missing(label)]
     if missing:
-        raise ValueError(f"{name} has no label in row {missing[0]}; give one for every row")
+        raise DataError(f"{setting(name)} has no label in row {missing[0]}; give one for every row")
     codes, names = pd.factorize(np.array([str(label) for label in given], dtype=object))
     return codes.astype(np.int64), tuple(str(one) for one in names)
 

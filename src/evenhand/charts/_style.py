@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evenhand.errors import InputError, MissingExtraError, setting
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -38,7 +40,7 @@ def altair() -> Any:
     try:
         import altair as alt
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "charts need Altair: install it with pip install 'evenhand[charts]'"
         ) from error
     alt.data_transformers.disable_max_rows()
@@ -77,12 +79,13 @@ def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
 def need(table: Any, x: str, *columns: str) -> None:
     """An error that says which column is missing, and how to add it."""
     if not isinstance(table, pd.DataFrame):
-        raise ValueError(
-            f"runs is a {type(table).__name__}; allowed is a table, such as found.runs"
+        raise InputError(
+            f"{setting('runs')} is a {type(table).__name__}; allowed is a table, such as found.runs"
         )
     missing = [name for name in ("policy", x, *columns) if name not in table]
     if missing or not pd.api.types.is_numeric_dtype(table[x]):
-        raise ValueError(
-            f"x is {x!r}; the table has to have a column of numbers of that name, and policy, "
-            f"{', '.join(columns)}: add one with runs.assign({x}=...)"
+        raise InputError(
+            f"{setting('x')} is {x!r}; the table has to have a column of numbers of that name, and "
+            f"policy, {', '.join(columns)}: add one with runs.assign({x}=...)",
+            value=x,
         )

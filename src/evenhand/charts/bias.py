@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from evenhand.charts._style import OF_GROUPS, WIDTH, altair, frame
+from evenhand.errors import InputError, setting
 from evenhand.prose import in_digits
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ def _in_units(
     ends = ["estimate", "low", "high", "simultaneous_low", "simultaneous_high"]
     missing = [name for name in ("group", "feature", "why", *ends) if name not in bias]
     if missing:
-        raise ValueError(
-            f"bias has no column {missing[0]!r}; allowed is a table as report.to_frame() gives it"
+        raise InputError(
+            f"{setting('bias')} has no column {missing[0]!r}; allowed is a table as "
+            "report.to_frame() gives it"
         )
     table = bias[["group", "feature", "why", *ends]].copy()
     step = table["feature"].map(lambda name: float(units.get(name, 1.0)))

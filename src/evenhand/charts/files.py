@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 from evenhand._files import write_whole
+from evenhand.errors import InputError
 
 FORMATS = ("pdf", "svg", "png")
 
@@ -23,7 +24,7 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
         stem, formats = stem.with_suffix(""), [stem.suffix[1:]]
     unknown = [one for one in formats if one not in FORMATS]
     if unknown:
-        raise ValueError(f"format {unknown[0]!r}; allowed are {', '.join(FORMATS)}")
+        raise InputError(f"format {unknown[0]!r}; allowed are {', '.join(FORMATS)}")
     import vl_convert as vlc
 
     spec, version = chart.to_json(validate=False), _version()

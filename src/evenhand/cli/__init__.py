@@ -1,5 +1,7 @@
 """The command line. Bad input ends with exit code 2 and one line that says what to do.
 
+What is our own bug ends with 70 and says so: nobody should look for a mistake in their input.
+
 Each command is a file of its own with `add(commands)`, which declares its options. What a command
 needs is imported when it runs, so that `--help` answers at once.
 """
@@ -17,10 +19,10 @@ from shlex import quote
 from typing import Any, NoReturn
 
 from evenhand import __version__
-from evenhand.cli import audit, data, demo, init, paper, run, value
-from evenhand.errors import InputError, Notice
+from evenhand.cli import _bugs, audit, data, demo, init, paper, run, value
+from evenhand.errors import EvenhandError, InputError, InputWarning, as_input, speaking
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 TOO_MUCH = {
     MemoryError: "not enough memory for what was asked; ask for less: fewer arms, features, rows "
     "or replications",
@@ -45,7 +47,7 @@ class _Once(argparse.Action):
     ) -> None:
         """Keep the value, or say that there is one already."""
         if option_string is not None and self.seen is namespace:
-            raise ValueError(
+            raise InputError(
                 f"{option_string} is given twice, as {quote(str(getattr(namespace, self.dest)))} "
                 f"and as {quote(str(values))}; allowed is one: leave the other out"
             )
@@ -62,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
             self.register("action", action, _Once)
 
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; see {self.prog} --help")
+        raise InputError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,14 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _warn  # type: ignore[assignment]
             options = parser().parse_args(arguments)
             command: Callable[[argparse.Namespace], int] = options.command
-            return command(options)
-    except (ValueError, OSError, ImportError) as error:
-        sys.stderr.write(f"evenhand: {_one_line(error)}\n")
-        return BAD_INPUT
-    except tuple(TOO_MUCH) as error:
-        words = next(words for kind, words in TOO_MUCH.items() if isinstance(error, kind))
-        sys.stderr.write(f"evenhand: {words} ({_one_line(error)})\n")
-        return BAD_INPUT
+            with speaking("command line", options.flags):
+                return command(options)
+    except Exception as error:
+        with speaking("command line", getattr(options, "flags", ())):
+            code, said = _verdict(error)
+        sys.stderr.write(f"evenhand: {said}\n")
+        return code
     except KeyboardInterrupt:
         resumed = getattr(options, "resumed", False)
         more = "; run the same command again to go on from here" if resumed else ""
@@ -97,7 +98,34 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
+    for one in commands.choices.values():
+        one.set_defaults(flags=_flags(one))
     return whole
+
+
+def _flags(command: argparse.ArgumentParser) -> set[str]:
+    """What a command takes, that errors may advise: its flags, and names such as LOG."""
+    found: set[str] = set()
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(*(_flags(task) for task in action.choices.values()))
+        else:
+            found.update(action.option_strings or [str(action.metavar)])
+    return found
+
+
+def _verdict(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and what to say of it in one line."""
+    error = as_input(error)
+    if isinstance(error, (EvenhandError, InputWarning, OSError)):
+        return BAD_INPUT, _one_line(error)
+    for kind, words in TOO_MUCH.items():
+        if isinstance(error, kind):
+            return BAD_INPUT, f"{words} ({_one_line(error)})"
+    place = _bugs.in_own_code(error)
+    if place is not None:
+        return BAD_INPUT, f"{place}: {type(error).__name__}: {_one_line(error)}; correct that file"
+    return BUG, _bugs.kept(error)
 
 
 @contextmanager
@@ -115,12 +143,10 @@ def _undisturbed() -> Iterator[None]:
 
 def _warn(message: Warning | str, *_: object) -> None:
     """A warning is one line as well, without the place in the code."""
-    text = message.told("command line") if isinstance(message, Notice) else str(message)
-    sys.stderr.write(f"evenhand: warning: {' '.join(text.split())}\n")
+    sys.stderr.write(f"evenhand: warning: {' '.join(str(message).split())}\n")
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = error.told("command line") if isinstance(error, InputError) else str(error)
-    return " ".join(text.split()) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_folder, needs, progress
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.experiments.model import Experiment
@@ -40,10 +41,10 @@ def prepare(name: str, options: argparse.Namespace) -> None:
     for flag, (least, most) in limits.items():
         value = getattr(options, flag)
         if value is not None:
-            _checks.whole(f"--{flag}", value, least, most)
+            _checks.whole(flag, value, least, most)
     if options.data is not None:
         if not options.data.is_dir():
-            raise ValueError(f"--data is {str(options.data)!r}, which is no folder")
+            raise InputError(f"--data is {str(options.data)!r}, which is no folder")
         os.environ["EVENHAND_DATA"] = str(options.data)
     needs(name, NEEDED)
 
@@ -79,10 +80,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         return
     from evenhand.simulation.run import connect
 
-    try:
-        client = connect(address)
-    except ValueError as error:
-        raise ValueError(str(error).replace("client is", "--dask is", 1)) from error
+    client = connect(address)
     try:
         yield client
     finally:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from evenhand.errors import InputError, MissingExtraError
+
 EVERY = 10.0  # seconds between two lines about the same step
 
 
@@ -22,7 +24,7 @@ def needs(command: str, modules: Sequence[str]) -> None:
     """Say what to install, in place of an import error halfway."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise ValueError(
+        raise MissingExtraError(
             f"`evenhand {command}` needs {', '.join(missing)}: pip install 'evenhand[all]'"
         )
 
@@ -157,5 +159,5 @@ def _check_writable(out: Path, folder: Path) -> None:
         raise _refusal(out, why) from error
 
 
-def _refusal(out: Path, why: str) -> ValueError:
-    return ValueError(f"--out is {str(out)!r}, but {why}; name another place")
+def _refusal(out: Path, why: str) -> InputError:
+    return InputError(f"--out is {str(out)!r}, but {why}; name another place")

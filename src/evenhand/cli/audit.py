@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tomllib
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import check_file, needs, steps
 from evenhand.cli._values import add_values, choice_of, marks_of, worth_of
-from evenhand.errors import InputError, Notice
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
@@ -32,17 +28,12 @@ HELP = {
     "cluster": "rows with the same value belong together",
 }
 LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
+LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
     "unfavourable",
 )  # fmt: skip
-# Parameters whose flag is another word, where they are no column's name in quotes.
-FLAGS = {
-    "features": "--feature", "leave_out": "--leave-out", "missing_marks": "--missing-marks",
-    "reward_values": "--reward-values", "weigh_by_propensity": "--weigh-by-propensity",
-}  # fmt: skip
-PARAMETER = re.compile(rf"(?<![\w'-])({'|'.join(FLAGS)})(?= is | has | names | and | both |:|\[)")
 
 
 def add(commands: Any) -> None:
@@ -110,15 +101,19 @@ def add(commands: Any) -> None:
 def _audit(options: argparse.Namespace) -> int:
     needs("audit", NEEDED)
     if options.out.suffix not in (".html", ".json"):
-        raise ValueError(
+        raise InputError(
             f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
         )
     _check_folder(options.out)
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
     try:
-        with _in_flags():
-            found, paths = _report(options, _named(options))
+        found, paths = _report(options, _named(options))
+    except InputError as error:
+        place = _place_in_file(options, error.parameter)
+        if place is None:
+            raise
+        raise InputError(f"{place}: {error.told('file')}") from error
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
@@ -128,34 +123,32 @@ def _audit(options: argparse.Namespace) -> int:
     return 0
 
 
+def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | None:
+    """Where in the file of columns a setting is, if it was not given as a flag."""
+    name = (parameter or "").partition("[")[0]
+    words = {name, name.replace("_", "-"), LISTED.get(name, name)}
+    if options.columns is None or any(getattr(options, one, None) for one in words):
+        return None
+    from evenhand.experiments._toml import line_of
+
+    text = options.columns.read_text(encoding="utf-8")
+    given = tomllib.loads(text)
+    inside = given["columns"] if isinstance(given.get("columns"), dict) else {}
+    keys = [f"columns.{key}" for key in inside if key in words]
+    keys += [key for key in given if key in words]
+    return f"{options.columns}, line {line_of(text, keys[0])}" if keys else None
+
+
 def _check_folder(out: Path) -> None:
     """A new folder is made, and not a path of them: that is a typo."""
     folder = out.parent
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
+        raise InputError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
     if not folder.exists() and not folder.parent.is_dir():
-        raise ValueError(
+        raise InputError(
             f"--out is {str(out)!r}, and there is no folder {str(folder.parent)!r}; make it, or "
             "correct the path"
         )
-
-
-@contextmanager
-def _in_flags() -> Iterator[None]:
-    """With the flags of the command line in place of parameters, in errors and warnings."""
-
-    def flags(error: Exception | Warning | str) -> str:
-        if isinstance(error, (InputError, Notice)):
-            return error.told("command line")
-        return PARAMETER.sub(lambda found: FLAGS[found[1]], str(error))
-
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-        warnings.showwarning = lambda message, *rest: show(flags(message), *rest)
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(flags(error)) from error
 
 
 def _say(lines: list[str]) -> None:
@@ -196,18 +189,18 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
     chosen = _settings(options, {key: given.pop(key, None) for key in SETTINGS})
     if given:
         allowed = ", ".join([*ROLES, *LISTS, *VALUES, *SETTINGS])
-        raise ValueError(
+        raise InputError(
             f"{options.columns}: {next(iter(given))!r} is no key; allowed are {allowed}"
         )
     for role in roles:
         roles[role] = getattr(options, role) or roles[role]
         if roles[role] is not None and not isinstance(roles[role], str):
-            raise ValueError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
+            raise InputError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
     for key, name in LISTS.items():
         flag = getattr(options, key.replace("-", "_"))
         lists[name] = flag or lists[name]
         if lists[name] is not None and not isinstance(lists[name], list):
-            raise ValueError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
+            raise InputError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
     return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
@@ -217,9 +210,9 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
     """Settings that are chosen; the others are left to `evenhand.audit`."""
     for key, kinds in (("reference", (str, int)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
-            raise ValueError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
+            raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
     if not isinstance(given["unfavourable"], bool | None):
-        raise ValueError(
+        raise InputError(
             f"{options.columns}: unfavourable is {given['unfavourable']!r}; allowed is true or "
             "false"
         )
@@ -242,10 +235,9 @@ def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any
 def _read(path: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
     inside = given
     if isinstance(given.get("columns"), dict):
         inside = {**{key: given[key] for key in SETTINGS if key in given}, **given["columns"]}
-    keys = {"features": "feature", "nominal_columns": "nominal"}
-    return {keys.get(key, key.replace("_", "-")): value for key, value in inside.items()}
+    return {LISTED.get(key, key).replace("_", "-"): value for key, value in inside.items()}

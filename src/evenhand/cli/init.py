@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from evenhand.errors import InputError
+
 
 def add(commands: Any) -> None:
     """Declare the command."""
@@ -32,11 +34,11 @@ def _init(options: argparse.Namespace) -> int:
     from evenhand.experiments import bundled, template
 
     if options.file.exists() and not options.force:
-        raise ValueError(f"FILE {options.file} is there already; give another, or --force")
+        raise InputError(f"FILE {options.file} is there already; give another, or --force")
     if options.like and options.data:
-        raise ValueError("--like and --data are both given; keep one of them")
+        raise InputError("--like and --data are both given; keep one of them")
     if options.data and not options.data.is_file():
-        raise ValueError(f"--data is {str(options.data)!r}, where there is no file")
+        raise InputError(f"--data is {str(options.data)!r}, where there is no file")
     if options.like:
         text = bundled.copy_of(options.like)
     elif options.data:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._experiments import add_options, prepare, run
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.experiments.model import Experiment
@@ -51,7 +52,7 @@ def _paper(options: argparse.Namespace) -> int:
             if options.conventions in one.conventions
         ]
     if not chosen:
-        raise ValueError(f"nothing to run: none of these is made under {options.conventions}")
+        raise InputError(f"nothing to run: none of these is made under {options.conventions}")
     return run(chosen, options.out or Path("paper-report"), TITLE, options)
 
 

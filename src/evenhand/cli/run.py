@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.cli._experiments import add_options, prepare, run
+from evenhand.errors import InputError
 
 
 def add(commands: Any) -> None:
@@ -37,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     if path.suffix != ".toml" and options.file in bundled.names():
         path = bundled.path_of(options.file)
     elif not path.is_file():
-        raise ValueError(
+        raise InputError(
             f"FILE is {options.file!r}, where there is no file; give a TOML file (evenhand init "
             f"writes one) or one of {', '.join(bundled.names())}"
         )

@@ -15,6 +15,7 @@ from pandas.api import types
 
 from evenhand.columns.notices import tell
 from evenhand.columns.words import MISSING, category, word
+from evenhand.errors import DataError, InputError, literal, setting
 
 MOST_VALUES = 100  # of a column that is used as it is: beyond, it is a quantity, not a category
 MOST_BUCKETS = 1000
@@ -50,7 +51,7 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
         return objects
     unfit = [row for row, value in objects.items() if not isinstance(value, Hashable)]
     if unfit:
-        raise ValueError(
+        raise DataError(
             f"column {column.name!r} holds lists or the like (row {unfit[0]}); make a number, a "
             "text or several columns of it, or leave it out"
         )
@@ -68,7 +69,7 @@ def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
             raise TypeError
         values = column.to_numpy(dtype=np.int64 if whole else np.float64, na_value=np.nan)
     except (TypeError, OverflowError) as error:
-        raise ValueError(
+        raise DataError(
             f"column {column.name!r} holds numbers that are complex or too large; make real "
             "numbers of it, or leave it out"
         ) from error
@@ -112,17 +113,18 @@ def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
         values = _cuttable(column, how)
         if np.isinf(values).any():
             row = column.index[np.flatnonzero(np.isinf(values))[0]]
-            raise ValueError(
-                f"arms: column {column.name!r} is infinite in row {row}, so it cannot be cut into "
-                f"{how!r}; correct it, or give edges"
+            raise DataError(
+                f"{setting('arms')}: column {column.name!r} is infinite in row {row}, so it cannot "
+                f"be cut into {how!r}; correct it, or give edges"
             )
         return _quantiles(values, int(number)) if quantiles else pd.cut(values, int(number))
     edges = None if quantiles else _edges(how)
     if edges is None:
-        raise ValueError(
-            f'arms: column {column.name!r} is to be cut by {how!r}; allowed are "as is", a number '
-            f"of buckets from 2 to {MOST_BUCKETS}, edges such as [0, 25, 45, 99], or "
-            '{"quantiles": 4}'
+        raise InputError(
+            f"{setting('arms')}: column {column.name!r} is to be cut by {how!r}; allowed are "
+            f'"as is", a number of buckets from 2 to {MOST_BUCKETS}, edges such as '
+            f"[0, 25, 45, 99], or {literal({'quantiles': 4})}",
+            value=how,
         )
     return _between(_cuttable(column, how), edges)
 
@@ -133,9 +135,9 @@ def _cuttable(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
         shown = "text or categories"
         if len(unfit):
             shown = f"{str(unfit.iloc[0])[:40]!r} in row {unfit.index[0]}"
-        raise ValueError(
-            f"arms: column {column.name!r} is not numbers ({shown}), so it cannot be cut into "
-            f"{how!r}; make it numbers, or use it as it is"
+        raise DataError(
+            f"{setting('arms')}: column {column.name!r} is not numbers ({shown}), so it cannot be "
+            f"cut into {how!r}; make it numbers, or use it as it is"
         )
     return column.astype(np.float64)
 
@@ -151,9 +153,9 @@ def _edges(how: Any) -> list[float] | None:
 
 def _quantiles(values: pd.Series[Any], number: int) -> pd.Series[Any]:
     if values.nunique() == 1:
-        raise ValueError(
-            f"arms: column {values.name!r} has the same value in every row, so it has no "
-            "quantiles; use another column"
+        raise DataError(
+            f"{setting('arms')}: column {values.name!r} has the same value in every row, so it has "
+            "no quantiles; use another column"
         )
     buckets = pd.Series(pd.qcut(values, number, duplicates="drop"))
     found = len(buckets.cat.categories)
@@ -168,9 +170,10 @@ def _quantiles(values: pd.Series[Any], number: int) -> pd.Series[Any]:
 def _as_is(column: pd.Series[Any]) -> pd.Series[Any]:
     found = pd.unique(column.dropna())
     if len(found) > MOST_VALUES:
-        raise ValueError(
-            f"arms: column {column.name!r} has {len(found):,} values, and each would be an arm; "
-            f"cut it into buckets, such as {{{column.name!r}: 5}}"
+        raise DataError(
+            f"{setting('arms')}: column {column.name!r} has {len(found):,} values, and each would "
+            f"be an arm; cut it into buckets, such as "
+            f"{literal({str(column.name): 5})}"
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.as_ordered()
@@ -179,13 +182,15 @@ def _as_is(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
     if any(not low < high for low, high in pairwise(edges)):
-        raise ValueError(f"arms: edges of column {column.name!r} are {edges}; give them rising")
+        raise InputError(
+            f"{setting('arms')}: edges of column {column.name!r} are {edges}; give them rising"
+        )
     values = column.to_numpy()
     outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))
     if outside.size:
-        raise ValueError(
-            f"arms: column {column.name!r} has {outside.size:,} values outside of the edges "
-            f"{edges[0]:g} to {edges[-1]:g}, the first {values[outside[0]]:g} in row "
+        raise DataError(
+            f"{setting('arms')}: column {column.name!r} has {outside.size:,} values outside of the "
+            f"edges {edges[0]:g} to {edges[-1]:g}, the first {values[outside[0]]:g} in row "
             f"{column.index[outside[0]]}; widen the edges (-inf and inf are allowed)"
         )
     last = len(edges) - 2
@@ -214,14 +219,14 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
         whole = whole + " & " + parts[name]
     found = whole.nunique()
     if found > MOST_VALUES:
-        raise ValueError(
-            f"group: column {', '.join(columns)} has {found:,} values; groups are few: name a "
-            "column of categories, or cut it into some first"
+        raise DataError(
+            f"{setting('group')}: column {', '.join(columns)} has {found:,} values; groups are "
+            "few: name a column of categories, or cut it into some first"
         )
     if found < len(parts.drop_duplicates()):
-        raise ValueError(
-            f"group: different values of {', '.join(columns)} make the same label, because some "
-            'have " & " in them; rename these values'
+        raise DataError(
+            f"{setting('group')}: different values of {', '.join(columns)} make the same label, "
+            'because some have " & " in them; rename these values'
         )
     return whole
 

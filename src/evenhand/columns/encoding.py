@@ -26,7 +26,7 @@ from evenhand.columns.marks import Marks
 from evenhand.columns.missing import filled
 from evenhand.columns.notices import tell
 from evenhand.columns.words import INTERCEPT, category, other, word, written
-from evenhand.errors import DataError, setting
+from evenhand.errors import DataError, blank, setting
 
 CATEGORIES = 20  # of a nominal feature that are told apart, unless given
 MOST_CATEGORIES = 1000  # beyond, it is no nominal feature
@@ -161,7 +161,7 @@ def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
         tell(
             f"feature {name!r} has {len(order):,} categories, and all but the {len(kept)} most "
             f"frequent count as one, {merged!r}; choose how many with "
-            f"{setting('categories', 'NUMBER')}"
+            f"{setting('categories', blank('NUMBER'))}"
         )
     words = tuple(labels)
     first = int(how.intercept and len(words) > 1)

@@ -22,7 +22,7 @@ import pandas as pd
 
 from evenhand.columns.marks import Given, Marks, without_marks
 from evenhand.columns.notices import tell
-from evenhand.errors import InputError, setting
+from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 SEPARATORS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # what the index of a table from a CSV file is called
@@ -70,14 +70,16 @@ def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> 
     if isinstance(data, (str, os.PathLike)):
         path = Path(data).expanduser()
         if not path.is_file():
-            raise ValueError(f"data is {str(data)!r}, where there is no file; give the path of one")
+            raise InputError(
+                f"{setting('data')} is {str(data)!r}, where there is no file; give the path of one"
+            )
         inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
         if inside.suffix.lower() in (".csv", ".tsv", ".txt") or path.suffix.lower() == ".zip":
             return _read_csv(path, separator, columns)
         if path.suffix.lower() not in (".parquet", ".pq"):
-            raise ValueError(
-                f"data is {str(data)!r}; allowed are files that end in .csv, .tsv, .txt (also "
-                "with .gz or .zip) or .parquet"
+            raise InputError(
+                f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv, "
+                ".txt (also with .gz or .zip) or .parquet"
             )
     if separator is not None:
         raise InputError(
@@ -85,7 +87,9 @@ def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> 
         )
     frame = _read_parquet(path, columns) if isinstance(data, (str, os.PathLike)) else _pandas(data)
     if isinstance(frame.columns, pd.MultiIndex):
-        raise ValueError("data has column names of several levels; give each column one name")
+        raise InputError(
+            f"{setting('data')} has column names of several levels; give each column one name"
+        )
     if not all(isinstance(name, str) for name in frame.columns):
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     return frame
@@ -112,16 +116,17 @@ def _pandas(data: Any) -> pd.DataFrame:
 
             return pd.DataFrame(pyarrow.table(data).to_pandas())
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             f"a {type(data).__name__} needs pyarrow: install it with pip install 'evenhand[data]'"
         ) from error
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"data is a {type(data).__name__} that does not make a table: {_line(error)}"
+        raise InputError(
+            f"{setting('data')} is a {type(data).__name__} that does not make a table: "
+            f"{_line(error)}"
         ) from error
-    raise ValueError(
-        f"data is a {type(data).__name__}; allowed is a data frame, a mapping of columns, or the "
-        "path of a CSV or Parquet file"
+    raise InputError(
+        f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
+        "columns, or the path of a CSV or Parquet file"
     )
 
 
@@ -129,12 +134,15 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
     if separator is not None and (
         not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
     ):
-        raise ValueError(f"separator is {separator!r}; allowed is a single character")
+        raise InputError(
+            f"{setting('separator')} is {separator!r}; allowed is a single character",
+            value=separator,
+        )
     try:
         mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one)))
         head = _head(path, mark)
         if not head:
-            raise ValueError(f"{path.name} is empty; give a file with a line of column names")
+            raise DataError(f"{path.name} is empty; give a file with a line of column names")
         _check_first_row(path, head, mark)
         with _opened(path) as file:
             frame = pd.read_csv(
@@ -148,12 +156,12 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
                 low_memory=False,
             )
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise DataError(
             f"{path.name} is not in UTF-8 ({error.reason}); save it in UTF-8, or read it with "
             "pandas and give the frame"
         ) from error
     except UNREADABLE as error:
-        raise ValueError(
+        raise DataError(
             f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
             "and give the frame"
         ) from error
@@ -179,7 +187,7 @@ def _fit(records: list[list[str]]) -> tuple[bool, int]:
 def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
     """Refuse a first row that is too long: pandas does so in all rows but this one."""
     if len(head) > 1 and any(head[1][len(head[0]) :]):
-        raise ValueError(
+        raise DataError(
             f"{path.name} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
             f"(separator {mark!r}); correct it, or give the separator"
         )
@@ -217,7 +225,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
                 if not name.endswith("/") and not name.startswith("__MACOSX/")
             ]
             if len(inside) != 1:
-                raise ValueError(
+                raise DataError(
                     f"{path.name} holds {len(inside)} files; give one that holds a single table"
                 )
             with archive.open(inside[0]) as file:
@@ -232,7 +240,7 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "Parquet files need pyarrow: install it with pip install 'evenhand[data]'"
         ) from error
     try:
@@ -240,7 +248,7 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         all_known = columns is not None and set(columns) <= set(known)
         return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(
+        raise DataError(
             f"{path.name} cannot be read as Parquet: {_line(error)}; write it anew"
         ) from error
 

@@ -17,7 +17,9 @@ from pandas.api import types
 
 from evenhand.columns.notices import tell
 from evenhand.columns.words import NUMBER, as_written, shown, written
-from evenhand.errors import EVERY, InputError, setting
+from evenhand.errors import InputError, setting
+
+EVERY = "*"  # in place of a column's name: of all columns
 
 # In small letters. A hint in messages, and nothing is missing because of it.
 LIKELY = frozenset(

@@ -15,7 +15,7 @@ import pandas as pd
 from evenhand.columns.files import row_of
 from evenhand.columns.notices import tell
 from evenhand.columns.words import MISSING, gap, shown
-from evenhand.errors import DataError, InputError, setting
+from evenhand.errors import DataError, InputError, blank, setting
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
@@ -102,7 +102,7 @@ def nothing_left(rows: int, by_column: Mapping[str, int]) -> DataError:
     """The error where every row lacks something."""
     return DataError(
         f"missing values in all {rows:,} rows ({listed(by_column)}), and no row remains; leave "
-        f"such columns out with {setting('leave_out', 'COLUMN')}, or choose "
+        f"such columns out with {setting('leave_out', blank('COLUMN'))}, or choose "
         f"{setting('missing', FILL)}"
     )
 

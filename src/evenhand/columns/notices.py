@@ -6,7 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from evenhand.errors import Notice
+from evenhand.errors import InputWarning
 
 PACKAGE = str(Path(__file__).parents[1])
 
@@ -20,4 +20,4 @@ def tell(text: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(Notice(text), stacklevel=level)
+    warnings.warn(InputWarning(text), stacklevel=level)

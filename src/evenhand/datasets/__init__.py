@@ -20,6 +20,7 @@ from evenhand.datasets import _files as files
 from evenhand.datasets import _packaged as packaged
 from evenhand.datasets._files import NAMES
 from evenhand.datasets.cards import Card, card
+from evenhand.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
     if found is not None:
         return found
     if name == packaged.NAME:
-        raise ImportError(packaged.MISSING)
+        raise MissingExtraError(packaged.MISSING)
     from evenhand.datasets._download import download
 
     return download(name, files.home(folder), progress)

@@ -32,7 +32,7 @@ class _Limited:
         """Write on, up to the limit."""
         self._left -= len(content)
         if self._left < 0:
-            raise ValueError(f"it sends more than the {self._most:,} bytes that the file has")
+            raise OSError(f"it sends more than the {self._most:,} bytes that the file has")
         return self._file.write(content)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from evenhand.errors import DataError, InputError, MissingExtraError, blank, in_language, setting
+
 NAMES = ("family-income", "compas", "student", "mortgage")
 VARIABLE = "EVENHAND_DATA"
 LARGEST = 2**27  # bytes, of a file whose size is not written down
@@ -20,7 +22,7 @@ _ANALYSIS = (
 )
 
 
-class WrongFile(ValueError):
+class WrongFile(DataError):
     """A file in a user's folder has the right name and the wrong content."""
 
 
@@ -77,11 +79,14 @@ def given(folder: str | PathLike[str] | None) -> Path | None:
     if chosen is None:
         return None
     if not isinstance(chosen, (str, PathLike)) or not os.fspath(chosen):
-        raise ValueError(f"folder is {chosen!r}; allowed is the path of a folder, or None")
+        raise InputError(
+            f"{setting('folder')} is {chosen!r}; allowed is the path of a folder, or None",
+            value=chosen,
+        )
     path = Path(chosen).expanduser().absolute()
     if path.exists() and not path.is_dir():
-        whose = "folder" if folder is not None else VARIABLE
-        raise ValueError(f"{whose} is {str(path)!r}, which is a file; name the folder it is in")
+        whose = setting("folder") if folder is not None else VARIABLE
+        raise InputError(f"{whose} is {str(path)!r}, which is a file; name the folder it is in")
     return path
 
 
@@ -101,9 +106,9 @@ def pooch() -> Any:
     try:
         import pooch
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "downloading data sets needs pooch: pip install 'evenhand[data]', or name a folder "
-            f"that holds the files with folder= or {VARIABLE}"
+            f"that holds the files with {setting('folder', blank('FOLDER'))} or {VARIABLE}"
         ) from error
     return pooch
 
@@ -136,7 +141,8 @@ def sha256(path: Path) -> str:
 def by_hand(name: str, folder: Path) -> str:
     """What to do without a network, in one sentence."""
     choices = " or ".join(f"{file.address} as {file.name}" for file in FILES[name])
+    named = in_language(setting("folder", blank("DIR")))
     return (
         f"get {choices} by other means and put it into {folder}, or into any folder that you name "
-        f"with folder= or {VARIABLE}"
+        f"with {named} or {VARIABLE}"
     )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from evenhand.conventions import Conventions
-from evenhand.errors import InputError
+from evenhand.errors import KEYS, EvenhandError, InputError, as_input
 from evenhand.experiments._toml import TomlFile
-from evenhand.experiments.model import Experiment, Point
+from evenhand.experiments.model import Experiment, Point, is_own
 
 
 def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: str) -> None:
@@ -19,7 +19,7 @@ def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: 
         try:
             yield from experiment.points(reading)
         except Exception as error:
-            _blame(file, experiment, reading, home, error)
+            _blame(file, experiment, reading, home, _told(error))
 
     for point in points():
         for label, make in experiment.policies.items():
@@ -32,7 +32,22 @@ def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: 
                     **point.settings,
                 )
             except Exception as error:
-                _blame(file, experiment, reading, "run", error, label)
+                _blame(file, experiment, reading, "run", _told(error, is_own(make)), label)
+
+
+def _told(error: Exception, own: bool = False) -> InputError:
+    """An error as the file's author reads it. What is no mistake of theirs is raised as it is.
+
+    Args:
+        error: what stopped a world or a policy from being made.
+        own: whether the author wrote the code that did.
+    """
+    known = as_input(error)
+    if isinstance(known, InputError):
+        return InputError(known.told("file"), parameter=known.parameter)
+    if own or isinstance(known, (EvenhandError, OSError, ArithmeticError, MemoryError)):
+        return InputError(f"{type(error).__name__}: {error}")
+    raise error
 
 
 def _blame(
@@ -40,15 +55,12 @@ def _blame(
     experiment: Experiment,
     reading: Conventions,
     home: str,
-    error: Exception,
+    error: InputError,
     label: str = "",
 ) -> NoReturn:
-    """Refuse the key that an error is about: by the word it begins with, or the column it names."""
-    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    text = error.told("file") if isinstance(error, InputError) else text
-    text = re.sub(r"^data is ", "file is ", text)
-    text = re.sub(r'("[^"]*"): (?=["\d.])', r"\1 = ", text)  # hints, as this file writes them
-    word = re.split(r"[^a-z_]", text, maxsplit=1)[0]
+    """Refuse the key that an error is about: its parameter, or the column it names."""
+    text = error.message
+    word = KEYS.get(error.parameter or "", error.parameter or "").partition("[")[0]
     own = getattr(experiment.policies.get(label), "keywords", {})
     for swept, key in ((experiment.sweep, "sweep"), (experiment.panels, "panels")):
         if swept and key in file.data and swept.own_name == word not in own:
@@ -61,8 +73,9 @@ def _blame(
         for name, value in table.items() if word not in own else ():
             columns = value if isinstance(value, (list, dict)) else [value]
             if name == word:
-                rest = re.match(r"\w+((?: is | are |: | names ).*)", text, re.DOTALL)
-                file.refuse(f"{key}.{name}", rest[1].strip() if rest else f": {text}")
+                rest = text.removeprefix(name)
+                about = rest.startswith((" is ", " are ", " names ", ":"))
+                file.refuse(f"{key}.{name}", rest.strip() if about else f": {text}")
             if home == "data" and named and named[1] in columns and word not in table:
                 file.refuse(f"{key}.{name}", f": {text}", about=named[1])
     if label:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from evenhand.errors import InputError
 from evenhand.experiments.worlds import Kind
 
 
@@ -21,11 +22,11 @@ class TomlFile:
         try:
             self.text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path.name} is not a text in UTF-8: {error}") from error
+            raise InputError(f"{path.name} is not a text in UTF-8: {error}") from error
         try:
             self.data = tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path.name}: {error}") from error
+            raise InputError(f"{path.name}: {error}") from error
 
     def refuse(self, key: str, what: str, about: str = "") -> NoReturn:
         """`about` is a word of a value that may go over several lines."""
@@ -34,7 +35,7 @@ class TomlFile:
         lines = enumerate(self.text.split("\n")[first - 1 : last], start=first)
         line = next((number for number, text in lines if about and word.search(text)), first)
         place = f"{self.path.name}, line {line}" if line else self.path.name
-        raise ValueError(f"{place}: {key}{'' if what.startswith((':', '[')) else ' '}{what}")
+        raise InputError(f"{place}: {key}{'' if what.startswith((':', '[')) else ' '}{what}")
 
     def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
         """A table of the file, by its name."""
@@ -65,11 +66,11 @@ class TomlFile:
         self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)
 
     def check(self, key: str, function: Callable[..., Any], *values: Any) -> Any:
-        """`function(key, *values)`, whose ValueError gets the line."""
+        """`function(key, *values)`, whose InputError gets the line."""
         try:
             return function(key, *values)
-        except ValueError as error:
-            self.refuse(key, str(error).removeprefix(f"{key} "))
+        except InputError as error:
+            self.refuse(key, error.told("file").removeprefix(f"{key} "))
 
 
 def line_of(text: str, key: str) -> int:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from evenhand.errors import InputError, setting
 from evenhand.experiments.file import read_experiment
 from evenhand.experiments.model import Experiment
 
@@ -21,7 +22,9 @@ def names() -> list[str]:
 def path_of(name: str) -> Path:
     """The file of a bundled experiment."""
     if name not in names():
-        raise ValueError(f"experiment is {name!r}; allowed are {', '.join(names())}")
+        raise InputError(
+            f"{setting('experiment')} is {name!r}; allowed are {', '.join(names())}", value=name
+        )
     return FOLDER / f"{name}.toml"
 
 

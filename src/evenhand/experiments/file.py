@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand import _checks, datasets
 from evenhand.conventions import BY_NAME
+from evenhand.errors import InputError, setting
 from evenhand.experiments._checks import try_all
 from evenhand.experiments._toml import TomlFile
 from evenhand.experiments.model import (
@@ -165,8 +166,8 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
             file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
         if label in makers:
             file.refuse("policies", f"has {label!r} twice; give one of them a label of its own")
-        for setting in settings:
-            file.known("policies", setting, settings_of(kind), of=f" for {label}")
+        for one in settings:
+            file.known("policies", one, settings_of(kind), of=f" for {label}")
         makers[label] = Own(kind, **settings) if settings else kind
     if not makers:
         file.refuse("policies", "are none; name at least one")
@@ -186,13 +187,13 @@ def _policy(file: TomlFile, name: str, folder: Path, allow_code: bool) -> type[P
         file.refuse(
             "policies",
             f"has {name!r}, which would run the Python code in {path}; if you trust it, allow it "
-            "with --allow-code, or allow_code=True in Python",
+            f"with {setting('allow_code', True)}",
             about=name,
         )
     try:
         return policy_from(path, own)
-    except ValueError as error:
-        file.refuse("policies", f"has {name!r}, but {error}", about=name)
+    except InputError as error:
+        file.refuse("policies", f"has {name!r}, but {error.told('file')}", about=name)
 
 
 def _settings(make: PolicyMaker) -> set[str]:
@@ -301,8 +302,8 @@ def _published(file: TomlFile) -> Published | None:
         file.refuse("published", "needs `file`, a CSV file that is there, and `under`, a reading")
     file.known("published.under", table["under"], BY_NAME)
     try:
-        columns = set(pd.read_csv(path, comment="#", nrows=0).columns)
-    except ValueError as error:
+        columns = set(pd.read_csv(path, comment="#").columns)
+    except ValueError as error:  # pandas' errors are ValueErrors
         file.refuse("published.file", f"cannot be read: {error}")
     if not columns >= set(OVERLAY):
         file.refuse("published.file", f"needs the columns {', '.join(OVERLAY)}")

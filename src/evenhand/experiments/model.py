@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from evenhand import _checks
 from evenhand.conventions import Conventions
+from evenhand.errors import InputError
 from evenhand.experiments.worlds import (
     NUMBERS,
     NUMBERS_BY_NAME,
@@ -191,32 +192,38 @@ def set_parameter(place: dict[str, Any], run: dict[str, Any], name: str, value: 
         run[own] = value
 
 
-_IMPORTED: dict[Path, str] = {}
+IMPORTED: dict[Path, str] = {}  # files of users that hold policies, and what was in them
 
 
 def policy_from(path: Path, name: str) -> type[Policy]:
     """The class `name` of a Python file, which is imported as a module from its folder."""
     path = path.resolve()
     if not path.is_file():
-        raise ValueError(f"there is no file {path}")
+        raise InputError(f"there is no file {path}")
     code = hashlib.sha256(path.read_bytes()).hexdigest()
-    if _IMPORTED.get(path, code) != code:
-        raise ValueError(f"{path.name} has changed since it was imported; start Python anew")
+    if IMPORTED.get(path, code) != code:
+        raise InputError(f"{path.name} has changed since it was imported; start Python anew")
     module = _module(path)
-    _IMPORTED[path] = code
+    IMPORTED[path] = code
     known = {
         label: kind
         for label, kind in vars(module).items()
         if isinstance(kind, type) and issubclass(kind, Policy) and kind is not Policy
     }
     if name not in known:
-        raise ValueError(
+        raise InputError(
             f"{path.name} has no policy {name!r}; it has {', '.join(sorted(known)) or 'none'}"
         )
     kind = known[name]
     if kind.rule is Policy.rule and kind.score is Policy.score:
-        raise ValueError(f"{name} has neither a rule nor a score; write one of them")
+        raise InputError(f"{name} has neither a rule nor a score; write one of them")
     return kind
+
+
+def is_own(make: PolicyMaker) -> bool:
+    """Whether a policy is a user's own, from a file."""
+    module = sys.modules.get(getattr(make, "func", make).__module__)
+    return Path(getattr(module, "__file__", None) or "").resolve() in IMPORTED
 
 
 def _module(path: Path) -> ModuleType:
@@ -229,10 +236,10 @@ def _module(path: Path) -> ModuleType:
         if spec is not None and spec.origin and Path(spec.origin).resolve() == path:
             return import_module(path.stem)
     except (Exception, SystemExit) as error:  # whatever the user's file does
-        raise ValueError(
+        raise InputError(
             f"{path.name} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    raise ValueError(f"{path.stem} is the name of another module as well; rename {path.name}")
+    raise InputError(f"{path.stem} is the name of another module as well; rename {path.name}")
 
 
 def settings_of(kind: type[Policy]) -> set[str]:

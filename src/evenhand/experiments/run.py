@@ -13,6 +13,7 @@ import pandas as pd
 import evenhand
 from evenhand import charts
 from evenhand._files import write_whole
+from evenhand.errors import InputError
 from evenhand.experiments import report
 from evenhand.experiments._checkpoints import run_experiment
 from evenhand.experiments._introduction import Facts
@@ -77,7 +78,7 @@ def run_all(
             seconds[kind] = seconds.get(kind, 0.0) + took
             rounds += experiment.rounds(reading)
     if not tables:
-        raise ValueError("nothing to run: these experiments are not made under these conventions")
+        raise InputError("nothing to run: these experiments are not made under these conventions")
     started = time.perf_counter()
     runs = pd.concat(tables, ignore_index=True)
     tell("writing tables", 0)

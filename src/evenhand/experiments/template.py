@@ -14,6 +14,7 @@ from evenhand.columns.diagnosis import likely_marks
 from evenhand.columns.files import read_table
 from evenhand.columns.identifiers import identifiers
 from evenhand.columns.marks import Marks, without_marks
+from evenhand.errors import DataError
 
 LONGEST = 40  # characters of a name or a value in a comment
 TELLS = "; tells rows apart, so that it is no feature unless it is named"
@@ -113,7 +114,7 @@ def for_table(path: Path, file: Path) -> str:
     """
     frame = read_table(path)
     if frame.empty:
-        raise ValueError(f"{path.name} has no rows; give a table with some")
+        raise DataError(f"{path.name} has no rows; give a table with some")
     gaps = likely_marks(frame)
     frame = without_marks(frame, Marks.of(gaps))
     with catch_warnings(action="ignore"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evenhand.conventions import Conventions
+from evenhand.errors import InputError, setting
 from evenhand.worlds import SyntheticWorld, TableWorld, World
 
 
@@ -129,11 +130,11 @@ def _check_size(settings: dict[str, Any]) -> None:
     """Refuse what no memory holds before anything asks for it: a system may not say no in time."""
     n, d = int(settings.get("n_arms", 10)), int(settings.get("n_features", 2))
     if n > MOST_ARMS:
-        raise ValueError(f"n_arms is {n}; allowed are at most {MOST_ARMS:,}")
+        raise InputError(f"{setting('n_arms')} is {n}; allowed are at most {MOST_ARMS:,}")
     if n * d * d > MOST_NUMBERS:
-        raise ValueError(
-            f"n_features is {d}, and policies keep its square for each of {n:,} arms: that is "
-            f"more than {MOST_NUMBERS:,} numbers; use fewer features or arms"
+        raise InputError(
+            f"{setting('n_features')} is {d}, and policies keep its square for each of {n:,} arms: "
+            f"that is more than {MOST_NUMBERS:,} numbers; use fewer features or arms"
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from evenhand.errors import InputError, setting
 from evenhand.fairness._measures import Measure
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.metrics import (
@@ -60,7 +61,10 @@ def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
 def extreme(report: FairnessReport, what: str, method: str, sufficient_only: bool) -> pd.DataFrame:
     """A row per metric: the largest difference or the smallest ratio."""
     if method not in METHODS:
-        raise ValueError(f"method is {method!r}; allowed is one of {', '.join(METHODS)}")
+        raise InputError(
+            f"{setting('method')} is {method!r}; allowed is one of {', '.join(METHODS)}",
+            value=method,
+        )
     out = {}
     for name in report.metrics:
         if method == "between_groups":

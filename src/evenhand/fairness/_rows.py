@@ -9,6 +9,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._checks import Array, numbers, whole_numbers
+from evenhand.errors import DataError, InputError, setting
 from evenhand.events.columns import ROLES
 from evenhand.events.decisions import GROUP, chances_of, decided, log_labels
 from evenhand.fairness.sums import GroupSums
@@ -75,7 +76,9 @@ def group_sums(
         {'F': {'n': 2038.0, 'arms': 2.0}, 'M': {'n': 1962.0, 'arms': 2.0}}
     """
     if not isinstance(log, pd.DataFrame):
-        raise ValueError(f"log is a {type(log).__name__}; allowed is a pandas frame of decisions")
+        raise InputError(
+            f"{setting('log')} is a {type(log).__name__}; allowed is a pandas frame of decisions"
+        )
     if groups is None and group == GROUP and (told := log_labels(log)) is not None:
         groups = Groups(told)
         chances = chances_of(log) if chances is None and arms is None else chances
@@ -140,16 +143,18 @@ def _labels(
     """The group of each row, and the names of all groups."""
     if group not in log.columns:
         if known is None or arm not in log.columns:
-            raise ValueError(
-                f"group is {group!r}, which is no column; give groups= with the group of every arm "
-                f"and the column arm=, or one of {', '.join(map(str, log.columns))}"
+            raise InputError(
+                f"{setting('group')} is {group!r}, which is no column; give {setting('groups')} "
+                f"with the group of every arm and the column {setting('arm')}, or one of "
+                f"{', '.join(map(str, log.columns))}",
+                value=group,
             )
         of = known.of[whole_numbers(arm, log[arm], len(log), known.n_arms)]
         return [known.names[g] for g in of], known.names
     column = log[group]
     if column.isna().any():
         row = int(np.argmax(column.isna().to_numpy()))
-        raise ValueError(f"{group} has no value in row {row}; give every row a group")
+        raise DataError(f"{group} has no value in row {row}; give every row a group")
     labels = [str(label) for label in column]
     if isinstance(given, Groups):
         names = given.names
@@ -157,18 +162,20 @@ def _labels(
         names = tuple(dict.fromkeys(labels if given is None else (str(name) for name in given)))
     unknown = [label for label in labels if label not in set(names)]
     if unknown:
-        raise ValueError(f"{group} has {unknown[0]!r}; allowed by groups is {', '.join(names)}")
+        raise DataError(f"{group} has {unknown[0]!r}; allowed by groups is {', '.join(names)}")
     return labels, names
 
 
 def _column(log: pd.DataFrame, name: str, role: str) -> Array:
     if name not in log.columns:
         there = ", ".join(map(str, log.columns))
-        raise ValueError(f"{role} is {name!r}, which is no column; the log has {there}")
+        raise InputError(
+            f"{setting(role)} is {name!r}, which is no column; the log has {there}", value=name
+        )
     values = pd.to_numeric(log[name], errors="coerce").astype("Float64").astype("float64")
     spoiled = values.isna() & log[name].notna()
     if spoiled.any():
-        raise ValueError(f"{name} has {log[name][spoiled].iloc[0]!r}; allowed are numbers")
+        raise DataError(f"{name} has {log[name][spoiled].iloc[0]!r}; allowed are numbers")
     return numbers(name, values.to_numpy(), missing=True)
 
 
@@ -178,7 +185,7 @@ def _flags(log: pd.DataFrame, name: str) -> Array:
     if wrong.any():
         value = values[wrong][0]
         shown = "no value" if np.isnan(value) else f"{value:g}"
-        raise ValueError(
+        raise DataError(
             f"{name} has {shown} in row {int(np.argmax(wrong))}; allowed are true and false"
         )
     return values
@@ -192,16 +199,20 @@ def arm_column(log: pd.DataFrame, given: str | None) -> str:
 
 def _exposure(log: pd.DataFrame, position: str | None, first: int, exposure: str | None) -> Array:
     if position is not None and exposure is not None:
-        raise ValueError("position and exposure are both given; allowed is one of them")
+        raise InputError(
+            f"{setting('position')} and exposure are both given; allowed is one of them"
+        )
     if exposure is not None:
         weights = numbers(exposure, _column(log, exposure, "exposure"))
         if (weights < 0.0).any():
-            raise ValueError(f"{exposure} has {weights.min():g}; allowed are numbers of at least 0")
+            raise DataError(f"{exposure} has {weights.min():g}; allowed are numbers of at least 0")
         return weights
     places = numbers(str(position), _column(log, str(position), "position"))
     if (places < first).any():
-        hint = ": give first_position=0 if the log counts from 0" if first == 1 else ""
-        raise ValueError(
+        hint = (
+            f": give {setting('first_position', 0)} if the log counts from 0" if first == 1 else ""
+        )
+        raise DataError(
             f"{position} has {places.min():g}; allowed are positions from {first}{hint}"
         )
     return np.asarray(1.0 / np.log2(2.0 + places - first))
@@ -227,5 +238,7 @@ def _chances(log: pd.DataFrame, given: Mapping[str, str | int], names: tuple[str
 
 def _of(given: Mapping[str, str | int], name: str, parameter: str) -> str | int | float:
     if name not in given:
-        raise ValueError(f"{parameter} has no entry for group {name}; give one for every group")
+        raise InputError(
+            f"{setting(parameter)} has no entry for group {name}; give one for every group"
+        )
     return given[name]

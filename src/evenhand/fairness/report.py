@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
+from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons as comparing
 from evenhand.fairness import _parity as parity
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
@@ -121,7 +122,10 @@ class FairnessReport:
             metric: one of `metrics`.
         """
         if metric not in self.metrics:
-            raise ValueError(f"metric is {metric!r}; allowed is one of {', '.join(self.metrics)}")
+            raise InputError(
+                f"{setting('metric')} is {metric!r}; allowed is one of {', '.join(self.metrics)}",
+                value=metric,
+            )
         found = [
             (pair["lower"], pair["higher"], what, *pair[what])
             for pair in all_pairs(self, metric)
@@ -215,9 +219,10 @@ def fairness_report(
     table = sums if isinstance(sums, GroupSums) else GroupSums(sums)
     if unfavourable:
         if not table.has("positives", "n_reward"):
-            raise ValueError(
-                "unfavourable is set, and the sums have no positives; allowed is that with rewards "
-                "of 0 and 1: give positives and n_reward, or leave unfavourable out"
+            raise InputError(
+                f"{setting('unfavourable')} is set, and the sums have no positives; allowed is "
+                "that with rewards of 0 and 1: give positives and n_reward, or leave unfavourable "
+                "out"
             )
         good = table.table["n_reward"] - table.table["positives"]
         table = GroupSums(table.table.assign(favourable=good))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, numbers
+from evenhand.errors import DataError, InputError, setting
 
 # Each is three columns: how many values there are (n_), their sum (sum_) and the sum of their
 # squares (square_).
@@ -79,9 +80,9 @@ class GroupSums:
         # Rewards that are 0 or 1 in one part only are not 0 or 1 in the whole.
         one, two = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
         if one != two:
-            raise ValueError(
-                f"sums have unlike columns, {', '.join(sorted(one ^ two))} in one of them only; "
-                "make both from the same columns"
+            raise DataError(
+                f"{setting('sums')} have unlike columns, {', '.join(sorted(one ^ two))} in one of "
+                "them only; make both from the same columns"
             )
         names = list(dict.fromkeys((*self.groups, *other.groups)))
         keep = [name for name in COLUMNS if name in self.table and name in other.table]
@@ -91,7 +92,7 @@ class GroupSums:
             arms = [part["arms"] for part in parts]
             unlike = (arms[0] != arms[1]) & arms[0].notna() & arms[1].notna()
             if unlike.any():
-                raise ValueError(
+                raise DataError(
                     f"arms of group {unlike.idxmax()} are {arms[0][unlike].iloc[0]:g} and "
                     f"{arms[1][unlike].iloc[0]:g}; allowed is the same number in both sums"
                 )
@@ -112,20 +113,20 @@ class GroupSums:
 
 def _checked(given: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(given, pd.DataFrame):
-        raise ValueError(
-            f"sums is a {type(given).__name__}; allowed is a frame with a row per group, such as "
-            "evaluation.group_sums makes from rows"
+        raise InputError(
+            f"{setting('sums')} is a {type(given).__name__}; allowed is a frame with a row per "
+            "group, such as evaluation.group_sums makes from rows"
         )
     frame = given.set_index("group") if "group" in given.columns else given
     names = [str(name) for name in frame.index]
     if frame.index.isna().any() or len(set(names)) != len(names):
-        raise ValueError("group has a missing or repeated name; allowed is one row per group")
+        raise DataError("group has a missing or repeated name; allowed is one row per group")
     if not names:
-        raise ValueError("sums has no rows; allowed is a row per group, at least one")
+        raise DataError(f"{setting('sums')} has no rows; allowed is a row per group, at least one")
     unknown = [str(name) for name in frame.columns if name not in COLUMNS]
     if unknown or "n" not in frame.columns:
         what = f"has an unknown column {unknown[0]!r}" if unknown else "has no column 'n'"
-        raise ValueError(f"sums {what}; allowed are group, {', '.join(COLUMNS)}")
+        raise DataError(f"{setting('sums')} {what}; allowed are group, {', '.join(COLUMNS)}")
     table = pd.DataFrame(
         {name: numbers(name, frame[name].to_numpy()) for name in COLUMNS if name in frame},
         index=pd.Index(names, name="group", dtype=object),
@@ -158,7 +159,9 @@ def _check_moments(table: pd.DataFrame, name: str) -> None:
         return
     if len(there) < 3:
         missing = next(part for part in parts if part not in table)
-        raise ValueError(f"sums has {there[0]!r} and no {missing!r}; give all three of {name}")
+        raise DataError(
+            f"{setting('sums')} has {there[0]!r} and no {missing!r}; give all three of {name}"
+        )
     n, total, square = (table[part] for part in parts)
     # No values have a sum of squares below their squared sum over n (Cauchy and Schwarz).
     low = (n * square < total**2 * (1.0 - 1e-9)) | (square < 0) | ((n == 0) & (square > 0))
@@ -169,7 +172,9 @@ def _check_moments(table: pd.DataFrame, name: str) -> None:
 
 def _check_positives(table: pd.DataFrame) -> None:
     if "n_reward" not in table:
-        raise ValueError("sums has 'positives' and no 'n_reward'; give the sums of the rewards")
+        raise DataError(
+            f"{setting('sums')} has 'positives' and no 'n_reward'; give the sums of the rewards"
+        )
     for name in ("sum_reward", "square_reward"):
         unlike = (table[name] - table["positives"]).abs() > 1e-6 * (1.0 + table["positives"])
         _refuse(table, name, unlike, "positives, as with rewards of 0 and 1; or leave it out")
@@ -179,6 +184,6 @@ def _refuse(table: pd.DataFrame, column: str, bad: pd.Series[bool] | Bools, allo
     wrong = np.asarray(bad)
     if wrong.any():
         group = table.index[wrong][0]
-        raise ValueError(
+        raise DataError(
             f"{column} of group {group} is {table[column][wrong].iloc[0]:g}; allowed is {allowed}"
         )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import _checks
+from evenhand.errors import InputError, MissingExtraError, setting
 from evenhand.events.decisions import decided
 from evenhand.fairness._rows import arm_column, group_sums
 
@@ -50,7 +51,7 @@ def metric_frame(
     try:
         from fairlearn.metrics import MetricFrame, selection_rate
     except ImportError:
-        raise ImportError(
+        raise MissingExtraError(
             "metric_frame needs Fairlearn: pip install 'evenhand[fairness]'"
         ) from None
     _checks.one_of("selection", selection, KINDS)
@@ -66,16 +67,19 @@ def metric_frame(
     seen = ~np.isnan(rewards)
     if selection == "reward":
         if not sums.has("positives"):
-            raise ValueError(
-                f"{reward} has values other than 0 and 1; allowed with selection='reward' are 0 "
-                "and 1, or take selection='pulls'"
+            raise InputError(
+                f"{reward} has values other than 0 and 1; allowed with "
+                f"{setting('selection', 'reward')} are 0 and 1, or take "
+                f"{setting('selection', 'pulls')}"
             )
         rewards, labels = rewards[seen], labels[seen]
         chosen, weights, seen = rewards, np.ones(len(rewards)), seen[seen]
     else:
         chances = sums.chances()
         if chances is None:
-            raise ValueError("selection is 'pulls' without chances; give groups, arms or chances")
+            raise InputError(
+                f"{setting('selection')} is 'pulls' without chances; give groups, arms or chances"
+            )
         # A row more per group, for the chances that were not taken: its weight is their number.
         left = chances - sums.column("n")
         chosen = np.concatenate([np.ones(len(log)), np.zeros(len(left))])

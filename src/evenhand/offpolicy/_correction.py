@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from evenhand._checks import Array, numbers
+from evenhand.errors import InputError, setting
 from evenhand.offpolicy.logged import Logged
 
 
@@ -42,9 +43,9 @@ def correction(bias: Any, log: Logged) -> Correction:
     if hasattr(bias, "at"):
         return _from_report(bias, log)
     if not isinstance(bias, Mapping):
-        raise ValueError(
-            f"bias is a {type(bias).__name__}; allowed is a BiasReport, or a vector or number for "
-            "each group, such as {'F': -2.0, 'M': 0.0}"
+        raise InputError(
+            f"{setting('bias')} is a {type(bias).__name__}; allowed is a BiasReport, or a vector "
+            "or number for each group, such as {'F': -2.0, 'M': 0.0}"
         )
     return Correction(_given({str(name): one for name, one in bias.items()}, log), {})
 
@@ -52,11 +53,13 @@ def correction(bias: Any, log: Logged) -> Correction:
 def _from_report(report: Any, log: Logged) -> Correction:
     contexts = log.chosen_contexts
     if contexts is None:
-        raise ValueError("bias is a report and the log has no contexts; give contexts")
+        raise InputError(
+            f"{setting('bias')} is a report and the log has no contexts; give contexts"
+        )
     if contexts.shape[1] != len(report.features):
-        raise ValueError(
-            f"contexts has {contexts.shape[1]} features; allowed is {len(report.features)}, those "
-            "of the bias report"
+        raise InputError(
+            f"{setting('contexts')} has {contexts.shape[1]} features; allowed is "
+            f"{len(report.features)}, those of the bias report"
         )
     bias, unknown = np.zeros(log.n), {}
     for g, name in enumerate(log.groups.names):
@@ -64,7 +67,7 @@ def _from_report(report: Any, log: Logged) -> Correction:
         if not rows.size:
             continue
         if name not in report.groups:
-            raise ValueError(
+            raise InputError(
                 f"group {name} is not in the bias report; known are {', '.join(report.groups)}"
             )
         # Feature by feature if all are known, which is quick; else only where rows are.
@@ -84,8 +87,9 @@ def _given(bias: dict[str, ArrayLike], log: Logged) -> Array:
     unknown = [name for name in bias if name not in log.groups.names]
     if missing or unknown:
         what = f"no entry for group {missing[0]}" if missing else f"an unknown group {unknown[0]!r}"
-        raise ValueError(
-            f"bias has {what}; allowed is one for each of {', '.join(log.groups.names)}, 0 if none"
+        raise InputError(
+            f"{setting('bias')} has {what}; allowed is one for each of "
+            f"{', '.join(log.groups.names)}, 0 if none"
         )
     contexts, out = log.chosen_contexts, np.zeros(log.n)
     for g, name in enumerate(log.groups.names):
@@ -95,7 +99,7 @@ def _given(bias: dict[str, ArrayLike], log: Logged) -> Array:
             continue
         if contexts is None or vector.shape != (contexts.shape[1],):
             size = 0 if contexts is None else contexts.shape[1]
-            raise ValueError(
+            raise InputError(
                 f"bias of {name} has shape {vector.shape}; allowed is a number, or ({size},) as "
                 "the contexts of the log"
             )

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import Array, numbers
+from evenhand.errors import InputError, setting
 from evenhand.fairness.report import LEAST
 from evenhand.offpolicy._correction import Correction, correction
 from evenhand.offpolicy._estimators import ESTIMATORS, Rows
@@ -19,8 +20,10 @@ from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._overlap import overlap
 from evenhand.offpolicy._reward_model import cross_fitted
+from evenhand.offpolicy._seen import warn_if_seen
 from evenhand.offpolicy._table import Settings, shares, span, table
 from evenhand.offpolicy.logged import Logged
+from evenhand.offpolicy.reading import later, read_own
 from evenhand.offpolicy.report import ValueReport, value_report
 from evenhand.offpolicy.targets import Target, probabilities
 
@@ -31,6 +34,7 @@ def evaluate(
     log: Logged | str | Path | pd.DataFrame,
     target: Target,
     *,
+    after: int | None = None,
     bias: Any = None,
     estimators: Sequence[str] | None = None,
     interval: str = "normal",
@@ -51,7 +55,10 @@ def evaluate(
             that evenhand wrote can be given as its path, or as the frame that `read_log` gave.
         target: a policy with a method `propensities`; or probabilities (rows, arms); or the arm
             chosen in each row; or a function from the log's contexts to one of these two; or
-            "uniform" for all available arms alike.
+            "uniform" for all available arms alike. A policy must not have learned from the same
+            rows: one that has, or may have, is warned of (`evenhand.errors.SeenWarning`).
+        after: only decisions after this round, of a log that is given as its path or frame. Give 0
+            if a policy has seen none of the log; then nothing is warned of that only may be.
         bias: a `BiasReport`, or a vector or number for each group. Then there are values in
             corrected reward as well: the reward less the bias of the chosen arm's group at its
             context.
@@ -80,17 +87,20 @@ def evaluate(
         >>> report.overall.loc[("observed", "dr"), ["estimate", "low", "high"]].round(2).tolist()
         [0.52, 0.49, 0.56]
     """
-    if isinstance(log, (str, Path, pd.DataFrame)):
-        log = Logged.from_log(log)
+    if isinstance(log, (str, Path)):
+        log = read_own(log, after)
+    elif isinstance(log, pd.DataFrame):
+        log = Logged.from_log(later(log, after))
     if not isinstance(log, Logged):
-        raise ValueError(
-            f"log is a {type(log).__name__}; allowed is a log that evenhand wrote, or Logged, such "
-            "as Logged.from_frame(frame, groups)"
+        raise InputError(
+            f"{setting('log')} is a {type(log).__name__}; allowed is a log that evenhand wrote, or "
+            "Logged, such as Logged.from_frame(frame, groups)"
         )
     chances = probabilities(target, log)
+    warn_if_seen(target, log, after)
     seen = ~np.isnan(log.rewards)
     if seen.sum() < 2:
-        raise ValueError(f"rewards has {seen.sum()} values; allowed are at least two")
+        raise InputError(f"{setting('rewards')} has {seen.sum()} values; allowed are at least two")
     known = log.rows(seen)
     weights = chances[seen][np.arange(known.n), known.arms] / known.propensities
     settings = Settings(
@@ -157,9 +167,9 @@ def _which(
     for name in names:
         _checks.one_of("estimators", name, ESTIMATORS)
     if "dr" in names and blocked:
-        raise ValueError(
-            "estimators has 'dr' and the contexts are of chosen arms only; allowed are 'ips' and "
-            "'snips', or give predictions"
+        raise InputError(
+            f"{setting('estimators')} has 'dr' and the contexts are of chosen arms only; allowed "
+            "are 'ips' and 'snips', or give predictions"
         )
     return tuple(names)
 
@@ -168,23 +178,28 @@ def _bounds(
     log: Logged, target: Any, weights: Any, rewards: Any, most: float | None
 ) -> tuple[tuple[float, float], float]:
     if rewards is None:
-        raise ValueError("reward_range is not given; interval='bernstein' needs (least, most)")
+        raise InputError(
+            f"{setting('reward_range')} is not given; {setting('interval', 'bernstein')} needs "
+            "(least, most)"
+        )
     low, high = (float(end) for end in rewards)
     if not (low < high and low <= log.rewards.min() and high >= log.rewards.max()):
-        raise ValueError(
-            f"reward_range is ({low:g}, {high:g}); allowed is a range that holds all rewards, "
-            f"{log.rewards.min():g} to {log.rewards.max():g}"
+        raise InputError(
+            f"{setting('reward_range')} is ({low:g}, {high:g}); allowed is a range that holds all "
+            f"rewards, {log.rewards.min():g} to {log.rewards.max():g}"
         )
     if most is None:
         if log.all_propensities is None:
-            raise ValueError(
-                "largest_weight is not given; interval='bernstein' needs it, or all_propensities"
+            raise InputError(
+                f"{setting('largest_weight')} is not given; {setting('interval', 'bernstein')} "
+                "needs it, or all_propensities"
             )
         possible = log.all_propensities > 0.0
         most = float(np.max(target[possible] / log.all_propensities[possible]))
     if most < weights.max():
-        raise ValueError(
-            f"largest_weight is {most:g}; allowed is at least {weights.max():g}, the log has that"
+        raise InputError(
+            f"{setting('largest_weight')} is {most:g}; allowed is at least {weights.max():g}, the "
+            "log has that"
         )
     return (low, high), most
 

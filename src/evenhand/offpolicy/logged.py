@@ -13,9 +13,11 @@ import pandas as pd
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
 from evenhand.columns.marks import Given, Marks, without_marks
 from evenhand.columns.rewards import numbers_for, observed_rewards
+from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events.columns import ROLES
 from evenhand.events.decisions import parts_of_log
 from evenhand.groups import Groups
+from evenhand.offpolicy._seen import Origin
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,7 @@ class Logged:
             of a missing arm can be anything.
         overridden: true where a human chose another arm. Such a row has no reward of its own arm,
             and is left out as one whose reward is missing.
+        origin: where the rows come from, if a file was read; it tells whether a policy saw them.
 
     Example:
         >>> import evenhand as eh
@@ -53,6 +56,7 @@ class Logged:
     all_propensities: Array | None = None
     available: Bools | None = None
     overridden: Bools | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__.__get__(self)
@@ -61,39 +65,43 @@ class Logged:
         put("propensities", numbers("propensities", self.propensities))
         n, k = self.propensities.size, groups.n_arms
         if n == 0 or self.propensities.ndim != 1:
-            raise ValueError("propensities has no rows; allowed is one number for each decision")
+            raise InputError(
+                f"{setting('propensities')} has no rows; allowed is one number for each decision"
+            )
         put("arms", whole_numbers("arms", self.arms, n, k))
         put("rewards", numbers("rewards", self.rewards, (n,), missing=True))
         bad = (self.propensities <= 0.0) | (self.propensities > 1.0 + 1e-6)
         if bad.any():
-            raise ValueError(
-                f"propensities has {self.propensities[bad][0]:g} in row {int(np.argmax(bad))}; "
-                "allowed are numbers above 0 and up to 1: an arm that was chosen had a chance"
+            raise InputError(
+                f"{setting('propensities')} has {self.propensities[bad][0]:g} in row "
+                f"{int(np.argmax(bad))}; allowed are numbers above 0 and up to 1: an arm that was "
+                "chosen had a chance"
             )
         if self.contexts is not None:
             put("contexts", numbers("contexts", self.contexts))
             if self.contexts.ndim not in (2, 3) or self.contexts.shape[:-1] not in ((n,), (n, k)):
-                raise ValueError(
-                    f"contexts has shape {self.contexts.shape}; allowed is ({n}, features) or "
-                    f"({n}, {k}, features)"
+                raise InputError(
+                    f"{setting('contexts')} has shape {self.contexts.shape}; allowed is ({n}, "
+                    f"features) or ({n}, {k}, features)"
                 )
         if self.all_propensities is not None:
             put("all_propensities", numbers("all_propensities", self.all_propensities, (n, k)))
             own = self.all_propensities[np.arange(n), self.arms]
             if (np.abs(own - self.propensities) > 1e-6).any():
                 row = int(np.argmax(np.abs(own - self.propensities)))
-                raise ValueError(
-                    f"all_propensities has {own[row]:g} for the chosen arm of row {row}, where "
-                    f"propensities has {self.propensities[row]:g}; allowed is the same number"
+                raise InputError(
+                    f"{setting('all_propensities')} has {own[row]:g} for the chosen arm of row "
+                    f"{row}, where propensities has {self.propensities[row]:g}; allowed is the "
+                    "same number"
                 )
         if self.available is not None:
             put("available", _flags("available", self.available, (n, k)))
             lost = ~self.available[np.arange(n), self.arms]
             if lost.any():
                 row = int(np.argmax(lost))
-                raise ValueError(
-                    f"available has no arm {self.arms[row]} in row {row}, which was chosen there; "
-                    "an arm that was chosen was available"
+                raise InputError(
+                    f"{setting('available')} has no arm {self.arms[row]} in row {row}, which was "
+                    "chosen there; an arm that was chosen was available"
                 )
         if self.overridden is not None:
             put("overridden", _flags("overridden", self.overridden, (n,)))
@@ -148,16 +156,16 @@ class Logged:
             number = {str(name): i for i, name in enumerate(arm_names)}
             unknown = [name for name in arms if str(name) not in number]
             if unknown:
-                raise ValueError(
+                raise InputError(
                     f"arm has {unknown[0]!r}; allowed by arm_names is {', '.join(number)}"
                 )
             arms = pd.Series([number[str(name)] for name in arms])
         elif pd.to_numeric(arms, errors="coerce").isna().any():
             wrong = arms[pd.to_numeric(arms, errors="coerce").isna()].iloc[0]
-            raise ValueError(f"arm has {wrong!r}; allowed are numbers from 0, or give arm_names")
+            raise DataError(f"arm has {wrong!r}; allowed are numbers from 0, or give arm_names")
         missing = [name for name in (*features, *(all_propensities or ())) if name not in log]
         if missing:
-            raise ValueError(
+            raise InputError(
                 f"{missing[0]!r} is no column; the log has {', '.join(map(str, log.columns))}"
             )
         columns = None if all_propensities is None else list(all_propensities)
@@ -211,6 +219,10 @@ class Logged:
         found: Array = self.contexts[np.arange(self.n), self.arms]
         return found
 
+    def of_origin(self, origin: Origin) -> Logged:
+        """The same, with where it comes from."""
+        return replace(self, origin=origin)
+
     def rows(self, keep: Bools) -> Logged:
         """Some of the rows."""
         optional: dict[str, Any] = {
@@ -230,7 +242,7 @@ def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
     found = numbers(name, values, shape)
     if not np.isin(found, (0.0, 1.0)).all():
         wrong = found[~np.isin(found, (0.0, 1.0))][0]
-        raise ValueError(f"{name} has {wrong:g}; allowed are true and false")
+        raise DataError(f"{setting(name)} has {wrong:g}; allowed are true and false")
     return found.astype(np.bool_)
 
 
@@ -245,7 +257,7 @@ def _overridden(log: pd.DataFrame) -> Bools | None:
     if np.isin(words[there], ("true", "false")).all():
         return np.asarray(there & (words == "true"))
     if there.all():
-        raise ValueError(
+        raise InputError(
             f"{name} is {column.iloc[0]} in the first row, and no row has none; allowed is the arm "
             "that a human chose instead, or nothing; or true and false: rename the column if it is "
             "about something else"
@@ -257,8 +269,9 @@ def _name(log: pd.DataFrame, role: str, given: str | None) -> str:
     names = [given] if given is not None else list(ROLES[role])
     found = [name for name in names if name in log.columns]
     if not found:
-        raise ValueError(
-            f"{role} is no column ({', '.join(names)}); name it with {role}=: the log has "
+        raise InputError(
+            f"{setting(role)} is no column ({', '.join(names)}); name it with "
+            f"{setting(role, blank('COLUMN'))}: the log has "
             f"{', '.join(map(str, log.columns))}"
         )
     return found[0]

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import Array, Bools, numbers, unmasked, whole_numbers
+from evenhand.errors import InputError, setting
+from evenhand.groups import Groups
 from evenhand.offpolicy.logged import Logged
 
 
@@ -44,8 +46,11 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
         >>> eh.offpolicy.policy_probabilities(policy, log).tolist()
         [[0.5, 0.5], [0.5, 0.5]]
     """
+    groups, features = getattr(policy, "groups", None), getattr(policy, "n_features", None)
+    if isinstance(groups, Groups) and features is not None:
+        check_fit(policy, log.groups, features if log.contexts is None else log.contexts.shape[-1])
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
-        raise ValueError(
+        raise InputError(
             "contexts of all arms are not in the log, so a policy cannot say what it would do; "
             "log with eh.log_to(..., candidates=True), give contexts of shape (rows, arms, "
             "features), or give its probabilities as target"
@@ -61,15 +66,29 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     return _checked(found, log)
 
 
+def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
+    """Refuse a policy over other arms or features than a log has."""
+    if list(policy.groups.labels) != list(groups.labels):
+        raise InputError(
+            f"{setting('target')} has {policy.n_arms} arms in groups "
+            f"{', '.join(policy.groups.labels)}; the log has {groups.n_arms} in "
+            f"{', '.join(groups.labels)}: allowed is a policy over the same arms"
+        )
+    if policy.n_features != n_features:
+        raise InputError(
+            f"{setting('target')} has {policy.n_features} features; the log has {n_features}"
+        )
+
+
 def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
     if available is None or available.all():
         found = policy.propensities(contexts)
     elif "available" in signature(policy.propensities).parameters:
         found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
     else:
-        raise ValueError(
-            "target has a method propensities without a parameter `available`, and arms are "
-            "missing in some rounds of the log; add it, or give probabilities"
+        raise InputError(
+            f"{setting('target')} has a method propensities without a parameter `available`, and "
+            "arms are missing in some rounds of the log; add it, or give probabilities"
         )
     return numbers("propensities of the target", found, (len(contexts),))
 
@@ -83,7 +102,9 @@ def probabilities(target: Target, log: Logged) -> Array:
         return policy_probabilities(cast(HasPropensities, target), log)
     if callable(target):
         if log.contexts is None:
-            raise ValueError("target is a function and the log has no contexts; give contexts")
+            raise InputError(
+                f"{setting('target')} is a function and the log has no contexts; give contexts"
+            )
         target = target(log.contexts)
     unmasked("target", target)
     array = np.asarray(target)
@@ -107,8 +128,8 @@ def _checked(given: Any, log: Logged) -> Array:
     off = np.abs(table.sum(axis=1) - 1.0) > 1e-6
     if (table < -1e-12).any() or off.any():
         row = int(np.argmax(off | (table < 0.0).any(axis=1)))
-        raise ValueError(
-            f"target has probabilities in row {row} that sum to {table[row].sum():g}, the least "
-            f"{table[row].min():g}; allowed are numbers of at least 0 that sum to 1"
+        raise InputError(
+            f"{setting('target')} has probabilities in row {row} that sum to {table[row].sum():g}, "
+            f"the least {table[row].min():g}; allowed are numbers of at least 0 that sum to 1"
         )
     return np.maximum(table, 0.0)

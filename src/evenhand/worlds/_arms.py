@@ -12,6 +12,7 @@ from evenhand.columns.buckets import Buckets, bucketed
 from evenhand.columns.missing import with_category
 from evenhand.columns.notices import tell
 from evenhand.columns.words import category, word
+from evenhand.errors import DataError, InputError, setting
 
 FEW_ROWS = 30  # an arm with fewer is drawn from the same few people over and over
 OWN = ("arm", "group", "rows", "mean_reward")  # columns of the table of arms
@@ -24,7 +25,9 @@ def grouped(
     if others == "apart":
         return labels
     if sensitive is None:
-        raise ValueError('others is "together"; name the sensitive group, which is kept apart')
+        raise InputError(
+            f'{setting("others")} is "together"; name the sensitive group, which is kept apart'
+        )
     own = sensitive_label(sensitive, columns, labels)
     rest = sorted(set(labels) - {own})
     together = rest[0] if len(rest) == 1 else f"not {own}"
@@ -51,9 +54,10 @@ def sensitive_label(
         if label in known:
             return label
     shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-    raise ValueError(
-        f"sensitive is {sensitive!r}, which is no value of {' & '.join(columns)}; allowed is one "
-        f"of {shown}"
+    raise InputError(
+        f"{setting('sensitive')} is {sensitive!r}, which is no value of {' & '.join(columns)}; "
+        f"allowed is one of {shown}",
+        value=sensitive,
     )
 
 
@@ -86,9 +90,9 @@ def sorted_by_arm(
     table.insert(0, "arm", table.agg(" & ".join, axis=1))
     twice = table["arm"][table["arm"].duplicated()]
     if len(twice):
-        raise ValueError(
-            f"arms: two would be called {twice.iloc[0]!r}; rename values of {', '.join(cuts)} that "
-            'look alike or have " & " in them'
+        raise DataError(
+            f"{setting('arms')}: two would be called {twice.iloc[0]!r}; rename values of "
+            f'{", ".join(cuts)} that look alike or have " & " in them'
         )
     return order, first, table.assign(rows=rows)
 

@@ -23,6 +23,7 @@ from numba.extending import overload
 
 from evenhand._borrow import operation
 from evenhand._compile import INLINED
+from evenhand.errors import InputError, setting
 
 _MULTIPLIER = (2549297995355413924 << 64) | 4865540595714422341
 _WIDE, _WORD, _NUMBER = ir.IntType(128), ir.IntType(64), ir.DoubleType()
@@ -70,9 +71,9 @@ def layout_is_known() -> bool:
 def check_generator(generator: np.random.Generator) -> None:
     """Compiled code does not see which bit generator it gets, and would read another's state."""
     if type(generator.bit_generator) is not np.random.PCG64:
-        raise ValueError(
-            f"generator has a {type(generator.bit_generator).__name__}; allowed is a PCG64: "
-            "make it with np.random.default_rng"
+        raise InputError(
+            f"{setting('generator')} has a {type(generator.bit_generator).__name__}; allowed is a "
+            "PCG64: make it with np.random.default_rng"
         )
 
 

@@ -17,6 +17,7 @@ from numba.extending import overload
 
 from evenhand._compile import INLINED, compiled
 from evenhand._dispatch import Generic
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.worlds._uniforms import check_generator
 
@@ -146,7 +147,7 @@ def begin(world: World, generator: np.random.Generator) -> Any:
         return instance  # ours, and so always of the same types
     _KERNELS.check(instance, f"{type(world).__name__}.begin", "draw_round")
     if _KERNELS.find("draw_noise", kind) is _normal_noise and not _is_number(instance):
-        raise ValueError(
+        raise InputError(
             f"{kind.__name__} has no number in a field noise, the standard deviation of normal "
             "noise; give it one, or write draw_noise for other noise"
         )
@@ -176,7 +177,7 @@ def _try_round(world: World, instance: Any, generator: np.random.Generator) -> N
             noise = draw_noise(instance, 1, generator)
             reward = float(receive(instance, 1, 0, observed[0], noise))
     except (IndexError, ValueError) as error:
-        raise ValueError(
+        raise InputError(
             f"the functions for {name} fail in a round with contexts of shape {contexts.shape} "
             f"and rewards of shape {observed.shape}: {error}"
         ) from error
@@ -184,7 +185,7 @@ def _try_round(world: World, instance: Any, generator: np.random.Generator) -> N
         return
     for what, values in (("contexts", contexts), ("observed", observed), ("a reward", reward)):
         if not np.isfinite(values).all():
-            raise ValueError(
+            raise InputError(
                 f"the functions for {name} leave {what} at {_first_bad(values)} in round 1; "
                 "allowed are finite numbers in all places"
             )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand.conventions import PAPER, Conventions
+from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._uniforms import fill_uniform
 from evenhand.worlds.base import World, world_kernel
@@ -74,7 +75,7 @@ class LinearWorld(World):
             ("bias", self.bias, len(self.groups)),
         ):
             if array.shape != (rows, self.n_features) or not np.isfinite(array).all():
-                raise ValueError(
+                raise InputError(
                     f"{name} has shape {array.shape}; allowed are ({rows}, {self.n_features}) "
                     "finite numbers"
                 )
@@ -126,7 +127,9 @@ class SyntheticWorld(World):
             n // 2 if n_sensitive is None else _checks.whole("n_sensitive", n_sensitive)
         )
         if self.n_sensitive >= n:
-            raise ValueError(f"n_sensitive is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms")
+            raise InputError(
+                f"{setting('n_sensitive')} is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms"
+            )
         self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
         self.lowest_coefficient = _checks.number(
@@ -134,8 +137,10 @@ class SyntheticWorld(World):
         )
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
         if not isinstance(conventions, Conventions):
-            raise ValueError(
-                f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
+            raise InputError(
+                f"{setting('conventions')} is {conventions!r}; allowed is eh.PAPER or "
+                "eh.AUTHORS_CODE",
+                value=conventions,
             )
         self.conventions = conventions
         self.groups = Groups(

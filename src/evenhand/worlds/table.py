@@ -27,6 +27,7 @@ from evenhand.columns.identifiers import identifiers
 from evenhand.columns.marks import Given, Marks
 from evenhand.columns.missing import ERROR, Choice, Missing
 from evenhand.columns.rewards import numbers_for, rewards_of, true_rewards_of
+from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few
 from evenhand.worlds.base import World, receive, world_kernel
@@ -212,7 +213,9 @@ class TableWorld(World):
         found = features_of(frame, listed, codes, how, marks)
         found = told_of_constants(found, constant, scaled)
         if not found and not constant:
-            raise ValueError("features are none; name at least one column, or ask for an intercept")
+            raise InputError(
+                f"{setting('features')} are none; name at least one column, or ask for an intercept"
+            )
         self.codes = {feature.name: feature.levels for feature in found if feature.levels}
         """The features whose numbers are codes, with the categories that they number from 0 on."""
         contexts, scales = matrix(found, order, constant, scaled)
@@ -310,24 +313,26 @@ def _names(what: str, given: Any) -> list[str]:
         names = [None]
     wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
     if wrong or (what == "group" and not names):
-        raise ValueError(f"{what} is {given!r}; allowed are names of columns")
+        raise InputError(f"{setting(what)} is {given!r}; allowed are names of columns", value=given)
     texts = [str(name) for name in names]
     twice = [name for name in texts if texts.count(name) > 1]
     if twice:
-        raise ValueError(f"{what} names column {twice[0]!r} twice; name it once")
+        raise InputError(f"{setting(what)} names column {twice[0]!r} twice; name it once")
     return texts
 
 
 def _name(what: str, given: Any) -> str:
     names = _names(what, given)
     if len(names) != 1:
-        raise ValueError(f"{what} is {given!r}; allowed is the name of one column")
+        raise InputError(
+            f"{setting(what)} is {given!r}; allowed is the name of one column", value=given
+        )
     return names[0]
 
 
 def _yes_or_no(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} is {value!r}; allowed are True and False")
+        raise InputError(f"{setting(name)} is {value!r}; allowed are True and False", value=value)
     return bool(value)
 
 
@@ -339,12 +344,12 @@ def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence
             hint = f"did you mean {near[0]!r}? " if near else ""
             more = f" and {len(known) - 30} more" if len(known) > 30 else ""
             shown = ", ".join(" ".join(one.split()) for one in known[:30]) or "no columns"
-            raise ValueError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
+            raise DataError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
     for name in used:
         if known.count(name) > 1:
-            raise ValueError(f"column {name!r} is in the table more than once; rename or drop one")
+            raise DataError(f"column {name!r} is in the table more than once; rename or drop one")
     if frame.empty:
-        raise ValueError("data has no rows; give a table with some")
+        raise DataError(f"{setting('data')} has no rows; give a table with some")
 
 
 def _check_roles(
@@ -353,7 +358,10 @@ def _check_roles(
     for name in rewards:
         if name in listed or name in parts:
             role = "feature" if name in listed else "part of the group or the arms"
-            raise ValueError(f"column {name!r} is a reward and a {role}; a reward is nothing else")
+            raise DataError(f"column {name!r} is a reward and a {role}; a reward is nothing else")
     for name in left:
         if name in listed:
-            raise ValueError(f"column {name!r} is in features and in leave_out; name it in one")
+            raise DataError(
+                f"column {name!r} is in features and in leave_out; name it in one",
+                parameter="features",
+            )

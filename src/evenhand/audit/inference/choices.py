@@ -8,6 +8,7 @@ from evenhand.audit.inference.robust import CLASSICAL, FEW_ROWS
 from evenhand.audit.settings import Settings
 from evenhand.bias._fit import ARMS, AUTO, PULLS, settled
 from evenhand.bias.statistics import Bools, Statistics
+from evenhand.errors import InputError, setting
 
 # Above this many rows nobody pays for a second pass who did not ask for it.
 ROBUST_UP_TO = 2_000_000
@@ -27,26 +28,28 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) ->
     wanted = settings.weighting
     many = 0 if stats.arms is None else len(stats.arms) * stats.n_features
     if wanted == ARMS and stats.arms is None:
-        raise ValueError(
-            "weighting is 'arms', and a group has a single arm that serves other groups as "
-            "well; choose 'pulls'"
+        raise InputError(
+            f"{setting('weighting')} is 'arms', and a group has a single arm that serves other "
+            f"groups as well; choose {setting('weighting', 'pulls')}"
         )
     if clusters is not None and stats.arms is not None and wanted != PULLS:
         # Scores of an arm with a single cluster sum to zero, and so would its error.
         few = f"an arm has only {clusters} cluster{'s' if clusters != 1 else ''}"
         if wanted == ARMS and clusters < 2:
-            raise ValueError(
-                f"weighting is 'arms' with clusters, and {few}; errors need several in every arm: "
-                "choose 'pulls', or leave --cluster out"
+            raise InputError(
+                f"{setting('weighting')} is 'arms' with clusters, and {few}; errors need several "
+                f"in every arm: choose {setting('weighting', 'pulls')}, or leave "
+                f"{setting('cluster')} out"
             )
         if wanted == AUTO and clusters < FEW_IN_AN_ARM:
             return PULLS, f"{few}, too few for errors"
     if clusters is not None and many > MOST_SCORES and wanted != PULLS:
         why = f"{len(stats.arms or ())} arms times {stats.n_features} coefficients"
         if wanted == ARMS:
-            raise ValueError(
-                f"weighting is 'arms' with clusters and {why}; allowed are {MOST_SCORES:,} of them "
-                "with clusters: choose 'pulls', or fewer features"
+            raise InputError(
+                f"{setting('weighting')} is 'arms' with clusters and {why}; allowed are "
+                f"{MOST_SCORES:,} of them with clusters: choose {setting('weighting', 'pulls')}, "
+                "or fewer features"
             )
         return PULLS, f"{why} are too many for errors of clusters"
     weighting, instead = settled(stats, wanted)

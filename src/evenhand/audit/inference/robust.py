@@ -31,6 +31,7 @@ from evenhand.audit.input.sources import Source
 from evenhand.audit.sums.aggregate import fetch_by
 from evenhand.bias._fit import ARMS, by_arms, by_pulls
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
+from evenhand.errors import DataError, setting
 
 CLASSICAL, ROBUST, CLUSTERED = "classical", "robust", "cluster"
 FEW_ROWS = 20  # for every coefficient: with as many, robust errors are too small by 3 % or so
@@ -161,9 +162,9 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Error
     counts = cluster_counts(source, rows)
     alone = [name for name, many in counts.by_group.items() if many < 2]
     if alone:
-        raise ValueError(
+        raise DataError(
             f"cluster: group {alone[0]} has a single cluster; errors need several in every group: "
-            "leave --cluster out, or name another column"
+            f"leave {setting('cluster')} out, or name another column"
         )
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]

@@ -19,6 +19,7 @@ from evenhand.audit.input.sources import Source
 from evenhand.bias._directions import solve_designs
 from evenhand.bias._fit import ARMS
 from evenhand.bias.statistics import Array, Statistics, Whole, totals
+from evenhand.errors import DataError
 
 SAME = 1e-8  # of the size of a sum: engines add up in any order
 
@@ -156,14 +157,14 @@ def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
         raise changed(source, f"group {fits.labels[k][0]}", fits.n[k], seen[k])
 
 
-def changed(source: Source, who: str, first: float, then: float) -> ValueError:
+def changed(source: Source, who: str, first: float, then: float) -> DataError:
     """A log that was not the same in two passes."""
     rows = (
         f"{first:,.0f} rows in one pass and {then:,.0f} in the next"
         if first != then
         else "other rewards in one pass than in the next"
     )
-    return ValueError(
+    return DataError(
         f"{source.label}: {who} had {rows}; the log must not change while it is audited: audit a "
         "copy, and if that says the same, please report it"
     )

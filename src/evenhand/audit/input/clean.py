@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pandas as pd
@@ -26,6 +25,7 @@ from evenhand.audit.settings import Settings
 from evenhand.columns.marks import LIKELY, tell_of_idle
 from evenhand.columns.rewards import not_named
 from evenhand.columns.words import NUMBER, as_written
+from evenhand.errors import DataError, InputWarning, setting
 from evenhand.events.columns import Columns
 
 NUMERIC = ("reward", "true_reward", "propensity", "weight")
@@ -109,7 +109,7 @@ def _check_apart(path: str, names: Sequence[str]) -> None:
             other = next((row for row in rows if len(row) not in (0, count)), None)
             if other is not None:
                 said += f" with {count} values, and line {rows.line_num} has {len(other)}"
-    raise ValueError(f"{said}; allowed are lines with equally many values")
+    raise DataError(f"{said}; allowed are lines with equally many values")
 
 
 def _header(path: str, names: Sequence[str]) -> Sequence[str]:
@@ -133,20 +133,20 @@ def _header(path: str, names: Sequence[str]) -> Sequence[str]:
 def _tell_names(source: Source, settings: Settings) -> None:
     if settings.features is None:  # otherwise nobody expects more
         for name in idle_names(source, settings):
-            warnings.warn(
+            told = InputWarning(
                 f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, as the number of a row should be; give it a name to use it",
-                stacklevel=4,
+                "left out, as the number of a row should be; give it a name to use it"
             )
+            warnings.warn(told, stacklevel=4)
     used = _used(columns_of(source, settings))
     for name, read in source.repeated.items():
         if name in used:
-            warnings.warn(
+            told = InputWarning(
                 f"{source.label}: column {read!r} is there more than once, and column "
                 f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
-                f"with --leave-out {quote(name)} if it says the same",
-                stacklevel=4,
+                f"with {setting('leave_out', [name])} if it says the same"
             )
+            warnings.warn(told, stacklevel=4)
 
 
 def _used(columns: Columns) -> list[str]:

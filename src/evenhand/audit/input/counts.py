@@ -11,6 +11,7 @@ from typing import Any
 
 from evenhand.audit.input.expressions import as_number, is_missing
 from evenhand.audit.input.sources import Source
+from evenhand.errors import DataError, setting
 
 COPY = "evenhand_copy"
 # Engines hold the copies of a batch of rows at once, in 8 bytes each: 400 MB for these.
@@ -37,7 +38,7 @@ def one_row_each(source: Source, column: str | None) -> Source:
 def _check(source: Source, column: str) -> None:
     table = source.table
     if not table.schema()[column].is_numeric():
-        raise ValueError(
+        raise DataError(
             f"count is {column!r}, a column of {table.schema()[column]}; allowed are whole numbers "
             "from 0 on: for how many people a row stands"
         )
@@ -54,19 +55,19 @@ def _check(source: Source, column: str) -> None:
     said = f"count {column!r} has"
     allowed = "allowed are whole numbers from 0 on"
     if found["missing"]:
-        raise ValueError(
+        raise DataError(
             f"{said} {int(found['missing']):,} missing values of {int(found['rows']):,}; "
             f"{allowed}: put 0 for rows that stand for nobody"
         )
     if found["broken"]:
-        raise ValueError(
+        raise DataError(
             f"{said} {int(found['broken']):,} values that are not whole; {allowed}. Name weights "
-            "that are no counts in --weight"
+            f"that are no counts in {setting('weight')}"
         )
     if found["least"] < 0:
-        raise ValueError(f"{said} a value of {found['least']:g}; {allowed}")
+        raise DataError(f"{said} a value of {found['least']:g}; {allowed}")
     if not 0 < found["people"] <= MOST_PEOPLE:
-        raise ValueError(
+        raise DataError(
             f"{said} a sum of {found['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: audit "
             "a part of the log, or a table with a row per person"
         )

@@ -14,7 +14,7 @@ from evenhand.audit.input.sources import Source
 from evenhand.columns import diagnosis
 from evenhand.columns.diagnosis import LOOKED_AT, SHOWN
 from evenhand.columns.marks import Marks
-from evenhand.errors import DataError, setting
+from evenhand.errors import DataError, blank, setting
 
 
 def values_of(source: Source, column: Any, most: int = SHOWN + 1) -> list[tuple[str, int]]:
@@ -64,7 +64,7 @@ def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:
     only = f"only {groups[0][0]!r}" if groups else "no value"
     return DataError(
         f"group is {name!r}, with {only} in it; an audit compares at least two groups: name "
-        f"another column, such as {setting('group', 'COLUMN')}"
+        f"another column, such as {setting('group', blank('COLUMN'))}"
     )
 
 
@@ -75,5 +75,6 @@ def check_propensities(name: str, low: Any, high: Any) -> None:
     raise DataError(
         f"propensity {name!r} has values outside of 0 to 1, such as {low if low < 0.0 else high:g};"
         " allowed are numbers above 0 and up to 1: correct them, name another column, such as "
-        f"{setting('propensity', 'COLUMN')}, or leave it out with {setting('leave_out', [name])}"
+        f"{setting('propensity', blank('COLUMN'))}, or leave it out with "
+        f"{setting('leave_out', [name])}"
     )

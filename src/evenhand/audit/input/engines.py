@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import takewhile
 from pathlib import Path
-from shlex import quote
 from textwrap import shorten
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from evenhand.columns.words import as_written
+from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 MEMORY = "1000MB"  # of DuckDB's buffers; Python, Ibis and the report take a few hundred more
 VIEW = "evenhand_log"  # of files in Spark
@@ -65,14 +65,15 @@ def open_postgres(address: str, label: str) -> Any:
     try:
         urlsplit(address).port  # noqa: B018
     except ValueError:
-        raise ValueError(
-            f"LOG is {label!r}, an address that cannot be read; write characters such as / and @ "
-            "in a user or password as %2F and %40"
+        raise InputError(
+            f"{setting('log')} is {label!r}, an address that cannot be read; write characters such "
+            "as / and @ in a user or password as %2F and %40",
+            value=label,
         ) from None
     try:
         return ibis.connect(address.replace("postgresql://", "postgres://", 1))
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "PostgreSQL needs psycopg: install it with pip install 'evenhand[audit]'"
         ) from error
 
@@ -105,7 +106,7 @@ def open_spark() -> Any:
         import ibis
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "engine 'spark' needs PySpark: install it with pip install 'evenhand[spark]'"
         ) from error
     session = SparkSession.getActiveSession()
@@ -179,30 +180,29 @@ INTERNALS = r"LINE \d+:|Possible |Candidate|Stack Trace|DETAIL:|HINT:|== |JVM |\
 MOST = 300  # characters
 
 
-def told(label: str, error: Exception) -> ValueError:
+def told(label: str, error: Exception) -> DataError:
     """What an engine complains of, in one line."""
     if "Query interrupted" in str(error):  # that is how DuckDB tells of Ctrl-C
         raise KeyboardInterrupt from error
     late = re.search(LATE, str(error))
     if late is not None and as_written(late["value"]) is None:
-        mark = quote(late["value"])
-        return ValueError(
+        return DataError(
             f"{label}: column {late['column']!r} has {late['value']!r} on line "
             f"{int(late['line']):,}, and {late['kind']} in all rows before; if it stands for a "
-            f"missing value say --missing-marks{'=' if mark.startswith('-') else ' '}{mark}, or "
-            f"leave it out with --leave-out {quote(late['column'])}"
+            f"missing value say {setting('missing_marks', [late['value']])}, or leave it out with "
+            f"{setting('leave_out', [late['column']])}"
         )
     if isinstance(error, RecursionError):
-        return ValueError(
-            f"{label} has too many columns for one query; leave some out with --leave-out, or name "
-            "the features"
+        return DataError(
+            f"{label} has too many columns for one query; leave some out with "
+            f"{setting('leave_out')}, or name the features"
         )
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
-        return ValueError(
-            f"{label} does not fit into memory; leave columns out with --leave-out, or audit fewer "
-            "rows"
+        return DataError(
+            f"{label} does not fit into memory; leave columns out with {setting('leave_out')}, or "
+            "audit fewer rows"
         )
-    return ValueError(f"{label} cannot be read: {_plain(str(error)) or type(error).__name__}")
+    return DataError(f"{label} cannot be read: {_plain(str(error)) or type(error).__name__}")
 
 
 def _plain(said: str) -> str:

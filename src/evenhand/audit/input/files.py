@@ -10,6 +10,8 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenhand.errors import DataError, InputError, setting
+
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is no Parquet file, or not a whole one; write it again"
@@ -46,13 +48,16 @@ def find_files(name: str, otherwise: str) -> Files:
             if one.is_file() and _form(one) and not one.name.startswith(("_", "."))
         )
         if not found:
-            raise ValueError(f"LOG is {name!r}, a folder without Parquet or CSV files")
+            raise InputError(
+                f"{setting('log')} is {name!r}, a folder without Parquet or CSV files", value=name
+            )
     else:
         found = sorted(glob(name, recursive=True))  # noqa: PTH207
     if not found:
-        raise ValueError(
-            f"LOG is {name!r}, where there is nothing; allowed are a Parquet or CSV file, a "
-            f"folder, a glob, or a table as {otherwise}"
+        raise InputError(
+            f"{setting('log')} is {name!r}, where there is nothing; allowed are a Parquet or CSV "
+            f"file, a folder, a glob, or a table as {otherwise}",
+            value=name,
         )
     return _checked(name, found, f"{name} ({len(found)} file{'s' if len(found) > 1 else ''})")
 
@@ -76,17 +81,24 @@ def _form(path: Path) -> str:
 def _checked(name: str, paths: list[str], label: str) -> Files:
     forms = {one: _form(Path(one)) for one in paths}
     if "" in forms.values():
-        raise ValueError(f"LOG is {name!r}; allowed are files that end in {', '.join(ENDINGS)}")
+        raise InputError(
+            f"{setting('log')} is {name!r}; allowed are files that end in {', '.join(ENDINGS)}",
+            value=name,
+        )
     form = forms[paths[0]]
     other = next((one for one in paths if forms[one] != form), None)
     if other is not None:
-        raise ValueError(
-            f"LOG is {name!r}, which has {paths[0]!r} and {other!r}; allowed are files of one "
-            "kind: name them by a pattern, such as 'FOLDER/*.parquet'"
+        raise InputError(
+            f"{setting('log')} is {name!r}, which has {paths[0]!r} and {other!r}; allowed are "
+            "files of one kind: name them by a pattern, such as 'FOLDER/*.parquet'",
+            value=name,
         )
     kept = [one for one in paths if Path(one).stat().st_size > 0]  # engines write empty parts
     if not kept:
-        raise ValueError(f"LOG is {name!r}, which is empty; an audit needs columns and rows")
+        raise InputError(
+            f"{setting('log')} is {name!r}, which is empty; an audit needs columns and rows",
+            value=name,
+        )
     if form == "parquet":
         return Files(paths, form, label, _alike_parquet(paths) if len(paths) > 1 else "")
     return Files(kept, form, label, _alike_csv(kept))
@@ -103,7 +115,7 @@ def _alike_parquet(paths: Sequence[str]) -> str:
         _same_names(paths[0], list(first), path, list(kinds))
         for column, kind in first.items():
             if kind != kinds[column] and "" not in (kind, kinds[column]):
-                raise ValueError(
+                raise DataError(
                     f"column {column!r} is {kind} in {paths[0]} and {kinds[column]} in {path}; "
                     "allowed are files with the same columns: write one of them again"
                 )
@@ -120,7 +132,7 @@ def _kinds(path: str) -> dict[str, str]:
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} {NO_PARQUET}") from error
+        raise DataError(f"{path} {NO_PARQUET}") from error
     return {field.name: _kind(field.type) for field in schema}
 
 
@@ -166,9 +178,9 @@ def _first_line(path: str) -> str | None:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             line = file.readline(FIRST_LINE)
     except (OSError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read: {error}; write it again") from error
+        raise DataError(f"{path} cannot be read: {error}; write it again") from error
     if line.startswith(MARKS_OF_UTF16) or b"\0" in line:
-        raise ValueError(
+        raise DataError(
             f"{path} is UTF-16 and no UTF-8 text; convert it, such as with iconv -f UTF-16 -t "
             "UTF-8, or read it in pandas with read_csv(..., encoding='utf-16') and audit the frame"
         )
@@ -182,7 +194,7 @@ def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[st
     more = [one for one in others if one not in names]
     said = [f"lacks {lacks[0]!r}" if lacks else "", f"has {more[0]!r}" if more else ""]
     what = " and ".join(filter(None, said)) or f"has {len(others)} columns and not {len(names)}"
-    raise ValueError(
+    raise DataError(
         f"{other} {what}, unlike {path}; allowed are files with the same columns: name those that "
         "belong together by a pattern, or write them alike"
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from evenhand.columns.identifiers import (
     sounds_like_one,
     tell_of_identifiers,
 )
+from evenhand.errors import InputWarning, setting
 from evenhand.events.columns import NEEDED
 
 MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the last one
@@ -56,12 +56,12 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
     suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
     found = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in found:
-        warnings.warn(
+        told = InputWarning(
             f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
-            f"reward; to use it all the same say --{names[name].replace('_', '-')} {quote(name)}",
-            stacklevel=5,
+            f"reward; to use it all the same say {setting(names[name], name)}"
         )
+        warnings.warn(told, stacklevel=5)
     return replace(source, idle=(*source.idle, *found))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from evenhand.audit.input.sources import Source
 from evenhand.audit.settings import Settings
 from evenhand.columns.words import shown
+from evenhand.errors import InputError, setting
 from evenhand.events.columns import NEEDED, Columns, find_columns
 
 
@@ -22,9 +23,9 @@ def columns_of(source: Source, settings: Settings) -> Columns:
         guessed = [role for role in guessed_roles(columns, settings) if role not in NEEDED]
         columns = replace(columns, **dict.fromkeys(guessed))  # type: ignore[arg-type]
     if columns.group in columns.features:
-        raise ValueError(
-            f"features: {columns.group!r} is the group; a group cannot be a feature, for groups "
-            "are compared at the same features"
+        raise InputError(
+            f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
+            "for groups are compared at the same features"
         )
     return columns
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from evenhand.audit.settings import Settings
 from evenhand.columns.diagnosis import dates
 from evenhand.columns.encoding import MOST_CATEGORIES, most_frequent_first
 from evenhand.columns.words import shown
+from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
 
 SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
@@ -81,7 +81,7 @@ def check_rows(source: Source) -> None:
     """An error if there is no row: without one nothing is known of the columns either."""
     first = source.table.select(source.table.columns[0])
     if source.fetch(first.limit(1)).empty:
-        raise ValueError(f"{source.label} has no rows; an audit needs some")
+        raise DataError(f"{source.label} has no rows; an audit needs some")
 
 
 def look(source: Source, settings: Settings) -> Look:
@@ -90,9 +90,9 @@ def look(source: Source, settings: Settings) -> Look:
     columns = columns_of(source, settings)
     check_named("nominal_columns", settings.nominal_columns, columns.features)
     if not columns.features:
-        raise ValueError(
-            "no column is left as a feature; name some, such as --feature COLUMN: the log has "
-            f"{shown(schema.names)}"
+        raise DataError(
+            "no column is left as a feature; name some, such as "
+            f"{setting('features', [blank('COLUMN')])}: the log has {shown(schema.names)}"
         )
     columns = _numeric(source, schema, columns, settings)
     nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
@@ -124,7 +124,7 @@ def look(source: Source, settings: Settings) -> Look:
 def _check_groups(source: Source, counted: dict[Any, Any], columns: Columns) -> None:
     """Groups to compare: at least two, and not as many as an identifier has."""
     if counted["groups"] > 1.3 * MOST_GROUPS:
-        raise ValueError(
+        raise DataError(
             f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
             f"to {MOST_GROUPS} groups: name another column, or merge some of them"
         )
@@ -184,10 +184,10 @@ def _kinds(
         elif kind.is_temporal():
             raise dates(name, role="timestamp")
         else:
-            raise ValueError(
+            raise DataError(
                 f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
-                f"out with --leave-out {quote(name)}, or name its role, such as --timestamp "
-                f"{quote(name)}"
+                f"out with {setting('leave_out', [name])}, or name its role, such as "
+                f"{setting('timestamp', name)}"
             )
     return tuple(nominal), tuple(numbers)
 
@@ -224,9 +224,9 @@ def seconds(column: Any, kind: Any, name: str) -> Any:
         return column.cast("timestamp").epoch_seconds().cast("float64")
     if kind.is_numeric():
         return column.cast("float64")
-    raise ValueError(
+    raise DataError(
         f"timestamp is {name!r}, a column of {kind}; allowed are times, dates and numbers: convert "
-        f"it, or leave it out with --leave-out {quote(name)}"
+        f"it, or leave it out with {setting('leave_out', [name])}"
     )
 
 

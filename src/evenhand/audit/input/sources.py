@@ -32,7 +32,7 @@ from evenhand.audit.input.engines import (
 from evenhand.audit.input.files import NO_PARQUET, Files, as_pattern, find_files
 from evenhand.columns.marks import Marks
 from evenhand.columns.words import as_written, written
-from evenhand.errors import DataError, setting
+from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
 TABLES = "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE"
@@ -100,7 +100,7 @@ class Source:
         try:
             with _quiet():
                 return replace(self, table=self._with_labels(set(names)))
-        except (ValueError, KeyboardInterrupt):
+        except (InputError, KeyboardInterrupt):
             raise
         except Exception as error:
             raise _told(self.label, error, self.passwords) from error
@@ -181,38 +181,38 @@ def open_log(
     try:
         with _quiet():
             return replace(opener(), passwords=passwords)
-    except ImportError:
+    except MissingExtraError:
         raise
-    except ValueError as error:
+    except InputError as error:
         if not passwords:
             raise
-        raise ValueError(hidden(str(error), passwords)) from None
+        raise type(error)(hidden(error.message, passwords), parameter=error.parameter) from None
     except Exception as error:
         raise _told(label, error, passwords) from (None if passwords else error)
 
 
-def _told(label: str, error: Exception, passwords: Sequence[str] = ()) -> ValueError:
+def _told(label: str, error: Exception, passwords: Sequence[str] = ()) -> DataError:
     """What an engine complains of, in one line and in words of users where it is about a file."""
     said = str(error)
     one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
     name = one[1].strip() if one and not Path(label).is_file() else label  # one of many files
     if "not utf-8 encoded" in said:
         line = re.search(r"Line: (\d+)", said)
-        return ValueError(
+        return DataError(
             f"{name}{f' (line {line[1]})' if line else ''} is no UTF-8 text; convert it, such as "
             "with iconv -f LATIN1 -t UTF-8, or read it in pandas with read_csv(..., "
             "encoding='latin-1') and audit the frame"
         )
     if re.search(DAMAGED, said):
-        return ValueError(f"{name} {NO_PARQUET}")
-    return ValueError(hidden(str(told(label, error)), passwords))
+        return DataError(f"{name} {NO_PARQUET}")
+    return DataError(hidden(told(label, error).message, passwords))
 
 
 def _needs_ibis() -> None:
     try:
         import ibis  # noqa: F401
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "audits need Ibis and DuckDB: install them with pip install 'evenhand[audit]'"
         ) from error
 
@@ -221,7 +221,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     named = frame.rename(columns=str).reset_index(drop=True)
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
-        raise ValueError(
+        raise DataError(
             f"column {twice[0]!r} is there more than once, or with another case; allowed are "
             "columns with names of their own: rename or drop one"
         )
@@ -263,9 +263,9 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str) -> Source:
             con._session.read.parquet(*escaped).createOrReplaceTempView(VIEW)
             return Source(con.table(VIEW), con, label)
         if shuffled:
-            raise ValueError(
+            raise DataError(
                 f"{shuffled} has its columns in another order than {paths[0]}; Spark reads CSV "
-                "files by position: write them alike, or leave --engine out"
+                f"files by position: write them alike, or leave {setting('engine')} out"
             )
         tabs = all(".tsv" in Path(one).suffixes for one in paths)
         read: dict[str, Any] = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
@@ -297,27 +297,32 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
     if where == "spark":
         con = open_spark()
     elif engine == "spark":
-        raise ValueError(
-            f"LOG is {label!r} and engine is 'spark'; a table of Spark is spark::TABLE"
+        raise InputError(
+            f"{setting('log')} is {label!r} and {setting('engine')} is 'spark'; a table of Spark "
+            "is spark::TABLE",
+            value=label,
         )
     elif scheme in ("postgresql", "postgres"):
         con = open_postgres(where, label)
     elif scheme in ("duckdb", ""):
         path = Path(where.removeprefix("duckdb://"))
         if not path.is_file():
-            raise ValueError(f"LOG is {label!r}; there is no file {path}")
+            raise InputError(f"{setting('log')} is {label!r}; there is no file {path}", value=label)
         con = open_duckdb(spill, path)
     else:
-        raise ValueError(f"LOG is {label!r}; allowed for a table is {TABLES}")
+        raise InputError(
+            f"{setting('log')} is {label!r}; allowed for a table is {TABLES}", value=label
+        )
     *schema, last = table.split(".")
     known = tables_of(con, ".".join(schema))
     folded = [one.lower() for one in known] if where == "spark" else known  # it ignores case
     if (last.lower() if where == "spark" else last) not in folded:
         if scheme:
             con.disconnect()
-        raise ValueError(
-            f"LOG is {label!r}, and there is no table {table!r}; there are "
-            f"{', '.join(sorted(known)[:20]) or 'none'}"
+        raise InputError(
+            f"{setting('log')} is {label!r}, and there is no table {table!r}; there are "
+            f"{', '.join(sorted(known)[:20]) or 'none'}",
+            value=label,
         )
     return Source(con.table(last, database=".".join(schema) if schema else None), con, label)
 

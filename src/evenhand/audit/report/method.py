@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.bias._fit import ARMS
+from evenhand.errors import blank, setting
 
 if TYPE_CHECKING:
     from evenhand.audit.report.result import Audit
@@ -122,7 +123,7 @@ def limits(audit: Audit) -> list[str]:
             "what the propensity was made from, and nothing else."
             if facts.settings.weigh_by_propensity
             else "Propensities are in this log and were not used: weighing by them "
-            "(--weigh-by-propensity) takes out the selection that they describe."
+            f"({setting('weigh_by_propensity', True)}) takes out the selection that they describe."
             if facts.columns.propensity
             else "There are no propensities in this log, so a selection by the policy itself "
             "cannot be taken out either."
@@ -141,7 +142,8 @@ def limits(audit: Audit) -> list[str]:
     if facts.columns.cluster is None:
         said.append(
             "Independence. Rows are taken as independent. If a person has several, name the column "
-            "that tells persons apart (--cluster): the intervals here would be too short."
+            f"that tells persons apart ({setting('cluster', blank('COLUMN'))}): the intervals here "
+            "would be too short."
         )
     said.append(
         "No verdict. A difference is a reason to look at how the rewards came about. It is no "

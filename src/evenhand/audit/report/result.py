@@ -16,6 +16,7 @@ from evenhand.audit.inference.leakage import Giveaways
 from evenhand.audit.settings import Settings
 from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport
+from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 from evenhand.prose import records
 
@@ -100,7 +101,7 @@ class Audit:
         """What was found, in sentences, the most important first."""
         from evenhand.audit.report.sentences import summary
 
-        return summary(self)
+        return [in_language(one) for one in summary(self)]
 
     @cached_property
     def believe(self) -> str:
@@ -123,7 +124,7 @@ class Audit:
         """What cannot be known from this log."""
         from evenhand.audit.report.method import limits
 
-        return limits(self)
+        return [in_language(one) for one in limits(self)]
 
     def to_words(self) -> str:
         """The summary, one sentence to a line."""
@@ -211,8 +212,8 @@ class Audit:
         """
         page = Path(path)
         if page.suffix not in (".html", ".json"):
-            raise ValueError(
-                f"path is {str(path)!r}; allowed is a name that ends in .html or .json"
+            raise InputError(
+                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in .html or .json"
             )
         texts = {page.with_suffix(".json"): self.to_json() + "\n"}
         if page.suffix == ".html":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from evenhand.bias._sentences import comparisons, totals
 from evenhand.columns.missing import listed
 from evenhand.columns.outcomes import bad_outcome
 from evenhand.columns.words import category, gap, shown
+from evenhand.errors import blank, setting
 from evenhand.events.columns import NEEDED
 from evenhand.prose import quoted
 
@@ -88,7 +88,7 @@ def _scope(audit: Audit) -> str:
         if facts.settings.reference is None:
             many = bias.observations.count(max(bias.observations))
             largest = "the largest" if many == 1 else "one of the largest"
-            against += f", {largest} (--reference names another)"
+            against += f", {largest} ({setting('reference', blank('GROUP'))} names another)"
     count = len(facts.columns.features)
     return (
         f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
@@ -122,9 +122,9 @@ def _leave_out(audit: Audit) -> list[str]:
     ]
     if not columns:
         return []
-    flags = " ".join(f"--leave-out {quote(name)}" for name in columns)
     return [
-        f"To compare all groups at the average context leave out {shown(columns)} ({flags}): some "
+        f"To compare all groups at the average context leave out {shown(columns)} "
+        f"({setting('leave_out', columns)}): some "
         "group has no row with one of its values."
     ]
 
@@ -141,7 +141,7 @@ def _direction(audit: Audit) -> list[str]:
         return []
     return [
         f"{quoted(word)} sounds as if a higher {reward} were bad for people, and here it counts as "
-        "good: if it is bad, say so with --unfavourable."
+        f"good: if it is bad, say so with {setting('unfavourable', True)}."
     ]
 
 
@@ -265,7 +265,8 @@ def cautions(audit: Audit) -> list[str]:
     if facts.binary and facts.errors == "classical":
         said.append(
             "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
-            "equal within a group: choose robust errors for exact ones (--errors robust)."
+            "equal within a group: choose robust errors for exact ones "
+            f"({setting('errors', 'robust')})."
         )
     said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
@@ -287,8 +288,8 @@ def cautions(audit: Audit) -> list[str]:
     if facts.whole_weights:
         said.append(
             f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say for how "
-            "many people a row stands, name the column in --count instead: as weights, a row is "
-            "one person however much it weighs."
+            f"many people a row stands, name the column in {setting('count')} instead: as weights, "
+            "a row is one person however much it weighs."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():
@@ -348,7 +349,7 @@ def _given_away(audit: Audit) -> list[str]:
     said = [
         f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "
         f"{fit:.4f}), as a copy of it would. Holding it equal hides the bias: leave it out with "
-        f"--leave-out {quote(name)}."
+        f"{setting('leave_out', [name])}."
         for name, fit in found.reward.items()
     ]
     every = len(audit.bias.groups)
@@ -357,7 +358,7 @@ def _given_away(audit: Audit) -> list[str]:
         which = "the groups apart" if len(told) == every else few
         said.append(
             f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
-            f"and bias cannot be told from what {name} does: leave it out with --leave-out "
-            f"{quote(name)}."
+            f"and bias cannot be told from what {name} does: leave it out with "
+            f"{setting('leave_out', [name])}."
         )
     return said

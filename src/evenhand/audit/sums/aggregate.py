@@ -13,6 +13,7 @@ from evenhand.audit.settings import Settings
 from evenhand.audit.sums.design import Design
 from evenhand.audit.sums.exposure import OPTIONAL, attention_of, attention_sums
 from evenhand.audit.sums.missing import Gaps, complete, finite
+from evenhand.errors import DataError
 
 KEYS = ("g", "a", "t")
 ROWS = "evenhand_rows"  # in every answer to a part of a question
@@ -138,7 +139,7 @@ def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) 
         found = found.sort_values(keys, ignore_index=True)
         frames.append(found)
         if not found[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
-            raise ValueError(
+            raise DataError(
                 f"{source.label} changed while it was read, so its sums do not belong together; "
                 "audit it again when nothing writes to it"
             )
