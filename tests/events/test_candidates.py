@@ -109,7 +109,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
             if end == "close":
                 logged.close()
             else:
-                logged._journal._file.close()  # what a killed process leaves
+                logged.ledger._journal._file.close()  # what a killed process leaves
             policy = eh.replay(path)
             assert bits(policy) == bits(oracle.policy)
             one, two = (eh.read_log(file).drop(columns="timestamp") for file in (path, whole))
@@ -224,7 +224,7 @@ def damaged(path, change):
     logged = eh.log_to(path, make(), candidates=True)
     for seed in range(2):
         logged.select(contexts_of(seed), available=[0, 1, 2])
-    logged._journal._file.close()
+    logged.ledger._journal._file.close()
     lines = journal_of(path).read_bytes().split(b"\n")
     event = event_of(lines[2])
     change(event)

@@ -94,7 +94,7 @@ def test_logs_without_checksums_are_read_and_gone_on_with(tmp_path):
         expected = eh.read_log(path)
         logged = eh.log_to(path)
         decision = logged.select(contexts_of(5))
-        logged._journal._file.close()
+        logged.ledger._journal._file.close()
         raw = re.sub(rb"\] [0-9a-f]{8}\n", b"]\n", journal_of(path).read_bytes())
         journal_of(path).write_bytes(re.sub(rb', "(rows|check)": ("\w+"|{[^}]*})', b"", raw))
         with eh.log_to(path) as again:  # lines with checksums after lines without
@@ -133,7 +133,7 @@ def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):
     if what == "csv.journal":
         logged = eh.log_to(path, make(), candidates=candidates)
         fill(logged)
-        logged._journal._file.close()
+        logged.ledger._journal._file.close()
     else:
         closed(path, candidates=candidates)
     file = tmp_path / f"log.{what}"
@@ -194,7 +194,7 @@ def test_a_file_beside_the_log_that_is_strange(change, tmp_path):
 )
 def test_a_line_of_a_journal_that_is_strange(line, tmp_path):
     path = tmp_path / "log.csv"
-    eh.log_to(path, make())._journal._file.close()
+    eh.log_to(path, make()).ledger._journal._file.close()
     journal_of(path).write_bytes(journal_of(path).read_bytes() + line + b"\n")
     refused(journal_of(path).with_suffix(""), "damaged")
 

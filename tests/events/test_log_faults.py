@@ -12,7 +12,8 @@ import pytest
 
 import evenhand as eh
 from evenhand.events.journal import journal_of
-from evenhand.recording import _lines as lines
+from evenhand.events.schema import NAMES
+from evenhand.recording import _seen
 from log_scripts import FEATURES, LABELS, bits, closed, contexts_of, fill, make, refused
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -57,7 +58,7 @@ def test_a_clock_that_is_wrong_is_refused(year, tmp_path, monkeypatch):
     logged = eh.log_to(tmp_path / "log.csv", make())
     first = logged.select(contexts_of(0))
     seconds = (year - 1970) * 31_556_952
-    monkeypatch.setattr(lines, "time_ns", lambda: seconds * 10**9)
+    monkeypatch.setattr(_seen, "time_ns", lambda: seconds * 10**9)
     before, journal = bits(logged.policy), journal_of(logged.path).read_bytes()
     for call in (
         lambda: logged.select(contexts_of(1)),
@@ -208,7 +209,7 @@ def spoiled(column):
     return column.mask(column.index == column.index[-1], other)
 
 
-@pytest.mark.parametrize("name", [*eh.logs.schema.NAMES.values(), "x2", "a row"])
+@pytest.mark.parametrize("name", [*NAMES.values(), "x2", "a row"])
 def test_the_journal_stays_unless_the_table_is_read_back_equal(name, tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
     write = pd.DataFrame.to_csv

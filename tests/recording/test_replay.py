@@ -75,7 +75,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
         if end == "close":
             logged.close()
         else:
-            logged._journal._file.close()  # what a killed process leaves
+            logged.ledger._journal._file.close()  # what a killed process leaves
         policy = eh.replay(path)
         assert bits(policy) == bits(alone)
 

@@ -134,8 +134,7 @@ def _read(options: argparse.Namespace, policy: Policy | None) -> Logged:
     found = read_whole(log_path(options.log), named or None)
     if found is None:
         raise ValueError(f"LOG is {str(options.log)!r}, where there is no log")
-    about, frame = found
-    frame = _later(frame, options.after)
+    about, frame = found.about, _later(found.frame, options.after)
     if about is None:
         return _of_others(options, policy, frame, named)
     wrong = [flag for flag in OF_OTHERS if getattr(options, flag)]
