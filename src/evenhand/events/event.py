@@ -147,7 +147,7 @@ def _from_json(seq: Any, at: Any, kind: Any, *what: Any) -> Event:
             raise DamagedError(f"a decision has {len(more)} parts about other arms")
         contexts, chances = map(from_base64, more or (None, None))
         if more and contexts is None:
-            contexts = np.empty(0)
+            raise DamagedError("a decision has no contexts of its arms")
         return DecisionMade(
             *(seq, at, _text(id), int(round), int(arm), float(propensity), bool(explored)),
             _floats(context),

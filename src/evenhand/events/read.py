@@ -117,14 +117,14 @@ def _read_once(path: Path, columns: Mapping[str, str] | None) -> Whole | None:
         return None if written is None else Whole(*written)
     begun, lines = journal or (None, iter(()))
     about, table = written or (begun, None)
-    if about is None or (begun is not None and not about.begins_like(begun)):
+    if about is None or not (begun is None or about.begins_like(begun)):
         raise DataError(
             f"{journal_of(path)} is the journal of another log than {path.name}; "
             "move one of them away"
         )
     if begun is None and table is not None and not are_older(about, table):
         return Whole(about, table, about.head, tuple(map(_true, about.replaced)))
-    rows = _put_together(path, about, table, lines)
+    rows = _put_together(path, about, table, begun or about, lines)
     should, found = expected(about), Held(rows.decisions(), rows.learned, None)
     if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
         raise DamagedError(f"{path}: {not_whole(path, found, should)}")
@@ -142,21 +142,22 @@ def _true(replaced: tuple[int, int | None, str, float]) -> TrueRewardObserved:
 
 
 def _put_together(
-    path: Path, about: About, table: pd.DataFrame | None, lines: Iterator[Any]
+    path: Path, about: About, table: pd.DataFrame | None, begun: About, lines: Iterator[Any]
 ) -> Rows:
-    """The rows of a table and those that a journal adds.
+    """The rows of a table and those that a journal adds, which `begun` is the first line of.
 
-    Lines of version 1 or 2 come first, if there are any. Rows of version 3 have them already.
+    In a journal that began as version 1 or 2, lines of that version come first. Rows of version 3
+    have them already.
     """
     older = about.version < VERSION if table is None else are_older(about, table)
     before = OlderRows(about, table) if older else None
     rows = None if older else Rows(about, table)
-    numbers = False  # whether a line with numbers was there
+    numbers = begun.version == VERSION  # whether lines with numbers have begun
     for number, line in enumerate(lines, start=2):
         try:
             if isinstance(line[0], str):
                 if numbers:
-                    raise DamagedError("it is of an older version than lines before it")
+                    raise DamagedError("it is of an older version than what is before it")
                 if before is not None:
                     before.apply(line)
                 continue
