@@ -24,7 +24,7 @@ from log_scripts import Calls, make
 path = sys.argv[1]
 calls = Calls(11)
 done = 0
-logged = eh.log_to(path, make(), candidates={candidates})
+logged = eh.log_to(path, make(), candidates={candidates}, snapshot_every=7)
 while True:
     calls.one(logged)
     done += 1
@@ -32,7 +32,7 @@ while True:
     sys.stdout.flush()
     if done % 40 == 0:  # so that kills hit closing and opening as well
         logged.close()
-        logged = eh.log_to(path)
+        logged = eh.log_to(path, snapshot_every=7)
 """
 
 
@@ -182,7 +182,7 @@ sys.path.insert(0, {here!r})
 from pathlib import Path
 import pandas as pd
 import evenhand as eh
-from log_scripts import alike, contexts_of, make
+from log_scripts import alike, bits, contexts_of, make
 folder, suffix = Path({folder!r}), {suffix!r}
 CHANGES = {changes!r}
 calls = [
@@ -209,13 +209,13 @@ def rows(path):
     return None if found.empty else found
 
 def play(path, heard, closing=True):
-    log = eh.log_to(path, make())
+    log = eh.log_to(path, make(), snapshot_every=3)
     for call in calls:
         if call is not None:
             call(log)
         elif closing:
             log.close()
-            log = eh.log_to(path)
+            log = eh.log_to(path, snapshot_every=3)
         heard(path)
     log.close()
 
@@ -252,7 +252,9 @@ while True:
     allowed = states[done : done + 2]  # the call that was going on may be there or not
     assert any(one is found or one is not None and one.equals(found) for one in allowed), number
     if found is not None:  # and once it is closed
-        eh.log_to(path).close()
+        again = eh.log_to(path)  # from a snapshot, if there is one
+        assert bits(again.policy) == bits(eh.replay(path)), number
+        again.close()
         assert rows(path).equals(found), number
 print(number)
 """

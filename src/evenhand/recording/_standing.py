@@ -141,7 +141,12 @@ class Standing:
         """What `to_dict` gave, after event `seq`."""
         standing = cls(about)
         standing.seq, standing.round, standing.learned = seq, told["round"], told["learned"]
-        standing.kept = {int(round): b64decode(one) for round, one in told["waiting"]}
+        standing.kept = {
+            int(round): b64decode(one, validate=True) for round, one in told["waiting"]
+        }
+        length = 8 * (1 + len(about.features))
+        if any(len(one) != length for one in standing.kept.values()):
+            raise DamagedError(f"a decision that waits has not {length} bytes")
         standing.overridden = set(told["overridden"])
         standing._named = dict(told["named"])
         standing._names = {round: id for id, round in standing._named.items()}
