@@ -234,7 +234,8 @@ def read_table(
             return None, checked(frame, given=columns, first=first)
         return _as_written(path, about, frame, first, torn, going_on)
     except DAMAGE as error:
-        raise DataError(f"{path}: {one_line(error)}") from error
+        kind = DataError if about is None else DamagedError
+        raise kind(f"{path}: {one_line(error)}") from error
 
 
 def _ends_with_a_line(file: IO[bytes]) -> bool:
