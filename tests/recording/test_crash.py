@@ -311,7 +311,7 @@ def test_a_second_writer_is_refused(tmp_path):
             eh.log_to(path)
         code = f"import evenhand as eh; eh.log_to({str(path)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert "ValueError" in other.stderr and "being written already" in other.stderr
+        assert "InputError" in other.stderr and "being written already" in other.stderr
         logged.select(contexts_of(0))
     with eh.log_to(path) as again:
         assert again.round == 1

@@ -77,6 +77,10 @@ def test_ledgers_that_do_not_hang_together_are_told():
     for change, words in [
         (lambda events: events.pop(3), "event 5 comes after event 3"),
         (lambda events: events.insert(0, events[0]), "event 1 comes after event 1"),
+        (
+            lambda events: events.insert(0, events.pop(0)._replace(context=(1.0,))),
+            "with 1 features",
+        ),
         (lambda events: events.append(RewardObserved(len(events) + 1, 0, "no", 1.0)), "'no' does"),
         (
             lambda events: events.append(events[0]._replace(seq=len(events) + 1)),
@@ -84,6 +88,7 @@ def test_ledgers_that_do_not_hang_together_are_told():
         ),
     ]:
         wrong = ledger.again()
+        wrong.snapshots.clear()
         change(wrong.events)
         for read in (eh.replay, eh.log_to):
             with pytest.raises(ValueError, match=words) as error:

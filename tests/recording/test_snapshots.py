@@ -218,3 +218,19 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, every, pa
         killed(logged) if end == "crash" else logged.close()
         assert bits(eh.replay(path)) == bits(alone)
         policy = None
+
+
+def test_another_log_in_the_same_place_has_nothing_of_the_first(tmp_path):
+    """Simulated logs of the same seed have the same key."""
+    path, world = tmp_path / "log.csv", eh.SyntheticWorld(n_arms=4, n_features=2, n_sensitive=2)
+    for kind in (eh.TopInterval, eh.UniformRandom):
+        for file in tmp_path.glob("log.csv*"):
+            if "snapshot" not in file.name:
+                file.unlink()
+        eh.simulate_log(kind, world, 20, seed=1, path=path)
+        logged = eh.log_to(path)
+        logged.select(contexts_of(1))
+        killed(logged) if kind is eh.UniformRandom else logged.close()
+    full = eh.replay(path)
+    with eh.log_to(path) as again:
+        assert type(again.policy) is eh.UniformRandom and bits(again.policy) == bits(full)

@@ -68,7 +68,12 @@ def _whole(values: Sequence[int | None]) -> Any:
 
 
 def rows_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
-    """What `frame_of` was given, row by row. A table of an older version has no order of events."""
+    """What `frame_of` was given, row by row."""
+    return [list(row) for row in zip(*columns_of(about, table), strict=True)]
+
+
+def columns_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
+    """What `frame_of` was given. A table of an older version has no order of events."""
     columns: list[list[Any]] = []
     for field in FIELDS:
         name = NAMES.get(field, field)
@@ -82,7 +87,7 @@ def rows_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
             columns.append([None] * len(table))
         else:
             columns.append(_plain(table[name]))
-    return [list(row) for row in zip(*columns, strict=True)]
+    return columns
 
 
 def _plain(column: pd.Series) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The rows of a log while it is put together from what happened, event by event; and back.
+"""The rows of a log while it is put together from what happened, event by event.
 
 A table has all events of a log but one kind: true rewards that a later one replaced. They are in
 `replaced`. Events that the rows have already are passed over, so that a journal can be read again
@@ -7,9 +7,6 @@ after it became a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -145,39 +142,3 @@ class Rows:
         """The table of the schema."""
         columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(FIELDS)
         return frame_of(self.about, dict(zip(FIELDS, columns, strict=True)))
-
-    def events(self, after: int = 0) -> list[Event]:
-        """What happened after event `after`, in its order."""
-        found: list[Event] = list(self.replaced)
-        absorbed = [row for row in self.rows if row[ROUND] is None]
-        for _, rows in groupby(absorbed, itemgetter(SEQ)):
-            found.append(_absorbed(list(rows)))
-        for row in self.rows:
-            if row[ROUND] is not None:
-                found.extend(_of_row(row))
-        return sorted((one for one in found if one.seq > after), key=itemgetter(0))
-
-
-def _absorbed(rows: list[list[Any]]) -> RowsAbsorbed:
-    first = rows[0]
-    return RowsAbsorbed(
-        *(first[SEQ], first[REWARD_AT], None, tuple(row[ARM] for row in rows)),
-        tuple(tuple(row[CONTEXT]) for row in rows),
-        tuple(row[REWARD] for row in rows),
-    )
-
-
-def _of_row(row: list[Any]) -> Iterator[Event]:
-    """Of a decision, or of what a human did instead: what made the row, and its rewards."""
-    context = tuple(row[CONTEXT])
-    if row[PROPENSITY] is None:
-        yield Overridden(row[SEQ], row[TIME], row[ID], row[ARM], context)
-    else:
-        yield DecisionMade(
-            *(row[SEQ], row[TIME], row[ID], row[ROUND], row[ARM], row[PROPENSITY], row[EXPLORED]),
-            *(context, row[ARMS], row[PROPENSITIES]),
-        )
-    if row[REWARD_SEQ] is not None:
-        yield RewardObserved(row[REWARD_SEQ], row[REWARD_AT], row[ID], row[REWARD])
-    if row[TRUE_SEQ] is not None:
-        yield TrueRewardObserved(row[TRUE_SEQ], row[TRUE_AT], row[ID], row[TRUE])

@@ -32,10 +32,8 @@ def snapshot_files(path: Path) -> tuple[Path, Path]:
     return path.with_name(path.name + ".snapshot"), path.with_name(path.name + ".snapshot.before")
 
 
-def write_snapshot(
-    path: Path, log: str, seq: int, sum: int, state: Mapping[str, Any], keep: bool
-) -> None:
-    """Put a snapshot beside a log, whole or not at all.
+def write_snapshot(path: Path, log: str, seq: int, sum: int, state: Mapping[str, Any]) -> None:
+    """Put a snapshot beside a log, whole or not at all. The newest so far becomes the one before.
 
     Args:
         path: of the log.
@@ -43,7 +41,6 @@ def write_snapshot(
         seq: the last event in the state.
         sum: the checksum of the log up to it.
         state: plain data.
-        keep: whether the newest one so far is of use, and becomes the one before it.
     """
     told = {"format": FORMAT, "version": VERSION, "log": log, "seq": seq, "sum": sum}
     text = json.dumps({**told, "state": state}, allow_nan=False).encode()
@@ -54,7 +51,7 @@ def write_snapshot(
             file.write(b"%b\n%08x\n" % (text, crc32(text)))
             file.flush()
             os.fsync(file.fileno())
-        if keep and newest.exists():
+        if newest.exists():
             newest.replace(before)
         part.replace(newest)
         sync_folder(path.parent)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
@@ -51,7 +52,7 @@ class FileLedger:
                     f"path is {str(path)!r}, a log that evenhand did not write; take another name"
                 )
             self._about = None if self._whole is None else self._whole.about
-            self._head = 0 if self._whole is None else self._whole.head
+            self._head = self._found = 0 if self._whole is None else self._whole.head
             if self._about is not None and self._journal is not None:
                 self._journal.begin(self._about)
         except BaseException:
@@ -125,9 +126,7 @@ class FileLedger:
                 f"seq is {seq}; allowed is {self._head}, the last event of {self.path}"
             )
         journal.sync()  # a snapshot of events that are lost later would be of no use
-        newest = read_snapshots(self.path)[:1]
-        keep = any(one.seq < seq and self._is_of_this(one) for one in newest)
-        write_snapshot(self.path, self._about.key, seq, self._sum(), state, keep)
+        write_snapshot(self.path, self._about.key, seq, self._sum(), state)
 
     def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
         """The newest snapshot that is whole and of these events."""
@@ -140,15 +139,17 @@ class FileLedger:
         """Of this log, and of these events: the log may have been put back to an older state."""
         if self._about is None or kept.log != self._about.key or kept.seq > self._head:
             return False
-        if (kept.seq, kept.sum) == (self._about.head, self._about.sum):
+        if (kept.seq, kept.sum) == (self._about.head, _sum_of(self._about)):
             return True
         return kept.sum == sum_after(self.path, kept.seq)
 
     def _sum(self) -> int:
         """The checksum of everything up to the last event, in this journal or before it."""
+        if self._head != self._found:
+            return self._writing().mark.sum
         assert self._about is not None
         found = sum_after(self.path, self._head)
-        return self._about.sum if found is None else found
+        return _sum_of(self._about) if found is None else found
 
     # The end ------------------------------------------------------------------------------------
 
@@ -198,3 +199,8 @@ class FileLedger:
         if self._journal is None:
             raise InputError(f"{self.path} was opened to be read; open it with eh.log_to to write")
         return self._journal
+
+
+def _sum_of(about: About) -> int:
+    """The checksum of a table's events; where no journal made it, of its rows."""
+    return about.sum or (0 if about.rows is None else crc32(about.rows["sha256"].encode()))

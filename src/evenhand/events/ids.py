@@ -36,11 +36,13 @@ def id_of(key: str, round: int) -> str:
 
 def round_of(key: str, id: str) -> int | None:
     """The round of an id that a log gave; None for all others."""
-    number = id[len(key) + 1 :]
-    if not (number.isascii() and number.isdigit()):
+    place = len(key) + 1
+    number = id[place:]
+    if id[:place] != f"{key}-" or not (number.isascii() and number.isdigit()):
         return None
-    round = int(number)
-    return round if id == id_of(key, round) else None
+    # One way of writing a number: zeros in front only up to the usual length.
+    usual = len(number) == _DIGITS or (len(number) > _DIGITS and number[0] != "0")
+    return int(number) if usual else None
 
 
 def checked_id(key: str, id: Any) -> str:

@@ -29,16 +29,15 @@ def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
     contexts: list[Any] = []
     rewards: list[float] = []
     for event in events:
-        if isinstance(event, RewardObserved):
-            arm, context = standing.learns(event)
-            arms.append(arm)
-            contexts.append(context)
+        earned = standing.take(event)
+        if earned is not None and isinstance(event, RewardObserved):
+            arms.append(earned[0])
+            contexts.append(earned[1])
             rewards.append(event.reward)
         elif isinstance(event, RowsAbsorbed):
             arms.extend(event.arms)
             contexts.extend(event.contexts)
             rewards.extend(event.rewards)
-        standing.take(event)
     if rewards:
         table = np.array(contexts, dtype=np.float64).reshape(-1, policy.n_features)
         policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards))

@@ -7,18 +7,26 @@ is read again. Of a decision whose reward has come nothing is kept, but an id th
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from struct import Struct
+from struct import error as StructError
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError, InputError
 from evenhand.events import ids
-from evenhand.events.event import DecisionMade, Event, Overridden, RewardObserved, RowsAbsorbed
+from evenhand.events.event import (
+    Context,
+    DecisionMade,
+    Event,
+    Overridden,
+    RewardObserved,
+    RowsAbsorbed,
+)
 from evenhand.events.header import About
 from evenhand.policies.decision import Decision, Scores
 
-Array = NDArray[np.float64]
+_ARM = Struct("<q")
 
 
 class Standing:
@@ -27,6 +35,7 @@ class Standing:
     def __init__(self, about: About) -> None:
         self._key, self.first = about.key, about.first_round
         self.seq, self.round, self.learned = 0, about.first_round, 0
+        self._packed = Struct(f"<q{len(about.features)}d")
         self.kept: dict[int, bytes] = {}
         self.overridden: set[int] = set()
         self._named: dict[str, int] = {}  # ids that the user gave
@@ -43,7 +52,9 @@ class Standing:
         round = self._named.get(id)
         if round is None:
             round = ids.round_of(self._key, id)
-        return round if round is not None and self.has(round) and self.id_of(round) == id else None
+            if round in self._names:  # it has another
+                return None
+        return round if round is not None and self.has(round) else None
 
     def has(self, round: int) -> bool:
         """Whether a decision was made in this log."""
@@ -63,8 +74,11 @@ class Standing:
 
     # Events -------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> None:
-        """Take in an event; a DamagedError if it cannot come next."""
+    def take(self, event: Event) -> tuple[int, Context] | None:
+        """Take in an event; a DamagedError if it cannot come next.
+
+        Of a reward, the arm that earned it and its context are given back.
+        """
         if event.seq != self.seq + 1:
             raise DamagedError(f"event {event.seq} comes after event {self.seq}")
         if isinstance(event, DecisionMade):
@@ -74,22 +88,25 @@ class Standing:
                 if event.id in self._named:
                     raise DamagedError(f"decision {event.id!r} is there twice")
                 self._named[event.id], self._names[event.round] = event.round, event.id
-            self.kept[event.round] = _bytes(event.arm, event.context)
+            self.kept[event.round] = self._pack(event)
             self.round = event.round
         elif isinstance(event, RewardObserved):
             round = self._waiting(event.id)
-            del self.kept[round]
+            arm, *context = self._packed.unpack(self.kept.pop(round))
             self.overridden.discard(round)
             self.learned += 1
+            self.seq = event.seq
+            return arm, tuple(context)
         elif isinstance(event, RowsAbsorbed):
             self.learned += len(event.rewards)
         elif isinstance(event, Overridden):
             round = self._waiting(event.id)
-            self.kept[round] = _bytes(event.arm, event.context)
+            self.kept[round] = self._pack(event)
             self.overridden.add(round)
         elif self.round_of(event.id) is None:
             raise DamagedError(f"a true reward is of decision {event.id!r}, which is not there")
         self.seq = event.seq
+        return None
 
     def undo(self, event: DecisionMade) -> None:
         """As if a decision had not been made, or only begun to be taken in."""
@@ -97,10 +114,14 @@ class Standing:
         self._named.pop(self._names.pop(event.round, ""), None)
         self.round, self.seq = event.round - 1, event.seq - 1
 
-    def learns(self, event: RewardObserved) -> tuple[int, Array]:
-        """The arm that earned a reward, and its context."""
-        made = self.decision(self._waiting(event.id))
-        return made.arm, made.context
+    def _pack(self, event: DecisionMade | Overridden) -> bytes:
+        try:
+            return self._packed.pack(event.arm, *event.context)
+        except StructError as error:
+            many = len(event.context)
+            raise DamagedError(
+                f"arm {event.arm} with {many} features cannot be in this log"
+            ) from error
 
     def _waiting(self, id: str) -> int:
         round = self.round_of(id)
@@ -112,17 +133,16 @@ class Standing:
 
     def is_this(self, decision: Decision) -> bool:
         """Whether it is what was kept for its round, unless a human overrode that."""
-        context = np.asarray(decision.context, dtype=np.float64)
+        context = np.asarray(decision.context, dtype="<f8").tobytes()
         return decision.round in self.overridden or (
-            self.kept[decision.round] == _bytes(int(decision.arm), context)
+            self.kept[decision.round] == _ARM.pack(int(decision.arm)) + context
         )
 
     def decision(self, round: int) -> Decision:
         """As far as learning needs it."""
-        kept = self.kept[round]
-        context: Any = np.frombuffer(kept, dtype=np.float64, offset=8).copy()
-        arm = int.from_bytes(kept[:8], "little", signed=True)
-        return Decision(arm, np.nan, False, round, context, Scores(np.empty((5, 0))))
+        arm, *context = self._packed.unpack(self.kept[round])
+        scores = Scores(np.empty((5, 0)))
+        return Decision(arm, np.nan, False, round, np.array(context, dtype=np.float64), scores)
 
     # Snapshots ----------------------------------------------------------------------------------
 
@@ -144,14 +164,10 @@ class Standing:
         standing.kept = {
             int(round): b64decode(one, validate=True) for round, one in told["waiting"]
         }
-        length = 8 * (1 + len(about.features))
+        length = standing._packed.size
         if any(len(one) != length for one in standing.kept.values()):
             raise DamagedError(f"a decision that waits has not {length} bytes")
         standing.overridden = set(told["overridden"])
         standing._named = dict(told["named"])
         standing._names = {round: id for id, round in standing._named.items()}
         return standing
-
-
-def _bytes(arm: int, context: Any) -> bytes:
-    return arm.to_bytes(8, "little", signed=True) + np.asarray(context, dtype="<f8").tobytes()
