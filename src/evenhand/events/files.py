@@ -53,8 +53,6 @@ class FileLedger:
                 )
             self._about = None if self._whole is None else self._whole.about
             self._head = self._found = 0 if self._whole is None else self._whole.head
-            if self._about is not None and self._journal is not None:
-                self._journal.begin(self._about)
         except BaseException:
             self.release()
             raise
@@ -94,6 +92,9 @@ class FileLedger:
                 f"seq is {events[0].seq}; allowed is {before + 1}, the number after the last event "
                 f"of {self.path}: open the log again"
             )
+        if self._about is None:
+            raise InputError(f"{self.path} has not begun; say first what it is about")
+        journal.begin(self._about)  # if there was none so far, as after it was closed
         mark = journal.mark
         journal.append(to_line(events))
         self._head, self._last = events[-1].seq, (before, mark)
