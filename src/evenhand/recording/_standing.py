@@ -30,7 +30,7 @@ _ARM = Struct("<q")
 
 
 class Standing:
-    """By round, the arm in force and its context, as bytes: 0.3 kB for a decision that waits."""
+    """By round, the arm in force and its context, as bytes: 0.15 kB for a decision that waits."""
 
     def __init__(self, about: About) -> None:
         self._key, self.first = about.key, about.first_round
