@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from zlib import crc32
 
 import numpy as np
 
@@ -30,6 +31,24 @@ def bits(policy):
 def event_of(line):
     """What a line of a journal says, without its checksum."""
     return json.loads(line[: line.rindex(b"]") + 1])
+
+
+def signed(lines):
+    """A journal of a first line and of events, each as text without a checksum."""
+    whole = lines[0] + b"\n"
+    for line in lines[1:]:
+        whole += b"%b %08x\n" % (line, crc32(line, crc32(whole)))
+    return whole
+
+
+def alike(frame):
+    """What is the same in two logs of the same calls: not the time, nor ids, which name the log."""
+    return frame.drop(columns=["timestamp", "decision_id", "reward_at", "true_at"])
+
+
+def killed(logged):
+    """Leave a log as a process leaves it that is killed."""
+    logged.ledger._journal._file.close()
 
 
 def contexts_of(seed):

@@ -19,11 +19,14 @@ from log_scripts import (
     LABELS,
     OURS,
     Calls,
+    alike,
     bits,
     contexts_of,
     event_of,
+    killed,
     make,
     same_decisions,
+    signed,
 )
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -109,10 +112,10 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, su
             if end == "close":
                 logged.close()
             else:
-                logged._journal._file.close()  # what a killed process leaves
+                killed(logged)  # what a killed process leaves
             policy = eh.replay(path)
             assert bits(policy) == bits(oracle.policy)
-            one, two = (eh.read_log(file).drop(columns="timestamp") for file in (path, whole))
+            one, two = (alike(eh.read_log(file)) for file in (path, whole))
             pd.testing.assert_frame_equal(one, two)
 
 
@@ -137,22 +140,19 @@ def test_no_digit_is_lost(tmp_path_factory, values, suffix):
 
 
 @SUFFIXES
-def test_the_version_rises_only_where_it_must(suffix, tmp_path):
-    """Readers of version 1 refuse version 2; logs without candidates are theirs as before."""
+def test_a_log_goes_on_as_it_began(suffix, tmp_path):
     for wide in (False, True):
         path = tmp_path / f"{wide}.{suffix}"
         logged = eh.log_to(path, make(), candidates=wide)
         logged.select(contexts_of(1))
         first, line, _ = journal_of(path).read_bytes().split(b"\n")
-        assert (
-            json.loads(first)["version"] == 1 + wide and ("candidates" in json.loads(first)) == wide
-        )
-        assert len(event_of(line)) == 7 + 2 * wide
+        assert json.loads(first)["version"] == 3 and ("candidates" in json.loads(first)) == wide
+        assert len(event_of(line)) == 9 + 2 * wide
         logged.close()
         log = eh.read_log(path)
         assert (ARMS in log) == (CHANCES in log) == wide
         if suffix == "csv":
-            assert json.loads(beside(path).read_text())["version"] == 1 + wide
+            assert json.loads(beside(path).read_text())["version"] == 3
         with eh.log_to(path) as logged:  # goes on as it began
             logged.select(contexts_of(2))
         assert (ARMS in eh.read_log(path)) == wide
@@ -224,12 +224,11 @@ def damaged(path, change):
     logged = eh.log_to(path, make(), candidates=True)
     for seed in range(2):
         logged.select(contexts_of(seed), available=[0, 1, 2])
-    logged._journal._file.close()
-    lines = journal_of(path).read_bytes().split(b"\n")
-    event = event_of(lines[2])
-    change(event)
-    lines[2] = json.dumps(event).encode()
-    journal_of(path).write_bytes(b"\n".join(lines))
+    killed(logged)
+    first, *lines = journal_of(path).read_bytes().splitlines()
+    events = [event_of(line) for line in lines]
+    change(events[1])
+    journal_of(path).write_bytes(signed([first, *(json.dumps(one).encode() for one in events)]))
 
 
 def swap(place, value):
@@ -239,21 +238,24 @@ def swap(place, value):
 @pytest.mark.parametrize(
     ("words", "change"),
     [
-        ("line 3 is damaged: a decision has 0 parts", lambda event: event.__delitem__(slice(7, 9))),
+        (
+            "line 3 is damaged: a decision has 0 parts",
+            lambda event: event.__delitem__(slice(9, 11)),
+        ),
         ("line 3 is damaged", lambda event: event.append(None)),
-        ("line 3 is damaged", swap(7, "not base64!")),
-        ("line 3 is damaged", swap(7, "AAAA")),
-        ("line 3 is damaged", swap(7, 5)),
-        ("candidate_contexts in row 1 is missing", swap(7, None)),
-        ("candidate_contexts in row 1 is of another length; .* 8 numbers", swap(7, doubles(1.0))),
-        ("row 1 is at odds with the context", swap(7, doubles(*range(8)))),
-        ("row 1 is not finite", swap(7, doubles(*[np.inf] * 8))),
-        ("row 1 is not finite", swap(7, doubles(1.0, np.nan, *[2.0] * 6))),
-        ("candidate_propensities in row 1 is of another length", swap(8, doubles(1.0))),
-        ("row 1 is no distribution", swap(8, doubles(0.5, 0.5, 0.5, 0.0))),
-        ("row 1 is no distribution", swap(8, doubles(np.nan, 0.5, 0.5, 0.0))),
-        ("above 0 for an arm that could not", swap(8, doubles(0.25, 0.25, 0.25, 0.25))),
-        ("at odds with propensity_score", swap(8, doubles(0.96, 0.02, 0.02, 0.0))),
+        ("line 3 is damaged", swap(9, "not base64!")),
+        ("line 3 is damaged", swap(9, "AAAA")),
+        ("line 3 is damaged", swap(9, 5)),
+        ("line 3 is damaged: a decision has no contexts", swap(9, None)),
+        ("candidate_contexts in row 1 is of another length; .* 8 numbers", swap(9, doubles(1.0))),
+        ("row 1 is at odds with the context", swap(9, doubles(*range(8)))),
+        ("row 1 is not finite", swap(9, doubles(*[np.inf] * 8))),
+        ("row 1 is not finite", swap(9, doubles(1.0, np.nan, *[2.0] * 6))),
+        ("candidate_propensities in row 1 is of another length", swap(10, doubles(1.0))),
+        ("row 1 is no distribution", swap(10, doubles(0.5, 0.5, 0.5, 0.0))),
+        ("row 1 is no distribution", swap(10, doubles(np.nan, 0.5, 0.5, 0.0))),
+        ("above 0 for an arm that could not", swap(10, doubles(0.25, 0.25, 0.25, 0.25))),
+        ("at odds with propensity_score", swap(10, doubles(0.96, 0.02, 0.02, 0.0))),
     ],
 )
 def test_damage_is_told(words, change, tmp_path):

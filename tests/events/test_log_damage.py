@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from evenhand.events.journal import journal_of
 from evenhand.events.tables import beside
-from log_scripts import bits, closed, contexts_of, fill, make, older, refused
+from log_scripts import closed, fill, killed, make, older, refused, signed
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 
@@ -87,25 +87,6 @@ def test_a_value_that_was_changed_is_told(name, suffix, tmp_path):
         refused(path, "a value was changed or damaged|the row has no reward")
 
 
-def test_logs_without_checksums_are_read_and_gone_on_with(tmp_path):
-    """Versions 1 and 2, as they were written before."""
-    for candidates in (False, True):
-        path = older(closed(tmp_path / f"{candidates}.csv", candidates=candidates))
-        expected = eh.read_log(path)
-        logged = eh.log_to(path)
-        decision = logged.select(contexts_of(5))
-        logged._journal._file.close()
-        raw = re.sub(rb"\] [0-9a-f]{8}\n", b"]\n", journal_of(path).read_bytes())
-        journal_of(path).write_bytes(re.sub(rb', "(rows|check)": ("\w+"|{[^}]*})', b"", raw))
-        with eh.log_to(path) as again:  # lines with checksums after lines without
-            again.update(decision.round, 1.0)
-            again.select(contexts_of(6))
-            assert len(eh.read_log(path)) == len(expected) + 2
-        found = eh.read_log(path)
-        assert len(found) == len(expected) + 2 and bits(eh.replay(path)) == bits(again.policy)
-        pd.testing.assert_frame_equal(found[: len(expected)], expected)
-
-
 # Damaged bytes ----------------------------------------------------------------------------------
 
 
@@ -133,7 +114,7 @@ def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):
     if what == "csv.journal":
         logged = eh.log_to(path, make(), candidates=candidates)
         fill(logged)
-        logged._journal._file.close()
+        killed(logged)
     else:
         closed(path, candidates=candidates)
     file = tmp_path / f"log.{what}"
@@ -182,20 +163,25 @@ def test_a_file_beside_the_log_that_is_strange(change, tmp_path):
     [
         b"[" * 100_000,
         b"9" * 5000,
-        b'["a",1,[0],[[1.0,2.0]],[%d]]' % 10**400,
-        b'["a",1,[0],[[1.0,%d]],[1.0]]' % 10**400,
-        b'["d",1,%d,0,0.5,0,[1.0,2.0]]' % 10**40,
-        b'["d",1,400000000000000000,0,0.5,0,[1.0,2.0]]',
-        b'["d",1,0,0,0.5,0,[NaN,2.0]]',
-        b'["t",[1],[1.0]]',
-        b'["d",1,0,0,np.float64(0.5),0,[1.0,2.0]]',
+        b'[1,0,"a",[0],[[1.0,2.0]],[%d]]' % 10**400,
+        b'[1,0,"a",[0],[[1.0,%d]],[1.0]]' % 10**400,
+        b'[1,%d,"d","x",1,0,0.5,0,[1.0,2.0]]' % 10**40,
+        b'[1,400000000000000000,"d","x",1,0,0.5,0,[1.0,2.0]]',
+        b'[1,0,"d","x",1,0,0.5,0,[NaN,2.0]]',
+        b'[1,0,"d",5,1,0,0.5,0,[1.0,2.0]]',
+        b'[1,0,"t","x",1.0]',
+        b'[1,0,"d","x",1,0,np.float64(0.5),0,[1.0,2.0]]',
+        b'["d",1,0,0,0.5,0,[1.0,2.0]]',
         b'[["d"],1]',
+        b"[[]]",
+        b"[]",
+        b"{}",
     ],
 )
 def test_a_line_of_a_journal_that_is_strange(line, tmp_path):
     path = tmp_path / "log.csv"
-    eh.log_to(path, make())._journal._file.close()
-    journal_of(path).write_bytes(journal_of(path).read_bytes() + line + b"\n")
+    killed(eh.log_to(path, make()))
+    journal_of(path).write_bytes(signed([journal_of(path).read_bytes()[:-1], line]))
     refused(journal_of(path).with_suffix(""), "damaged")
 
 

@@ -26,6 +26,12 @@ TYPES = {
     "override": "Int64",
     "explored": "boolean",
     "learned": "Int64",
+    "decision_id": "str",
+    "seq": "Int64",
+    "reward_seq": "Int64",
+    "reward_at": "datetime64[us, UTC]",
+    "true_seq": "Int64",
+    "true_at": "datetime64[us, UTC]",
 }
 
 
@@ -51,6 +57,11 @@ def test_a_row_says_what_happened(suffix, tmp_path):
     assert log["propensity_score"][:4].tolist() == [one.propensity for one in made]
     assert log["explored"][:4].tolist() == [one.explored for one in made]
     assert log["learned"].tolist() == [2, 3, 1, pd.NA, 4]
+    assert log["seq"].tolist() == [1, 2, 3, 4, 9]
+    assert log["reward_seq"].tolist() == [6, 7, 5, pd.NA, 9]
+    assert log["true_seq"].tolist() == [8, *[pd.NA] * 4]
+    assert log["decision_id"][:4].tolist() == [logged.id_of(one) for one in made]
+    assert log["decision_id"].isna().tolist() == [False] * 4 + [True]
     np.testing.assert_array_equal(log["reward"], [1.5, 2.5, 0.5, np.nan, 9.0])
     np.testing.assert_array_equal(log["true_reward"], [7.0] + [np.nan] * 4)
     np.testing.assert_array_equal(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import evenhand as eh
-from evenhand.worlds.base import next_round, reward_of
+from evenhand.worlds.base import compiled_draw, compiled_receive
 from reference import DATA, REFERENCE, needs_data, needs_shared
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")
@@ -64,7 +64,7 @@ def rounds(world, number, seed=1):
     found = ([], [], [])
     for t in range(1, number + 1):
         drawn = (np.empty((world.n_arms, world.n_features)), *np.empty((2, world.n_arms)))
-        next_round(instance, t, generator, *drawn)
+        compiled_draw(instance, t, generator, *drawn)
         for kept, one in zip(found, drawn, strict=True):
             kept.append(one)
     return tuple(np.array(kept) for kept in found)
@@ -139,8 +139,8 @@ def test_noise_and_absolute_values():
     plain, noisy = small(noise=2.0), small(noise=2.0, absolute_rewards=True)
     generator = np.random.default_rng(1)
     assert plain.begin(generator).noise == noisy.begin(generator).noise == 2.0
-    assert reward_of(plain.begin(generator), 1, 0, 3.0, -5.0) == -2.0
-    assert reward_of(noisy.begin(generator), 1, 0, 3.0, -5.0) == 2.0
+    assert compiled_receive(plain.begin(generator), 1, 0, 3.0, -5.0) == -2.0
+    assert compiled_receive(noisy.begin(generator), 1, 0, 3.0, -5.0) == 2.0
     found = eh.simulate([eh.UniformRandom], small(noise=2.0), 2000, 1, seed=4, trace=True)
     # In each round the reward is a multiple of 10 and noise; its variance errs by 3 % (1 sd).
     noise = (found.trace["reward"] + 5) % 10 - 5

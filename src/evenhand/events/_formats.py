@@ -18,12 +18,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.errors import DataError, InputError
+from evenhand.events._own import are_older
 from evenhand.events.candidates import CHANCES, CONTEXTS, to_json
+from evenhand.events.columns import ORDER
 from evenhand.events.header import About, one_line
-from evenhand.events.schema import NAMES
+from evenhand.events.schema import NAMES, ORDER_SCHEMA
 
 PART = 50_000  # rows that are looked at together where not all are needed at once
 _KEY = b"evenhand"
+_ID = ORDER[0]
+_TIMES = (NAMES["timestamp"], *(name for name in ORDER if ORDER_SCHEMA[name].kind == "time"))
 
 
 def pyarrow(name: object) -> Any:
@@ -31,7 +36,7 @@ def pyarrow(name: object) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"path is {str(name)!r}, and Parquet needs pyarrow: install it with "
             "pip install 'evenhand[data]', or take a name that ends in .csv"
         ) from error
@@ -82,14 +87,12 @@ def _open(file: IO[bytes]) -> Any:
 
 def write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
     """Rows; what the log says of itself stands elsewhere."""
-    stamps = frame["timestamp"].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
-    text = np.datetime_as_string(stamps, unit="us", timezone="UTC").astype(object)
-    text[np.isnat(stamps)] = ""
+    times = {name: _written(frame[name]) for name in _TIMES}
     more = (CONTEXTS, CHANCES) if about.candidates else ()
     lists = {name: frame[name].map(to_json) for name in more}
     # Python puts quotes around a line feed, but not around a carriage return, which also ends lines
     returns = any("\r" in name for name in (*about.labels, *about.features))
-    frame.assign(timestamp=text, **lists).to_csv(
+    frame.assign(**times, **lists).to_csv(
         file,  # type: ignore[arg-type, unused-ignore]
         index=False,
         quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL,
@@ -97,10 +100,17 @@ def write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
     )
 
 
-def read_csv(file: IO[bytes], group: str = "group") -> pd.DataFrame:
-    """All rows. Numbers are read as such, but for the names of groups."""
+def _written(times: pd.Series) -> Any:
+    stamps = times.dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
+    text = np.datetime_as_string(stamps, unit="us", timezone="UTC").astype(object)
+    text[np.isnat(stamps)] = ""
+    return text
+
+
+def read_csv(file: IO[bytes], group: str = "group", ids: bool = False) -> pd.DataFrame:
+    """All rows. Numbers are read as such, but for the names of groups, and ids if there are any."""
     try:
-        return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group)
+        return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group, ids)
     except Exception as error:
         raise _damaged(file, "CSV", error) from error
 
@@ -110,13 +120,19 @@ def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
     file.seek(0)
     with pd.read_csv(file, dtype=str, keep_default_na=False, chunksize=PART) as parts:
         for part in parts:
-            yield _typed(part, "group")
+            yield _typed(part, "group", ids=True)
 
 
-def _typed(text: pd.DataFrame, group: str) -> pd.DataFrame:
-    return pd.DataFrame(  # a group may be called NA, or 01
-        {name: text[name] if name == group else _numbers_or_words(text[name]) for name in text}
-    )
+def _typed(text: pd.DataFrame, group: str, ids: bool) -> pd.DataFrame:
+    new: dict[Any, pd.Series] = {}
+    for name in text:
+        if name == group:  # it may be called NA, or 01
+            new[name] = text[name]
+        elif ids and name == _ID:
+            new[name] = text[name].astype(object).where(text[name] != "", None)
+        else:
+            new[name] = _numbers_or_words(text[name])
+    return pd.DataFrame(new)
 
 
 def _numbers_or_words(text: pd.Series) -> pd.Series:
@@ -133,8 +149,8 @@ def _numbers_or_words(text: pd.Series) -> pd.Series:
     )
 
 
-def _damaged(file: IO[bytes], kind: str, error: Exception) -> ValueError:
-    return ValueError(f"{file.name} is not a {kind} file, or is damaged: {one_line(error)}")
+def _damaged(file: IO[bytes], kind: str, error: Exception) -> DataError:
+    return DataError(f"{file.name} is not a {kind} file, or is damaged: {one_line(error)}")
 
 
 _LENGTHS = "\0lengths"  # of lists; a name that no column has
@@ -145,28 +161,36 @@ def fingerprint(about: About, frames: Iterable[pd.DataFrame]) -> dict[str, Any]:
 
     Each column has a checksum of its own, so that rows can be added part by part.
     """
-    names = [*NAMES.values(), *about.features]
-    if about.candidates:
-        names += [name + part for name in (CONTEXTS, CHANCES) for part in ("", _LENGTHS)]
-    sums = {name: hashlib.sha256() for name in names}
+    sums: dict[str, Any] = {}
     number = 0
     for frame in frames:
+        sums = sums or {name: hashlib.sha256() for name in _names(about, are_older(about, frame))}
         number += len(frame)
         for name, added in sums.items():
             added.update(_bytes(frame, name, about))
+    sums = sums or {name: hashlib.sha256() for name in _names(about, older=False)}
     whole = json.dumps([[name, added.hexdigest()] for name, added in sums.items()])
     return {"number": number, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
 
 
+def _names(about: About, older: bool) -> list[str]:
+    names = [*NAMES.values(), *about.features, *(() if older else ORDER)]
+    if about.candidates:
+        names += [name + part for name in (CONTEXTS, CHANCES) for part in ("", _LENGTHS)]
+    return names
+
+
 def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
-    """Doubles, the little end first, and NaN for what is missing; with three exceptions."""
-    if name == NAMES["timestamp"]:
+    """Doubles, the little end first, and NaN for what is missing; with four exceptions."""
+    if name in _TIMES and name not in about.features:
         times: NDArray[Any] = frame[name].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
         return times.astype("<i8").tobytes()
     if name == NAMES["group"]:  # its text follows from the arm
         expected = np.array(about.labels, dtype=object)[frame[NAMES["arm"]].to_numpy()]
         same: NDArray[np.bool_] = np.asarray(frame[name].to_numpy(dtype=object) == expected)
         return same.tobytes()
+    if name == _ID and name not in about.features:  # ids have no line breaks
+        return "".join(f"{'' if pd.isna(one) else one}\n" for one in frame[name]).encode()
     if name in (CONTEXTS + _LENGTHS, CHANCES + _LENGTHS):
         lists = frame[name.removesuffix(_LENGTHS)]
         return np.array([-1 if one is None else len(one) for one in lists], "<i8").tobytes()

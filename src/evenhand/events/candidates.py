@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import LARGEST
+from evenhand.errors import DataError
 from evenhand.events.columns import ROLES
 from evenhand.events.schema import NAMES
 
@@ -46,7 +47,7 @@ class Candidates(NamedTuple):
 def candidates(
     frame: pd.DataFrame, n_arms: int, features: Sequence[str], first: int = 0
 ) -> Candidates:
-    """The candidates of all decisions in a frame; a ValueError names the row that is damaged.
+    """The candidates of all decisions in a frame; a DataError names the row that is damaged.
 
     Args:
         frame: rows of a log that keeps candidates.
@@ -108,7 +109,7 @@ def _lengths(flat: list[Any]) -> NDArray[np.int64]:
 
 def _stop(name: str, numbers: Any, wrong: Any, words: str) -> None:
     if wrong.any():
-        raise ValueError(f"{name} in row {numbers[int(np.argmax(wrong))]} is {words}")
+        raise DataError(f"{name} in row {numbers[int(np.argmax(wrong))]} is {words}")
 
 
 # In files ---------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def from_json(texts: pd.Series, first: int) -> pd.Series:
         try:
             found.append(None if pd.isna(text) else np.array(json.loads(text), dtype=np.float64))
         except (ValueError, TypeError):
-            raise ValueError(
+            raise DataError(
                 f"{texts.name} in row {number} is {str(text)[:40]!r}; allowed is a JSON list of "
                 "numbers, with null for an arm that could not be chosen"
             ) from None

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from evenhand.errors import DataError
+
 # The names under which a role is found, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
     "timestamp": ("timestamp", "time"),
@@ -32,6 +34,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "cluster": (),
 }
 NEEDED = ("group", "reward")
+ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
+"""What evenhand's own logs say of the order of events: neither roles nor features."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +84,15 @@ def find_columns(
     """
     roles = find_roles(names, given)
     if features is None:
-        listed = [name for name in names if name not in {*roles.values(), *leave_out}]
+        ours = ORDER if {*ORDER} <= {*names} else ()  # a log of others may have one of them
+        listed = [name for name in names if name not in {*roles.values(), *leave_out, *ours}]
     else:
         listed = list(dict.fromkeys(features))
         for name in listed:
             _there(name, names, "features")
     wrong = [name for name in listed if name == roles["reward"]]
     if wrong:
-        raise ValueError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
+        raise DataError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
     return Columns(features=tuple(listed), **roles)
 
 
@@ -111,7 +116,7 @@ def find_roles(
     roles = dict(given or {})
     for role, name in roles.items():
         if role not in ROLES:
-            raise ValueError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
+            raise DataError(f"role {role!r} is unknown; allowed are {', '.join(ROLES)}")
         _there(name, names, role)
     for role, known in ROLES.items():
         taken = set(roles.values())
@@ -120,7 +125,7 @@ def find_roles(
             roles[role] = free[0]
     for role in needed:
         if role not in roles:
-            raise ValueError(
+            raise DataError(
                 f"no column is the {role}; name it, such as --{role} COLUMN: the log has "
                 f"{', '.join(names)}"
             )
@@ -131,6 +136,6 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
     if name not in names:
         near = get_close_matches(name, list(names), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
+        raise DataError(
             f"{role} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.errors import DataError
 from evenhand.events.candidates import CHANCES, CONTEXTS, candidates
 from evenhand.events.read import ATTRS, read_log
 from evenhand.events.schema import NAMES
@@ -33,14 +34,14 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
     told = frame.attrs.get(ATTRS)
     if told is None or PROPENSITY not in frame:
         what = "a frame" if isinstance(log, pd.DataFrame) else repr(str(log))
-        raise ValueError(
+        raise DataError(
             f"log is {what} that does not come from a log of evenhand's; give its path, or what "
             "eh.read_log or eh.simulate_log gave, or make Logged.from_frame(frame, groups) of it"
         )
     labels, features = told["groups"], told["features"]
     lost = [name for name in (ARM, REWARD, OVERRIDE, *features) if name not in frame]
     if lost:
-        raise ValueError(f"log has lost its column {lost[0]!r}; give all columns of the log")
+        raise DataError(f"log has lost its column {lost[0]!r}; give all columns of the log")
     own = frame[frame[PROPENSITY].notna()]
     parts: dict[str, Any] = {
         "arms": own[ARM].to_numpy(dtype=np.int64),
@@ -74,7 +75,7 @@ def decided(log: pd.DataFrame) -> pd.DataFrame:
     human = ~made & log[ROUND].notna()
     asked, found = set(log[ROUND][made & replaced]), set(log[ROUND][human])
     if asked != found:
-        raise ValueError(
+        raise DataError(
             f"round {min(asked ^ found)} was overridden, and one of its two rows is not in the "
             "log; give both, that of the policy's arm and that of the human's"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from evenhand.events.columns import ROLES
+from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.events.columns import ORDER, ROLES
 
 FORMAT = "evenhand log"
-# A log that keeps candidates is of version 2: a reader of version 1 would lose them. All others are
-# still written as version 1.
-PLAIN, WITH_CANDIDATES = 1, 2
+# Since version 3 events have numbers and ids. Before it, a log with candidates was of version 2,
+# and all others of version 1. They are read as ever, and written as version 3.
+PLAIN, WITH_CANDIDATES, VERSION = 1, 2, 3
 # Whoever reads a damaged file may stumble over any of these. RecursionError: lists in lists in ...
 DAMAGE = (
     ValueError,
@@ -37,6 +39,10 @@ class About:
     `candidates` says whether all arms of every decision are kept. `rows` is the fingerprint of the
     table that it stands with, and `before` that of the table which this one replaced, since a crash
     may have left that beside a newer file. Logs of older versions of evenhand have neither.
+    `key` is what the ids of decisions begin with. `head` is the number of the last event in the
+    table, `sum` the checksum of the journal up to it, which snapshots are held against. `replaced`
+    are true rewards that later ones replaced, as they have no place in the rows:
+    [number, microseconds, id, value].
     """
 
     features: tuple[str, ...]
@@ -45,6 +51,11 @@ class About:
     candidates: bool = False
     rows: dict[str, Any] | None = None
     before: dict[str, Any] | None = None
+    version: int = VERSION
+    key: str = ""
+    head: int = 0
+    sum: int = 0
+    replaced: tuple[tuple[int, int | None, str, float], ...] = ()
 
     @property
     def labels(self) -> list[str]:
@@ -59,22 +70,23 @@ class About:
 
     def begins_like(self, other: About) -> bool:
         """Whether two are about the same log."""
-        return (self.features, self.policy, self.candidates) == (
-            other.features,
-            other.policy,
-            other.candidates,
-        )
+        mine, its = ((one.key, one.features, one.policy, one.candidates) for one in (self, other))
+        return mine == its
 
     def to_json(self) -> str:
         """One line of text, which ends with a checksum of itself."""
         told = {
             "format": FORMAT,
-            "version": WITH_CANDIDATES if self.candidates else PLAIN,
+            "version": VERSION,
+            "key": self.key,
+            "head": self.head,
+            "sum": self.sum,
             "features": list(self.features),
             "policy": self.policy,
             "state": self.state,
         }
         told |= {"candidates": True} if self.candidates else {}
+        told |= {"replaced": [list(one) for one in self.replaced]} if self.replaced else {}
         told |= {} if self.rows is None else {"rows": self.rows}
         told |= {} if self.before is None else {"before": self.before}
         text = json.dumps(told, allow_nan=False)
@@ -88,16 +100,16 @@ class About:
         try:
             told = json.loads(raw)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise ValueError(f"{damaged}: {one_line(error)}") from error
+            raise DamagedError(f"{damaged}: {one_line(error)}") from error
         if not isinstance(told, dict) or told.get("format") != FORMAT:
-            raise ValueError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
-        if told.get("version") not in (PLAIN, WITH_CANDIDATES):
-            raise ValueError(
-                f"{where}: the version of the log is {told.get('version')!r}; this evenhand reads "
-                f"versions {PLAIN} and {WITH_CANDIDATES}: update evenhand to read newer logs"
+            raise DataError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
+        if told.get("version") not in (PLAIN, WITH_CANDIDATES, VERSION):
+            raise DamagedError(
+                f"{where}: the version of the log is {_short(told.get('version'))}; this evenhand "
+                f"reads versions {PLAIN} to {VERSION}: update evenhand to read newer logs"
             )
         if not _is_unchanged(raw, told):  # after the version: others may have other checksums
-            raise ValueError(f"{damaged}: it was changed after it was written")
+            raise DamagedError(f"{damaged}: it was changed after it was written")
         try:
             about = cls(
                 tuple(map(str, told["features"])),
@@ -106,15 +118,32 @@ class About:
                 told.get("candidates") is True,
                 _whole(told.get("rows"), "number"),
                 _whole(told.get("before"), "number"),
+                int(told["version"]),
+                *_order(told),
             )
             known = [*map(str, about.labels)], about.first_round
         except DAMAGE as error:
-            raise ValueError(f"{damaged}: {one_line(error)}") from error
+            raise DamagedError(f"{damaged}: {one_line(error)}") from error
         if not known[0] or len(about.features) != about.policy["settings"].get("n_features"):
-            raise ValueError(f"{damaged}: features or groups")
-        if about.candidates != (told["version"] == WITH_CANDIDATES):
-            raise ValueError(f"{damaged}: candidates")
+            raise DamagedError(f"{damaged}: features or groups")
+        if about.version < VERSION and about.candidates != (about.version == WITH_CANDIDATES):
+            raise DamagedError(f"{damaged}: candidates")
         return about
+
+
+def _order(told: dict[str, Any]) -> tuple[Any, ...]:
+    """Key, head, sum and replaced true rewards; of older logs a key that the policy gives."""
+    if told["version"] < VERSION:
+        return hashlib.sha256(json.dumps(told["policy"]).encode()).hexdigest()[:20], 0, 0, ()
+    key, head, sum, replaced = told["key"], told["head"], told["sum"], told.get("replaced", [])
+    if type(head) is not int or type(sum) is not int or not isinstance(key, str):
+        raise DamagedError(f"key, head or sum is {key!r}, {head!r}, {sum!r}")
+    return key, head, sum, tuple((int(n), at, str(id), float(v)) for n, at, id, v in replaced)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _is_unchanged(raw: bytes, told: dict[str, Any]) -> bool:
@@ -131,9 +160,9 @@ def _whole(told: Any, *numbers: str) -> dict[str, Any] | None:
         return None
     for name in numbers:
         if type(told[name]) is not int:
-            raise ValueError(f"{name} is {told[name]!r}")
+            raise DamagedError(f"{name} is {told[name]!r}")
     if not isinstance(told["sha256"], str):
-        raise ValueError("sha256 is no text")
+        raise DamagedError("sha256 is no text")
     return dict(told)
 
 
@@ -156,16 +185,16 @@ def feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...
     if given is None:
         return tuple(f"x{k}" for k in range(1, number + 1))
     if isinstance(given, str):
-        raise ValueError(f"features is {given!r}; allowed is a list of {number} names")
+        raise InputError(f"features is {given!r}; allowed is a list of {number} names")
     names = tuple(str(name) for name in given)
     if len(names) != number or len(set(names)) < number:
-        raise ValueError(
+        raise InputError(
             f"features is {list(names)}; allowed are {number} different names, one per feature"
         )
-    taken = {name for known in ROLES.values() for name in known}
+    taken = {*ORDER, *(name for known in ROLES.values() for name in known)}
     wrong = [name for name in names if name in taken or not name.strip()]
     if wrong:
-        raise ValueError(
+        raise InputError(
             f"features has {wrong[0]!r}, which stands for another column of a log; "
             "give it another name"
         )

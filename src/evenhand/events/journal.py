@@ -1,8 +1,8 @@
 """The journal of a log: a line of JSON per event, written before the call that made it returns.
 
-The first line says what the log is about, the others are events (see `rows`), each with a checksum
-of everything up to it. A line is there wholly or not at all: what follows the last line break was
-cut off by a crash, and does not count.
+The first line says what the log is about. Each of the others has the events of one call (see
+`event`), with a checksum of everything up to it. A line is there wholly or not at all: what follows
+the last line break was cut off by a crash, and does not count.
 A process that is killed loses nothing of the calls that returned. When the machine goes down, lost
 is at most what came after the last fsync, which is made at a cadence.
 """
@@ -23,6 +23,7 @@ try:
 except ImportError:  # Windows: a second writer is not noticed there
     fcntl = None  # type: ignore[assignment]
 
+from evenhand.errors import DamagedError, InputError
 from evenhand.events.header import About, one_line
 from evenhand.events.tables import sync_folder
 
@@ -89,7 +90,7 @@ class Journal:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ValueError(
+            raise InputError(
                 f"{self.log} is being written already; close the other writer first"
             ) from error
 
@@ -98,7 +99,7 @@ class Journal:
         try:
             file.table = FileIO(self.log, "rb")
             self._take(file.table)
-        except ValueError:
+        except InputError:
             if not self.path.stat().st_size:
                 self.path.unlink()
             raise
@@ -142,7 +143,7 @@ class Journal:
         """Whether it can be written, here and still."""
         if self.broken or self._process != os.getpid():
             why = self.broken or "it was opened by another process"
-            raise ValueError(f"{self.log} cannot go on: {why}; open the log again")
+            raise InputError(f"{self.log} cannot go on: {why}; open the log again")
 
     def cut(self, mark: Mark) -> None:
         """Take back what was written after a mark."""
@@ -182,6 +183,39 @@ def read_journal(path: Path) -> tuple[About, Iterator[Any]] | None:
     return About.from_json(first, file), _events(file, lines[:-1], crc32(first + b"\n"))
 
 
+def is_older(line: bytes) -> bool:
+    """Whether a line is of version 1 or 2: then it begins with its kind, and not with a number."""
+    return line[:2] == b'["'
+
+
+def sum_after(path: Path, seq: int) -> int | None:
+    """The checksum of a log's journal up to the end of the line of event `seq`, and that line.
+
+    None if no line ends with this event.
+    """
+    try:
+        content = journal_of(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    place = content.find(b"\n") + 1
+    while (end := content.find(b"\n", place)) >= 0:
+        line = content[place:end]
+        if not is_older(line) and _last(line) == seq:
+            return crc32(content[: end + 1])
+        place = end + 1
+    return None
+
+
+def _last(line: bytes) -> int | None:
+    """The number of the last event in a line."""
+    try:
+        if line[:2] != b"[[":
+            return int(line[1 : line.index(b",")])
+        return int(json.loads(line[: line.rindex(b"]") + 1])[-1][0])
+    except (ValueError, LookupError, TypeError, RecursionError, MemoryError):
+        return None
+
+
 def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
     """What the lines say. Older evenhands wrote lines without a checksum."""
     for number, line in enumerate(lines, start=2):
@@ -189,21 +223,13 @@ def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
         try:
             yield json.loads(event)
         except (ValueError, RecursionError, MemoryError) as error:
-            raise ValueError(f"{file}: line {number} is damaged: {one_line(error)}") from error
+            raise DamagedError(f"{file}: line {number} is damaged: {one_line(error)}") from error
         # after whoever applies the event, who can say better what is wrong with it
+        if not told and not is_older(event):
+            raise DamagedError(f"{file}: line {number} is damaged: it has no checksum")
         if told and told != b"%08x" % crc32(event, sum):
-            raise ValueError(
+            raise DamagedError(
                 f"{file}: line {number} is damaged: its checksum is another, so that a byte was "
                 "changed, or lines before it were lost"
             )
         sum = crc32(line + b"\n", sum)
-
-
-def reward_line(learned: int, round: int, reward: float) -> bytes:
-    """The event of one reward."""
-    return b'["r",%d,[%d],[%r]]' % (learned, round, reward)
-
-
-def event_line(*event: Any) -> bytes:
-    """Any event."""
-    return json.dumps(event, allow_nan=False, separators=(",", ":")).encode()

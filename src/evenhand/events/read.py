@@ -6,18 +6,21 @@ Reading a table: what others wrote, or what evenhand wrote, if it is whole and u
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pandas as pd
 
+from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
-from evenhand.events._own import has_all_columns, own
+from evenhand.events._older import OlderRows
+from evenhand.events._own import are_older, has_all_columns, own
 from evenhand.events._rows import Rows
 from evenhand.events.candidates import candidates
-from evenhand.events.header import DAMAGE, About, one_line
+from evenhand.events.event import TrueRewardObserved, from_line
+from evenhand.events.header import DAMAGE, VERSION, About, one_line
 from evenhand.events.journal import journal_of, read_journal
 from evenhand.events.schema import NAMES, checked
 from evenhand.events.tables import beside, log_path
@@ -28,7 +31,7 @@ TRIES = 5
 
 
 def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The rows of a log, checked: a ValueError names the column and the row of what is wrong.
+    """The rows of a log, checked: an error names the column and the row of what is wrong.
 
     Rows of a log that is being written, or whose writer was killed, are there as well. Logs of
     others are read by the same names and those of the Open Bandit data; columns that the schema
@@ -51,9 +54,8 @@ def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.D
     """
     found = read_whole(log_path(path), columns)
     if found is None:
-        raise ValueError(f"path is {str(path)!r}, where there is no log")
-    about, frame = found
-    return frame if about is None else labelled(frame, about)
+        raise InputError(f"path is {str(path)!r}, where there is no log")
+    return found.frame if found.about is None else labelled(found.frame, found.about)
 
 
 def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
@@ -66,9 +68,22 @@ def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     return frame
 
 
+class Whole(NamedTuple):
+    """What the files of a log say together.
+
+    `about` is None for a log of others. `head` is the number of the last event, and `replaced` are
+    the true rewards that are not in the rows any more.
+    """
+
+    about: About | None
+    frame: pd.DataFrame
+    head: int = 0
+    replaced: tuple[TrueRewardObserved, ...] = ()
+
+
 def read_whole(
     path: Path, columns: Mapping[str, str] | None = None, prepare: Prepare | None = None
-) -> tuple[About | None, pd.DataFrame] | None:
+) -> Whole | None:
     """What a log is about and its rows; None if there is none.
 
     A log is up to three files. If a writer changed them while they were read, they may not fit
@@ -102,39 +117,74 @@ def _files(path: Path) -> list[tuple[int, ...] | None]:
 
 def _read_once(
     path: Path, columns: Mapping[str, str] | None, prepare: Prepare | None
-) -> tuple[About | None, pd.DataFrame] | None:
+) -> Whole | None:
     journal = read_journal(path)  # first: a writer that closes now puts it into the table
     try:
         written = read_table(path, columns, journal is not None, prepare)
     except FileNotFoundError:
         written = None
-    if journal is None:
-        return written
-    begun, events = journal
+    if journal is None and (written is None or written[0] is None):
+        return None if written is None else Whole(*written)
+    begun, lines = journal or (None, iter(()))
     about, table = written or (begun, None)
-    if about is None or not about.begins_like(begun):
-        raise ValueError(
+    if about is None or not (begun is None or about.begins_like(begun)):
+        raise DataError(
             f"{journal_of(path)} is the journal of another log than {path.name}; "
             "move one of them away"
         )
-    rows = Rows(about, table)
-    for number, event in enumerate(events, start=2):
-        try:
-            rows.apply(event)
-        except DAMAGE as error:
-            raise ValueError(
-                f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
-            ) from error
+    if begun is None and table is not None and not are_older(about, table):
+        return Whole(about, table, about.head, tuple(map(_true, about.replaced)))
+    rows = _put_together(path, about, table, begun or about, lines)
     should, found = expected(about), Held(rows.decisions(), rows.learned, None)
     if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
-        raise ValueError(f"{path}: {not_whole(path, found, should)}")
+        raise DamagedError(f"{path}: {not_whole(path, found, should)}")
     try:
-        frame = checked(rows.to_frame(), about.features)
+        frame = checked(rows.to_frame(), about.features, order=True)
         if about.candidates:
             candidates(frame, len(about.labels), about.features)
-        return about, frame
+        return Whole(about, frame, rows.head, tuple(rows.replaced))
     except DAMAGE as error:
-        raise ValueError(f"{journal_of(path)} is damaged: {one_line(error)}") from error
+        raise DamagedError(f"{journal_of(path)} is damaged: {one_line(error)}") from error
+
+
+def _true(replaced: tuple[int, int | None, str, float]) -> TrueRewardObserved:
+    return TrueRewardObserved(*replaced)
+
+
+def _put_together(
+    path: Path, about: About, table: pd.DataFrame | None, begun: About, lines: Iterator[Any]
+) -> Rows:
+    """The rows of a table and those that a journal adds, which `begun` is the first line of.
+
+    In a journal that began as version 1 or 2, lines of that version come first. Rows of version 3
+    have them already.
+    """
+    older = about.version < VERSION if table is None else are_older(about, table)
+    before = OlderRows(about, table) if older else None
+    rows = None if older else Rows(about, table)
+    numbers = begun.version == VERSION  # whether lines with numbers have begun
+    for number, line in enumerate(lines, start=2):
+        try:
+            if isinstance(line[0], str):
+                if numbers:
+                    raise DamagedError("it is of an older version than what is before it")
+                if before is not None:
+                    before.apply(line)
+                continue
+            numbers = True
+            if rows is None:
+                assert before is not None
+                rows = before.numbered()
+            for event in from_line(line):
+                rows.apply(event)
+        except DAMAGE as error:
+            raise DamagedError(
+                f"{journal_of(path)}: line {number} is damaged: {one_line(error)}"
+            ) from error
+    if rows is None:
+        assert before is not None
+        rows = before.numbered()
+    return rows
 
 
 class Held(NamedTuple):
@@ -157,11 +207,11 @@ def expected(about: About) -> Held | None:
     return Held(about.state["round"] - about.first_round, about.state["learned"], rows)
 
 
-def not_whole(path: Path, found: Held, should: Held) -> ValueError:
+def not_whole(path: Path, found: Held, should: Held) -> DamagedError:
     """The error for a log that has less, or more, than it says."""
     told = beside(path)
     hint = f", or move {told.name} away to read what is there as a log of others"
-    return ValueError(
+    return DamagedError(
         f"the log has {found}, and should have {should}, as it had when it was closed: rows were "
         f"cut off, lost or added; put the whole file back{hint if told.exists() else ''}"
     )
@@ -188,7 +238,8 @@ def read_table(
         if is_csv:
             told = beside(path)
             about = About.from_json(told.read_bytes(), told) if told.exists() else None
-            frame = read_csv(file, (columns or {}).get("group", NAMES["group"]))
+            group = (columns or {}).get("group", NAMES["group"])
+            frame = read_csv(file, group, ids=about is not None)
             torn = not _ends_with_a_line(file)
         else:
             about, frame, torn = parquet_about(file), read_parquet(file), False
@@ -199,7 +250,8 @@ def read_table(
             return None, checked(frame, given=columns, first=first)
         return _as_written(path, about, frame, first, torn, going_on)
     except DAMAGE as error:
-        raise ValueError(f"{path}: {one_line(error)}") from error
+        kind = DataError if about is None else DamagedError
+        raise kind(f"{path}: {one_line(error)}") from error
 
 
 def _ends_with_a_line(file: IO[bytes]) -> bool:
@@ -216,7 +268,9 @@ def _as_written(
     """
     has_all_columns(about, frame)
     should = expected(about)
-    allowed = [one for one in (about.rows, about.before if going_on else None) if one is not None]
+    # Rows of an older version under a header of version 3 are those before it, too.
+    late = going_on or (about.version == VERSION and are_older(about, frame))
+    allowed = [one for one in (about.rows, about.before if late else None) if one is not None]
     if should is not None and not going_on and _held(frame) != _like(should, len(frame)):
         raise not_whole(path, _held(frame), should)
     if should is not None and allowed and len(frame) not in [one["number"] for one in allowed]:
@@ -225,7 +279,7 @@ def _as_written(
         rows = own(about, frame, first, texts=path.suffix == ".csv")
         found = fingerprint(about, [rows])
         if allowed and found not in allowed:
-            raise ValueError(
+            raise DamagedError(
                 "the rows are not those that were written: a value was changed or damaged; put "
                 "the file back as it was"
             )

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import LARGEST
-from evenhand.events.columns import ROLES, find_roles
+from evenhand.errors import DataError
+from evenhand.events.columns import ORDER, ROLES, find_roles
 
 FIRST_YEAR, LAST_YEAR = 1, 9999
 
@@ -40,6 +41,10 @@ SCHEMA: dict[str, Column] = {
     "explored": Column("flag", True, words="true, false or nothing"),
     "learned": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
 }
+_NUMBER = Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing")
+_TIME = SCHEMA["timestamp"]
+_ID = Column("name", True, words="the id of a decision, or nothing")
+ORDER_SCHEMA = dict(zip(ORDER, (_ID, _NUMBER, _NUMBER, _TIME, _NUMBER, _TIME), strict=True))
 NAMES = {role: ROLES[role][0] for role in SCHEMA}
 """The schema's own name for every role."""
 
@@ -49,8 +54,9 @@ def checked(
     features: Sequence[str] = (),
     given: Mapping[str, str] | None = None,
     first: int = 0,
+    order: bool = False,
 ) -> pd.DataFrame:
-    """The frame with the types of the schema, or a ValueError that names a column and a row.
+    """The frame with the types of the schema, or a DataError that names a column and a row.
 
     Columns that the schema does not know are left as they are.
 
@@ -59,18 +65,21 @@ def checked(
         features: columns of the context, which must be finite numbers.
         given: roles of columns that have names of their own.
         first: the number of the first row in messages; in a CSV file it is 2.
+        order: whether it is a log of evenhand's, with the columns that order events.
     """
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
-        raise ValueError(f"the log has a column twice; its columns are {', '.join(names)}")
+        raise DataError(f"the log has a column twice; its columns are {', '.join(names)}")
     roles = find_roles(names, given, needed=("arm", "reward"))
     new: dict[str, Any] = {name: frame[name] for name in frame.columns}
     for role, column in SCHEMA.items():
         if role in roles:
             new[roles[role]] = _typed(frame[roles[role]], column, first)
+    for name, column in ORDER_SCHEMA.items() if order else ():
+        new[name] = _typed(frame[name], column, first)
     for name in features:
         if name not in new:
-            raise ValueError(f"the log has no column {name!r}, which is a feature")
+            raise DataError(f"the log has no column {name!r}, which is a feature")
         new[name] = _typed(
             frame[name], Column("number", False, words="a finite number up to 1e100"), first
         )
@@ -95,7 +104,7 @@ def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
     bad = np.flatnonzero(wrong.to_numpy(dtype=bool, na_value=False))
     if bad.size:
         row = int(bad[0])
-        raise ValueError(f"{column.name} in row {row + first} is {column.iloc[row]}, {words}")
+        raise DataError(f"{column.name} in row {row + first} is {column.iloc[row]}, {words}")
 
 
 def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
@@ -120,7 +129,7 @@ def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
     bad = np.flatnonzero(wrong.to_numpy(dtype=bool))
     if bad.size:
         row = int(bad[0])
-        raise ValueError(
+        raise DataError(
             f"{values.name} in row {row + first} is {_shown(values.iloc[row])}; "
             f"allowed is {column.words}"
         )

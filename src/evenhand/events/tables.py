@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import pandas as pd
 
+from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import (
     csv_parts,
     fingerprint,
@@ -22,7 +23,8 @@ from evenhand.events._formats import (
 )
 from evenhand.events._own import own
 from evenhand.events._rows import Rows
-from evenhand.events.header import DAMAGE, About
+from evenhand.events.event import RowsAbsorbed
+from evenhand.events.header import DAMAGE, VERSION, About
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -36,9 +38,9 @@ def log_path(path: str | Path) -> Path:
     if file.is_symlink():
         file = Path(os.path.realpath(file))
     if file.suffix not in SUFFIXES:
-        raise ValueError(f"path is {str(path)!r}; allowed is a name that ends in .parquet or .csv")
+        raise InputError(f"path is {str(path)!r}; allowed is a name that ends in .parquet or .csv")
     if file.is_dir() or file.is_symlink() or not file.parent.is_dir():
-        raise ValueError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
+        raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
     if file.suffix == ".parquet":
         pyarrow(path)
     return file
@@ -52,9 +54,10 @@ def beside(path: Path) -> Path:
 def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
     """Write a log, and read it back before it takes the place of the old one.
 
-    A crash leaves the old file or the new one. A ValueError says that the rows would not come back
-    as they are; then nothing was changed.
+    A crash leaves the old file or the new one. A DamagedError says that the rows would not come
+    back as they are; then nothing was changed.
     """
+    about = replace(about, version=VERSION)
     about = replace(about, rows=fingerprint(about, [frame]))
     if path.suffix == ".parquet":  # one file: there is none before it to be mixed up with
         about = replace(about, before=None)
@@ -70,12 +73,13 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
 
 
 def stop_if_unwritable(path: Path, about: About) -> None:
-    """A ValueError if names of groups or features would not come back from such a file."""
+    """An InputError if names of groups or features would not come back from such a file."""
     try:
         "".join((*about.labels, *about.features)).encode()
         rows = Rows(about)
         for arm in range(len(about.labels)):
-            rows.apply(["a", arm + 1, [arm], [[0.0] * len(about.features)], [0.0]])
+            context = (0.0,) * len(about.features)
+            rows.apply(RowsAbsorbed(arm + 1, 0, None, (arm,), (context,), (0.0,)))
         frame = rows.to_frame()
         about = replace(about, rows=fingerprint(about, [frame]))
         write = _write_parquet if path.suffix == ".parquet" else _write_csv
@@ -83,7 +87,7 @@ def stop_if_unwritable(path: Path, about: About) -> None:
     except DAMAGE as error:
         names = dict.fromkeys((*about.labels, *about.features))
         bad = [name for name in names if not _is_text(name)] or list(names)
-        raise ValueError(
+        raise InputError(
             f"{path} cannot have groups or features called {', '.join(map(ascii, bad))}, which "
             "would not be read as they were written; give other names"
         ) from error
@@ -126,7 +130,7 @@ def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict
 
 def _stop_unless(same: bool) -> None:
     if not same:
-        raise ValueError("what was written was not read back as it is; nothing was replaced")
+        raise DamagedError("what was written was not read back as it is; nothing was replaced")
 
 
 def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:

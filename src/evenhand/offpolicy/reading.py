@@ -67,7 +67,7 @@ def read_logged(
     found = read_whole(log_path(log), named or None, prepare)
     if found is None:
         raise InputError(f"{setting('log')} is {str(log)!r}, where there is no log", value=log)
-    about, frame = found
+    about, frame = found.about, found.frame
     frame = later(frame, after)
     if about is None:
         return _of_others(frame, target, named, list(features), shared, groups)
@@ -84,9 +84,9 @@ def read_logged(
 def read_own(path: str | Path, after: int | None) -> Logged:
     """The decisions of a file that evenhand wrote, and no other."""
     found = read_whole(log_path(path))
-    if found is None or found[0] is None:
+    if found is None or found.about is None:
         return Logged.from_log(path)  # which says what is wrong
-    return _of_own(later(found[1], after), found[0])
+    return _of_own(later(found.frame, after), found.about)
 
 
 def _of_own(frame: pd.DataFrame, about: About) -> Logged:

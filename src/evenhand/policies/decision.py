@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import DataError
 from evenhand.policies.state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
 
 if TYPE_CHECKING:
@@ -87,3 +90,62 @@ class Decision:
             f"Decision(arm={self.arm}, propensity={self.propensity:.4g}, "
             f"explored={self.explored}, round={self.round})"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as plain data that JSON can have, with every bit of its numbers.
+
+        A score that is infinite, such as a width where nothing is known, is None.
+
+        Example:
+            >>> import json, evenhand as eh
+            >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10, seed=1)
+            >>> told = json.dumps(policy.select([[1.0], [2.0]]).to_dict())
+            >>> decision = eh.Decision.from_dict(json.loads(told))  # in another process
+            >>> policy.update(decision, reward=0.5)
+            >>> decision.scores.width
+            array([inf, inf])
+        """
+        rows = ([_told(one) for one in row] for row in self.scores.table.tolist())
+        return {
+            "arm": int(self.arm),
+            "propensity": float(self.propensity),
+            "explored": bool(self.explored),
+            "round": int(self.round),
+            "context": np.asarray(self.context, dtype=np.float64).tolist(),
+            "scores": dict(zip(SCORES, rows, strict=True)),
+        }
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Decision:
+        """The decision that `to_dict` described."""
+        try:
+            scores = [
+                [np.inf if one is None else float(one) for one in told["scores"][name]]
+                for name in SCORES
+            ]
+            return cls(
+                arm=operator.index(told["arm"]),
+                propensity=float(told["propensity"]),
+                explored=bool(told["explored"]),
+                round=operator.index(told["round"]),
+                context=np.array(told["context"], dtype=np.float64).reshape(-1),
+                scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
+            )
+        except (TypeError, ValueError, LookupError, OverflowError) as error:
+            raise DataError(
+                parameter="told",
+                value=told,
+                allowed="what Decision.to_dict gave",
+                hint="give it as it was",
+            ) from error
+
+
+SCORES = ("estimate", "width", "correction", "correction_width", "upper")
+"""The rows of a table of scores."""
+
+
+def _told(score: float) -> float | str | None:
+    """A score of a policy of a user's own may be any double; JSON has no word for some."""
+    if np.isfinite(score):
+        return score
+    return None if score == np.inf else str(score)

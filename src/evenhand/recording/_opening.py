@@ -10,24 +10,25 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
+from evenhand.errors import InputError
+from evenhand.events.files import FileLedger
 from evenhand.events.header import About, feature_names
-from evenhand.events.journal import Journal
-from evenhand.events.read import read_whole
-from evenhand.events.schema import NAMES
-from evenhand.events.tables import log_path, stop_if_unwritable
+from evenhand.events.ids import new_key
+from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.recording._pending import Waiting
 from evenhand.recording._replay import restored
+from evenhand.recording._standing import Standing
 from evenhand.recording.logged import LoggedPolicy
 
 
 def log_to(
-    path: str | Path,
+    path: str | Path | Ledger,
     policy: Policy | None = None,
     features: Sequence[object] | None = None,
     sync: float = 1.0,
     candidates: bool | None = None,
+    snapshot_every: int = 100_000,
 ) -> LoggedPolicy:
     """A policy that logs every decision and every reward to a Parquet or CSV file.
 
@@ -36,7 +37,7 @@ def log_to(
     finds the journal. A log that is there already is gone on with.
 
     Args:
-        path: ends in .parquet (needs pyarrow) or .csv.
+        path: ends in .parquet (needs pyarrow) or .csv; or a ledger of your own, such as a database.
         policy: the policy that decides. For a log that is there already it must be in the state
             of the log, or left out: then it is made from the log, see `LoggedPolicy.policy`.
         features: the names of the context's columns; x1, x2, ... unless given.
@@ -46,6 +47,8 @@ def log_to(
             not those of the chosen one alone. Then `evenhand.offpolicy.evaluate` can tell from
             the log what any other policy would have earned. A log that is there already goes on as
             it began; a new one does not keep them unless told to.
+        snapshot_every: after how many events the state of the policy is put beside the log, as it
+            is on `close`, so that opening it again need not learn everything anew.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -63,63 +66,61 @@ def log_to(
         0      1     0.5        2  1.0
         1      2     1.0        1  1.0
     """
-    file = log_path(path)
     if policy is not None and not isinstance(policy, Policy):
-        raise ValueError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
+        raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
     if candidates is not None and not isinstance(candidates, (bool, np.bool_)):
-        raise ValueError(f"candidates is {candidates!r}; allowed is True or False")
-    journal = Journal(file, _checks.number("sync", sync, 0.0, np.inf))
+        raise InputError(f"candidates is {candidates!r}; allowed is True or False")
+    every = _checks.whole("snapshot_every", snapshot_every)
+    ledger = _ledger(path, _checks.number("sync", sync, 0.0, np.inf))
     try:
-        found = read_whole(file)
-        if found is None:
-            begun = _begin(file, policy, features, bool(candidates))
-        else:
-            begun = _go_on(file, *found, policy, features, candidates)
-        journal.begin(begun[0])
-        return LoggedPolicy(file, journal, *begun)
+        if ledger.about is None:
+            return LoggedPolicy(ledger, *_begin(ledger, policy, features, bool(candidates)), every)
+        return LoggedPolicy(ledger, *_go_on(ledger, policy, features, candidates), every)
     except BaseException:
-        journal.release()
+        ledger.release()
         raise
 
 
+def _ledger(path: Any, sync: float) -> Ledger:
+    if isinstance(path, (str, Path)):
+        return FileLedger(path, sync)
+    if not isinstance(path, Ledger):
+        raise InputError(f"path is {path!r}; allowed is a file, or a ledger")
+    return path
+
+
 def _begin(
-    path: Path, policy: Policy | None, features: Sequence[object] | None, candidates: bool
-) -> tuple[About, Policy, Waiting, int]:
+    ledger: Ledger, policy: Policy | None, features: Sequence[object] | None, candidates: bool
+) -> tuple[Policy, Standing]:
     """A new log."""
     if policy is None:
-        raise ValueError(f"path is {str(path)!r}, where there is no log; give a policy")
+        raise InputError(f"path is {ledger.name!r}, where there is no log; give a policy")
     names = feature_names(features, policy.n_features)
-    about = About(names, to_dict(policy), candidates=candidates)
-    stop_if_unwritable(path, about)
-    return About.from_json(about.to_json(), path), policy, Waiting(), 0
+    about = About(names, to_dict(policy), candidates=candidates, key=new_key())
+    ledger.begin(about)
+    return policy, Standing(about)
 
 
 def _go_on(
-    path: Path,
-    about: About | None,
-    frame: Any,
+    ledger: Ledger,
     policy: Policy | None,
     features: Sequence[object] | None,
     candidates: bool | None,
-) -> tuple[About, Policy, Waiting, int]:
-    """A log that is there already: what it is about, its policy, who waits, what was learned."""
-    if about is None:
-        raise ValueError(
-            f"path is {str(path)!r}, a log that evenhand did not write; take another name"
-        )
-    past = restored(about, frame, path)
+) -> tuple[Policy, Standing]:
+    """A log that is there already: its policy, and how it stands."""
+    past, standing = restored(ledger, snapshots=True)
+    about = ledger.about
+    assert about is not None
     if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(past)):
-        raise ValueError(
-            f"path is {str(path)!r}, where there is a log of {past!r} in another state; "
+        raise InputError(
+            f"path is {ledger.name!r}, where there is a log of {past!r} in another state; "
             "leave the policy out to go on with it, or take another name"
         )
     if features is not None and feature_names(features, past.n_features) != about.features:
-        raise ValueError(f"features is {list(features)}; the log has {', '.join(about.features)}")
+        raise InputError(f"features is {list(features)}; the log has {', '.join(about.features)}")
     if candidates is not None and candidates != about.candidates:
-        raise ValueError(
+        raise InputError(
             f"candidates is {candidates}, and the log began with {about.candidates}; leave it out "
             "to go on, or take another name"
         )
-    learned = int(frame[NAMES["learned"]].notna().sum())
-    waiting = Waiting.of_log(frame, about.features)
-    return about, past if policy is None else policy, waiting, learned
+    return past if policy is None else policy, standing

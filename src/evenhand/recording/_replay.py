@@ -12,17 +12,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events.columns import find_roles
+from evenhand.events.files import FileLedger
 from evenhand.events.header import DAMAGE, About, one_line
+from evenhand.events.ledger import Ledger
 from evenhand.events.read import read_whole
-from evenhand.events.schema import NAMES, checked
+from evenhand.events.schema import checked
 from evenhand.events.tables import log_path
 from evenhand.policies.base import Policy
-from evenhand.policies.saving import from_dict
+from evenhand.recording._fold import fold, start
+from evenhand.recording._standing import Standing
 
 
 def replay(
-    log: str | Path | pd.DataFrame,
+    log: str | Path | pd.DataFrame | Ledger,
     policy: Policy | None = None,
     arms: Sequence[object] | Mapping[Any, int] | None = None,
     columns: Mapping[str, str] | None = None,
@@ -31,15 +35,15 @@ def replay(
     """The policy that wrote a log, in the same state, bit for bit; or one that learns from a log.
 
     Without `policy` the log is one that `log_to` or `simulate_log` wrote. The policy it began with
-    learns the rewards again in the order in which they came. Its next decision is the one that the
-    first policy would have made.
+    learns the rewards again in the order in which they came, from the first on: snapshots are not
+    looked at. Its next decision is the one that the first policy would have made.
 
     With `policy` the log may be anyone's. Its rows that have a reward are learned, in the order of
     the column `learned` if there is one and as they stand otherwise. Rounds are not counted, as
     with `absorb`. Nothing is learned if any row is bad.
 
     Args:
-        log: a Parquet or CSV file, or a frame.
+        log: a Parquet or CSV file, a frame, or a ledger of your own.
         policy: the policy that is to learn; it is changed, and given back.
         arms: which arm is which: names in the order of the policy's arms, or a mapping from names
             to numbers. Without it the log has the numbers.
@@ -56,47 +60,78 @@ def replay(
         >>> again, again.counts.tolist()
         (TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=1), [1, 0])
     """
-    about, frame = _rows_of(log, columns)
     if policy is not None:
-        first = 2 if str(log).endswith(".csv") and not isinstance(log, pd.DataFrame) else 0
+        about, frame = _rows_of(log, columns)
+        first = 2 if isinstance(log, (str, Path)) and str(log).endswith(".csv") else 0
         frame.index = pd.RangeIndex(first, first + len(frame))  # as errors count rows
         _learn_from(frame, policy, about, arms, columns, features)
         return policy
     given = {"arms": arms, "columns": columns, "features": features}
     wrong = [name for name, value in given.items() if value is not None]
     if wrong:
-        raise ValueError(f"{wrong[0]} is for logs of others; give the policy that is to learn")
+        raise InputError(f"{wrong[0]} is for logs of others; give the policy that is to learn")
+    return restored(_ledger(log), snapshots=False)[0]
+
+
+def _ledger(log: Any) -> Ledger:
+    """The log to be read, if it says what policy wrote it."""
+    if isinstance(log, (str, Path)):
+        ledger = FileLedger(log, write=False)
+        if ledger.about is not None:
+            return ledger
+        if not ledger.path.exists():
+            raise InputError(f"log is {str(log)!r}, where there is no log")
+    elif isinstance(log, Ledger):
+        return log
+    elif not isinstance(log, pd.DataFrame):
+        raise InputError(f"log is {log!r}; allowed is a file, a pandas frame or a ledger")
+    what = "a frame" if isinstance(log, pd.DataFrame) else str(log)
+    raise InputError(
+        f"log is {what}, which does not say what policy wrote it; give a policy that is to "
+        "learn from it"
+    )
+
+
+def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
+    """The policy of a log after everything in it, and how the log stands.
+
+    Args:
+        ledger: of a log that has begun.
+        snapshots: whether to start from the newest snapshot that is of use, not from the beginning.
+    """
+    about, before = ledger.about, None
     if about is None:
-        what = "a frame" if isinstance(log, pd.DataFrame) else str(log)
-        raise ValueError(
-            f"log is {what}, which does not say what policy wrote it; give a policy that is to "
-            "learn from it"
-        )
-    return restored(about, frame, log)
+        raise InputError(f"log is {ledger.name!r}, where there is no log")
+    while True:
+        snapshot = ledger.newest_snapshot(before) if snapshots else None
+        try:
+            policy, standing = start(about, snapshot)
+            fold(policy, standing, ledger.read(standing.seq))
+            if standing.seq != ledger.head:
+                raise DamagedError(f"events end at {standing.seq}, and not at {ledger.head}")
+        except DAMAGE as error:
+            if snapshot is None:
+                raise DamagedError(f"{ledger.name}: {one_line(error)}") from error
+        else:
+            if _is_as_it_ended(about, policy, standing):
+                return policy, standing
+            if snapshot is None:
+                warnings.warn(
+                    f"{ledger.name}: the policy had another state when this log was closed: it "
+                    "learned outside of its log, or the log comes from a machine or version that "
+                    "computes otherwise",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                return policy, standing
+        before = snapshot.seq
 
 
-def restored(about: About, frame: pd.DataFrame, where: object) -> Policy:
-    """The policy of a log, after everything in it."""
-    try:
-        policy = from_dict(about.policy)
-        rows = _in_order(frame)
-        _complete("learned", rows[NAMES["learned"]], 0)
-        made = frame.loc[frame[NAMES["propensity"]].notna(), NAMES["round"]]
-        _complete("round", made, about.first_round)
-        _teach(policy, rows, rows[NAMES["arm"]].to_numpy(), list(about.features))
-        policy.round += len(made)
-    except DAMAGE as error:
-        raise ValueError(f"{where}: {one_line(error)}") from error
+def _is_as_it_ended(about: About, policy: Policy, standing: Standing) -> bool:
+    """Whether the state is that in which the log was closed; or nobody knows, as it went on."""
     state = about.state or {}
-    now = (policy.round, len(rows))
-    if now == (state.get("round"), state.get("learned")) and checksum(policy) != state["sha256"]:
-        warnings.warn(
-            f"{where}: the policy had another state when this log was closed: it learned outside "
-            "of its log, or the log comes from a machine or version that computes otherwise",
-            UserWarning,
-            stacklevel=3,
-        )
-    return policy
+    same = (standing.round, standing.learned) == (state.get("round"), state.get("learned"))
+    return not same or checksum(policy) == state["sha256"]
 
 
 def checksum(policy: Policy) -> str:
@@ -108,31 +143,18 @@ def checksum(policy: Policy) -> str:
     ).hexdigest()
 
 
-def _rows_of(
-    log: str | Path | pd.DataFrame, columns: Mapping[str, str] | None
-) -> tuple[About | None, pd.DataFrame]:
+def _rows_of(log: Any, columns: Mapping[str, str] | None) -> tuple[About | None, pd.DataFrame]:
     if isinstance(log, pd.DataFrame):
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
-        raise ValueError(f"log is {log!r}; allowed is a file or a pandas frame")
+        raise InputError(f"log is {log!r}; allowed is a file or a pandas frame")
     found = read_whole(log_path(log), columns)
     if found is None:
-        raise ValueError(f"log is {str(log)!r}, where there is no log")
-    return found
+        raise InputError(f"log is {str(log)!r}, where there is no log")
+    return found.about, found.frame
 
 
-def _complete(name: str, numbers: pd.Series, before: int) -> None:
-    """All of before + 1, before + 2, ... are there."""
-    expected = np.arange(before + 1, before + 1 + len(numbers))
-    there = np.sort(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    wrong = np.flatnonzero(there != expected)
-    if wrong.size:
-        raise ValueError(
-            f"{name} has no {expected[wrong[0]]}; rows are missing, or not all are of this log"
-        )
-
-
-def _in_order(frame: pd.DataFrame, roles: Mapping[str, str] = NAMES) -> pd.DataFrame:
+def _in_order(frame: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
     """The rows to learn from, in the order in which they were learned."""
     if "learned" in roles and (there := frame[roles["learned"]].notna()).any():
         return frame[there].sort_values(roles["learned"], kind="stable")
@@ -148,14 +170,14 @@ def _learn_from(
     features: Sequence[str] | None,
 ) -> None:
     if not isinstance(policy, Policy):
-        raise ValueError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
+        raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
     roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
     if features is None:
         usual = tuple(f"x{k}" for k in range(1, policy.n_features + 1))
         features = usual if about is None else about.features
         lost = [name for name in features if name not in frame]
         if lost or len(features) != policy.n_features:
-            raise ValueError(
+            raise DataError(
                 f"the log has no column {lost[0]!r}; give features=[...], the columns of the "
                 f"{policy.n_features} features in the policy's order"
                 if lost
@@ -163,24 +185,14 @@ def _learn_from(
             )
     listed = [features] if isinstance(features, str) else list(features)
     if len(listed) != policy.n_features:
-        raise ValueError(f"features is {listed}; the policy has {policy.n_features} features")
+        raise DataError(f"features is {listed}; the policy has {policy.n_features} features")
     frame = checked(frame, listed, columns, first=int(frame.index[0]) if len(frame) else 0)
     rows = _in_order(frame, roles)
     numbers = _arm_numbers(rows[roles["arm"]], arms, policy.n_arms)
     if "group" in roles:
         _same_groups(rows[roles["group"]], numbers, policy)
-    _teach(policy, rows, numbers, listed, roles)
-
-
-def _teach(
-    policy: Policy,
-    rows: pd.DataFrame,
-    numbers: NDArray[Any],
-    features: list[str],
-    roles: Mapping[str, str] = NAMES,
-) -> None:
     if len(rows):
-        contexts = rows[features].to_numpy(dtype=np.float64)
+        contexts = rows[listed].to_numpy(dtype=np.float64)
         policy.absorb(numbers, contexts, rows[roles["reward"]].to_numpy(dtype=np.float64))
 
 
@@ -199,14 +211,14 @@ def _arm_numbers(
         hint = "which is not among arms"
         outside = [one for one in known.values() if one not in range(n_arms)]
         if outside:
-            raise ValueError(f"arms has number {outside[0]!r}; allowed are 0 to {n_arms - 1}")
+            raise DataError(f"arms has number {outside[0]!r}; allowed are 0 to {n_arms - 1}")
     found = names.map(known)
     lost = np.flatnonzero(found.isna().to_numpy())
     if lost.size:
         row = int(lost[0])
         value = names.iloc[row]
         shown = repr(value.item() if hasattr(value, "item") else value)
-        raise ValueError(f"{names.name} in row {names.index[row]} is {shown}, {hint}")
+        raise DataError(f"{names.name} in row {names.index[row]} is {shown}, {hint}")
     return found.to_numpy(dtype=np.int64)
 
 
@@ -215,7 +227,7 @@ def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) 
     wrong = np.flatnonzero(groups.to_numpy(dtype=object) != expected)
     if wrong.size:
         row = int(wrong[0])
-        raise ValueError(
+        raise DataError(
             f"{groups.name} in row {groups.index[row]} is {groups.iloc[row]!r}, but the policy has "
             f"arm {numbers[row]} in group {expected[row]!r}; leave the column out if it is of "
             "another kind"

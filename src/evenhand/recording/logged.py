@@ -1,27 +1,32 @@
-"""A policy that writes down what it does: the same face, and a log behind it."""
+"""A policy that writes down what it does: the same face, and a ledger behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand.events.header import About
-from evenhand.events.journal import Journal, event_line, reward_line
-from evenhand.events.read import read_whole
-from evenhand.events.schema import NAMES
-from evenhand.events.tables import write_table
+from evenhand.errors import InputError
+from evenhand.events.event import (
+    DecisionMade,
+    Event,
+    Overridden,
+    RewardObserved,
+    RowsAbsorbed,
+    TrueRewardObserved,
+)
+from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._lines import line_with_candidates, now, plain_line, seen
-from evenhand.recording._pending import Waiting
+from evenhand.recording._fold import is_saved_whole, state_of
 from evenhand.recording._replay import checksum
+from evenhand.recording._seen import now, seen, with_candidates
+from evenhand.recording._standing import Standing
 
 
 class LoggedPolicy:
@@ -29,167 +34,185 @@ class LoggedPolicy:
 
     All else, such as `bias`, `counts` or `save`, is the policy's own. Everything it decides and
     learns has to go through this object. It is for one thread of one process.
+
+    A decision is named by the object that `select` gave, by its round, or by its id.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        journal: Journal,
-        about: About,
-        policy: Policy,
-        waiting: Waiting,
-        learned: int,
-    ) -> None:
-        self.path = path
+    def __init__(self, ledger: Ledger, policy: Policy, standing: Standing, every: int) -> None:
+        self.ledger = ledger
+        """Where events are kept."""
         self.policy: Policy = policy
         """The policy itself."""
-        self._journal, self._about, self._waiting = journal, about, waiting
-        self._round, self._learned, self._open = int(policy.round), learned, True
-        self._line = line_with_candidates if about.candidates else plain_line
+        self.path: Path | None = getattr(ledger, "path", None)
+        """The file of the log, if it is one."""
+        self._standing, self._every, self._open, self._broken = standing, every, True, ""
+        self._wide = ledger.about is not None and ledger.about.candidates
+        self._taken = standing.seq  # the last event that a snapshot was tried for
+        # How many rewards the policy knew before the log began.
+        self._before = int(policy.counts.sum()) - standing.learned
 
     # What is logged -----------------------------------------------------------------------------
 
-    def select(self, contexts: ArrayLike, available: ArrayLike | None = None) -> Decision:
-        """Choose an arm for this round, as `Policy.select` does, and log it."""
-        policy, journal, before = self.policy, self._journal, self._round
-        if policy.round != before or not self._open:
+    def select(
+        self, contexts: ArrayLike, available: ArrayLike | None = None, id: str | None = None
+    ) -> Decision:
+        """Choose an arm for this round, as `Policy.select` does, and log it.
+
+        Args:
+            contexts: (n_arms, n_features), the context of every arm.
+            available: a bool per arm, or the numbers of the arms that can be chosen this round.
+            id: of the decision. The log gives it one unless you do, see `id_of`. An id that
+                another decision has is refused.
+
+        Example:
+            >>> import evenhand as eh, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+            >>> logged = eh.log_to(path, eh.TopInterval(["F", "M"], n_features=1, seed=1))
+            >>> decision = logged.select([[1.0], [2.0]], id="loan 17")
+            >>> logged.update("loan 17", reward=0.5)
+            >>> logged.close()
+        """
+        policy, ledger, standing = self.policy, self.ledger, self._standing
+        self._check()
+        before, last = standing.round, ledger.head
+        if policy.round != before:
             raise self._refusal()
-        mark = journal.mark
+        name = standing.new_id(id)
+        event = None
         try:
             decision = policy.select(contexts, available)
             kept = seen(policy, decision, before + 1)
-            journal.append(self._line(policy, kept, contexts, available))
-            self._waiting.add(kept.round, kept.arm, kept.context)
-            self._round = before + 1
+            more: Any = (None, None)
+            if self._wide:
+                more = with_candidates(policy, kept, contexts, available)
+            event = DecisionMade(last + 1, now(), name, *kept, *more)
+            ledger.append((event,))
+            standing.take(event)
         except BaseException:  # as if it had never been asked
-            policy.round = self._round = before
-            self._waiting.kept.pop(before + 1, None)
-            if journal.mark != mark:
-                journal.cut(mark)
+            policy.round = before
+            if event is not None:
+                standing.undo(event)
+            ledger.take_back(last)
             raise
         return decision
 
     def update(
-        self, decision: Decision | int | Sequence[Decision | int], reward: ArrayLike
+        self, decision: Decision | int | str | Sequence[Decision | int | str], reward: ArrayLike
     ) -> None:
         """Learn the observed reward of a decision, or of many, and log it.
 
-        A decision may be given by its round, if the object is gone. A second reward for the same
-        decision is refused. If a human overrode the decision, the reward is that of their arm.
+        A second reward for the same decision is refused. If a human overrode the decision, the
+        reward is that of their arm.
 
         Args:
-            decision: what `select` gave, or its round; or a list of them.
+            decision: what `select` gave, its round or its id; or a list of them.
             reward: the observed reward of each.
         """
         if isinstance(decision, Decision):
             value = checking.reward_of(reward)
             round = self._find(decision)
-            if round in self._waiting.overridden:
-                decision = self._waiting.decision(round)
-            line = reward_line(self._learned + 1, round, value)
-            self._learn(line, 1, [round], self.policy.update, decision, value)
+            if round in self._standing.overridden:
+                decision = self._standing.decision(round)
+            self._learn(self._rewards([round], [value]), self.policy.update, decision, value)
             return
         many = isinstance(decision, Iterable) and not isinstance(decision, str)
         given: list[Any] = list(decision) if many else [decision]  # type: ignore[arg-type]
         if not many and np.ndim(reward):
-            raise ValueError(f"reward is {reward!r}; allowed is one number for one decision")
+            raise InputError(f"reward is {reward!r}; allowed is one number for one decision")
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):
-            raise ValueError("decision names a round twice; a decision has one reward")
-        made = [self._waiting.decision(round) for round in rounds]
-        self._absorb(
-            rounds,
-            [item.arm for item in made],
-            np.reshape([item.context for item in made], (-1, self.policy.n_features)),
-            reward,
-        )
+            raise InputError("decision names a round twice; a decision has one reward")
+        made = [self._standing.decision(round) for round in rounds]
+        rows = np.reshape([item.context for item in made], (-1, self.policy.n_features))
+        checked = self._observations([item.arm for item in made], rows, reward)
+        if rounds:
+            events = self._rewards(rounds, checked[2].tolist())
+            self._learn(events, self.policy.absorb, *checked)
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""
-        self._absorb(None, arms, contexts, rewards)
+        checked = self._observations(arms, contexts, rewards)
+        if checked[2].size:
+            numbers, rows, values = (one.tolist() for one in checked)
+            contexts_ = tuple(map(tuple, rows))
+            seq = self.ledger.head + 1
+            event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
+            self._learn([event], self.policy.absorb, *checked)
 
-    def override(self, decision: Decision | int, arm: int, context: ArrayLike) -> None:
+    def override(self, decision: Decision | int | str, arm: int, context: ArrayLike) -> None:
         """Log that a human chose `arm`, with this context, instead. The reward is then that arm's.
 
         Args:
-            decision: what `select` gave, or its round.
+            decision: what `select` gave, its round or its id.
             arm: the arm that was taken in its place.
             context: of that arm.
         """
         round = self._find(decision)
-        if round in self._waiting.overridden:
-            raise ValueError(f"decision of round {round} was overridden before")
-        numbers, rows, _ = checking.observations(
-            [arm], np.atleast_2d(np.asarray(context)), [0.0], *self.policy._shape
-        )
+        if round in self._standing.overridden:
+            raise InputError(f"decision of round {round} was overridden before")
+        numbers, rows, _ = self._observations([arm], np.atleast_2d(np.asarray(context)), [0.0])
         chosen = int(numbers[0])
-        if chosen == self._waiting.decision(round).arm:
-            raise ValueError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
-        line = event_line("o", round, now(), chosen, rows[0].tolist())
-        self._journal.append(line)
-        self._waiting.add(round, chosen, rows[0])
-        self._waiting.overridden.add(round)
+        if chosen == self._standing.decision(round).arm:
+            raise InputError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
+        name = self._standing.id_of(round)
+        seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
+        self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
-    def true_reward(self, decision: Decision | int, value: float) -> None:
+    def true_reward(self, decision: Decision | int | str, value: float) -> None:
         """Log the true reward of a decision. The policy does not learn it; the last one counts.
 
         Args:
-            decision: what `select` gave, or its round.
+            decision: what `select` gave, its round or its id.
             value: any finite number.
         """
+        self._check()
         round = self._round_of(decision)
-        if not self._about.first_round < round <= self._round or not self._open:
+        if not self._standing.has(round):
             raise self._refusal(round)
-        self._journal.append(event_line("t", [round], [checking.reward_of(value)]))
+        name, number = self._standing.id_of(round), checking.reward_of(value)
+        self._learn([TrueRewardObserved(self.ledger.head + 1, now(), name, number)], _nothing)
 
     # The log ------------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> list[int]:
         """The rounds whose reward has not come."""
-        return sorted(self._waiting.kept)
+        return sorted(self._standing.kept)
+
+    def id_of(self, decision: Decision | int) -> str:
+        """The id of a decision of this log, to find it again after a restart or elsewhere.
+
+        Args:
+            decision: what `select` gave, or its round.
+        """
+        round = self._round_of(decision)
+        if not self._standing.has(round):
+            raise self._refusal(round)
+        return self._standing.id_of(round)
 
     def flush(self) -> None:
         """Wait until everything so far outlasts a failure of power."""
         if self._open:
-            self._journal.sync()
+            self.ledger.sync()
 
     def close(self) -> None:
-        """Put everything into the file, and let go of it.
+        """Put everything where it is to stay, and let go of it.
 
-        The journal stays if that fails: it is removed only when the file was read back, and is as
-        it should be.
+        A log in files puts its journal into the table. The journal stays if that fails.
         """
         if not self._open:
             return
-        self._open = False
         try:
-            self._journal.check()
-            self._journal.sync()
-            found = read_whole(self.path)
-            assert found is not None and found[0] is not None
-            self._stop_unless_all(found[1])
-            was = found[0].rows if self.path.exists() else None
-            about = replace(self._about, state=self._state(), before=was)
-            write_table(self.path, about, found[1])
-            self._journal.remove()
-        finally:
-            self._journal.release()
-
-    def _stop_unless_all(self, frame: pd.DataFrame) -> None:
-        """Rounds and rewards are as many as this object has seen."""
-        made = self._about.first_round + int(frame[NAMES["propensity"]].notna().sum())
-        learned = int(frame[NAMES["learned"]].notna().sum())
-        if (made, learned) != (self._round, self._learned):
-            raise ValueError(
-                f"{self.path} would have rounds up to {made} and {learned} learned rewards, and "
-                f"there were {self._round} and {self._learned}; it is left as it is, with its "
-                "journal"
-            )
-
-    def _state(self) -> dict[str, Any]:
-        """What `replay` is held to."""
-        return {"round": self._round, "learned": self._learned, "sha256": checksum(self.policy)}
+            self._check()
+            self._snapshot()
+            standing = self._standing
+            counted = {"round": standing.round, "learned": standing.learned}
+            self._open = False
+            self.ledger.close({**counted, "sha256": checksum(self.policy)})
+        except BaseException:
+            self._open = False
+            self.ledger.release()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -203,73 +226,102 @@ class LoggedPolicy:
         return getattr(self.policy, name)
 
     def __repr__(self) -> str:
-        return f"LoggedPolicy({self.policy!r}, {str(self.path)!r})"
+        return f"LoggedPolicy({self.policy!r}, {self.ledger.name!r})"
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _absorb(
-        self, rounds: list[int] | None, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike
-    ) -> None:
-        if not self._open:
-            raise self._refusal()
-        numbers, rows, values = checking.observations(arms, contexts, rewards, *self.policy._shape)
-        if not values.size:
-            return
-        first, learned = self._learned + 1, values.tolist()
-        if rounds is None:
-            line = event_line("a", first, numbers.tolist(), rows.tolist(), learned)
-        else:
-            line = event_line("r", first, rounds, learned)
-        self._learn(line, values.size, rounds or [], self.policy.absorb, numbers, rows, values)
+    def _observations(self, arms: Any, contexts: Any, rewards: Any) -> tuple[Any, Any, Any]:
+        self._check()
+        return checking.observations(arms, contexts, rewards, *self.policy._shape)
 
-    def _learn(self, line: bytes, number: int, rounds: list[int], learn: Any, *what: Any) -> None:
-        """Log first, then learn: what was learned cannot be taken back, a line can."""
-        mark = self._journal.mark
+    def _rewards(self, rounds: list[int], values: list[float]) -> list[Event]:
+        at, id_of = now(), self._standing.id_of
+        pairs = enumerate(zip(rounds, values, strict=True), start=self.ledger.head + 1)
+        return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
+
+    def _learn(self, events: list[Event], learn: Any, *what: Any) -> None:
+        """Log first, then learn: what was learned cannot be taken back, an event can."""
+        last = self.ledger.head
         try:
-            self._journal.append(line)
+            self.ledger.append(events)
             learn(*what)
+            for event in events:
+                self._standing.take(event)
         except Exception:
-            if self._journal.mark != mark:
-                self._journal.cut(mark)
+            self.ledger.take_back(last)
             raise
         except BaseException:  # nobody knows whether it was learned; the log says it was
-            self._journal.broken = "an update was interrupted"
+            self._broken = "an update was interrupted"
             raise
-        self._learned += number
-        for round in rounds:
-            del self._waiting.kept[round]
+
+    def _snapshot(self) -> None:
+        """Keep the state, if it is that of the log, and a policy that comes back whole.
+
+        That it cannot be written is no reason to stop: it saves time, and nothing else.
+        """
+        policy, standing = self.policy, self._standing
+        self._taken = standing.seq
+        outside = int(policy.counts.sum()) != self._before + standing.learned
+        if outside or policy.round != standing.round or not is_saved_whole(policy):
+            return
+        with suppress(OSError, ValueError, TypeError):
+            self.ledger.snapshot(state_of(policy, standing), standing.seq)
+
+    def _check(self) -> None:
+        """Whether calls are allowed. Between two of them a snapshot may be due."""
+        if not self._open:
+            raise self._refusal()
+        if self._broken:
+            raise InputError(f"{self.ledger.name} cannot go on: {self._broken}; open the log again")
+        if self._standing.seq - self._taken >= self._every:
+            self._snapshot()
 
     def _round_of(self, decision: Any) -> int:
         if isinstance(decision, Decision):
             return int(decision.round)
+        if isinstance(decision, str):
+            round = self._standing.round_of(decision)
+            if round is None:
+                raise InputError(
+                    f"decision is {decision!r}, an id that no decision of this log has; allowed is "
+                    "what `select` gave, its round or its id"
+                )
+            return round
         if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
-            raise ValueError(f"decision is {decision!r}; allowed is what `select` gave, or a round")
+            raise InputError(
+                f"decision is {decision!r}; allowed is what `select` gave, its round or its id"
+            )
         return int(decision)
 
     def _find(self, decision: Any) -> int:
         """The round of a decision whose reward may come."""
+        self._check()
         round = self._round_of(decision)
-        if round not in self._waiting.kept or not self._open:
+        if round not in self._standing.kept:
             raise self._refusal(round)
-        if isinstance(decision, Decision) and not self._waiting.is_this(decision):
-            raise ValueError(
+        if isinstance(decision, Decision) and not self._standing.is_this(decision):
+            raise InputError(
                 f"decision is {decision!r}, which is not what this log has for round {round}; "
                 "it was changed, or made by another policy"
             )
         return round
 
-    def _refusal(self, round: int | None = None) -> ValueError:
+    def _refusal(self, round: int | None = None) -> InputError:
+        standing = self._standing
         if not self._open:
-            return ValueError(f"{self.path} is closed; open it again with eh.log_to")
+            return InputError(f"{self.ledger.name} is closed; open it again with eh.log_to")
         if round is None:
-            return ValueError(
-                f"the policy is in round {self.policy.round}, its log in round {self._round}: "
+            return InputError(
+                f"the policy is in round {self.policy.round}, its log in round {standing.round}: "
                 "it decided outside of its log; open the log again"
             )
-        first = self._about.first_round
-        if first < round <= self._round:
-            return ValueError(f"decision of round {round} has its reward already; it counts once")
-        return ValueError(
-            f"decision of round {round} is not in this log, which has rounds {first + 1} to "
-            f"{self._round}; learn it with absorb"
+        if standing.has(round):
+            return InputError(f"decision of round {round} has its reward already; it counts once")
+        return InputError(
+            f"decision of round {round} is not in this log, which has rounds {standing.first + 1} "
+            f"to {standing.round}; learn it with absorb"
         )
+
+
+def _nothing() -> None:
+    """What a policy learns from overrides and true rewards."""

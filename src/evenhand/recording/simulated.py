@@ -11,20 +11,20 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._dispatch import telling
-from evenhand.events._rows import frame_of
+from evenhand.errors import InputError
+from evenhand.events._frames import FIELDS, frame_of
 from evenhand.events.header import About, feature_names
+from evenhand.events.ids import id_of
 from evenhand.events.read import labelled
 from evenhand.events.tables import log_path, write_table
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.policies.state import NOTHING
-from evenhand.recording._lines import candidate_contexts, candidate_propensities
 from evenhand.recording._replay import checksum
-from evenhand.simulation._loop import _for_types
+from evenhand.recording._seen import candidate_contexts, candidate_propensities
 from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation._rounds import each_round
 from evenhand.simulation.run import named_policies
-from evenhand.worlds.base import World, begin, next_round, reward_of
+from evenhand.worlds.base import World
 
 
 def simulate_log(
@@ -66,7 +66,7 @@ def simulate_log(
     """
     [make] = named_policies([policy]).values()
     if not isinstance(world, World):
-        raise ValueError(f"world is {world!r}; allowed is an instance of World")
+        raise InputError(f"world is {world!r}; allowed is an instance of World")
     horizon = _checks.whole("horizon", horizon)
     number = _checks.whole("replication", replication, least=0)
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
@@ -77,10 +77,16 @@ def simulate_log(
     try:
         player = make(world.groups, world.n_features, horizon=horizon, seed=key, **settings)
     except TypeError as error:
-        raise ValueError(f"policy: {error}") from error
+        raise InputError(f"policy: {error}") from error
     named = getattr(world, "feature_names", None) if features is None else features
     start = to_dict(player) if file is not None else _outline(player)
-    about = About(feature_names(named, world.n_features), start, candidates=bool(candidates))
+    about = About(
+        feature_names(named, world.n_features),
+        start,
+        candidates=bool(candidates),
+        key=f"simulated-{seed}-{number}",
+        head=3 * horizon,
+    )
     frame = _play(player, world, horizon, of_world, about)
     if file is not None:
         state = {"round": horizon, "learned": horizon, "sha256": checksum(player)}
@@ -96,49 +102,27 @@ def _outline(policy: Policy) -> dict[str, Any]:
 def _new(path: str | Path) -> Path:
     file = log_path(path)
     if file.exists():
-        raise ValueError(f"path is {str(path)!r}, which is there already; take another name")
+        raise InputError(f"path is {str(path)!r}, which is there already; take another name")
     return file
 
 
 def _play(
     policy: Policy, world: World, horizon: int, stream: np.random.SeedSequence, about: About
 ) -> pd.DataFrame:
-    """The rounds of `simulation.loop`, with what they leave out."""
-    generator = np.random.default_rng(stream)
-    instance = begin(world, generator)
-    draw = _for_types(next_round, policy._rule, NOTHING, instance)
-    given = _for_types(reward_of, policy._rule, NOTHING, instance)
-    observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
-    contexts = np.empty((world.n_arms, world.n_features))
-    kept, met = [], np.empty((horizon, world.n_features))
-    others, chances = [], []
-    with telling(f"{type(policy).__name__} in {type(world).__name__}"):
-        for t in range(1, horizon + 1):
-            noise = draw(instance, t, generator, contexts, observed, true)
-            decision = policy.select(contexts)
-            if about.candidates:
-                others.append(candidate_contexts(policy, contexts))
-                chances.append(candidate_propensities(policy, decision, contexts))
-            arm = decision.arm
-            reward = float(given(instance, t, arm, observed[arm], noise))
-            policy.update(decision, reward)
-            truth = float(true[arm])
-            kept.append((arm, decision.propensity, reward, truth, bool(decision.explored)))
-            met[t - 1] = decision.context
-    arms, propensities, rewards, true_rewards, explored = zip(*kept, strict=True)
-    rounds, none = range(1, horizon + 1), [None] * horizon
-    return frame_of(
-        about,
-        [1_000_000 * t for t in rounds],
-        rounds,
-        arms,
-        propensities,
-        rewards,
-        true_rewards,
-        none,
-        explored,
-        rounds,
-        met,  # type: ignore[arg-type]
-        others,
-        chances,
-    )
+    """The rounds as rows: a decision, then its reward, then its true reward."""
+    kept: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    for now in each_round(policy, world, horizon, stream):
+        decision, at, last = now.decision, 1_000_000 * now.round, 3 * now.round
+        context = np.array(decision.context, dtype=np.float64)
+        contexts = chances = None
+        if about.candidates:
+            contexts = candidate_contexts(policy, now.contexts)
+            chances = candidate_propensities(policy, decision, now.contexts)
+        row = (
+            *(at, now.round, decision.arm, decision.propensity, now.reward),
+            *(float(now.true[decision.arm]), None, bool(decision.explored), now.round, context),
+            *(contexts, chances, id_of(about.key, now.round), last - 2, last - 1, at, last, at),
+        )
+        for column, value in zip(kept.values(), row, strict=True):
+            column.append(value)
+    return frame_of(about, kept)

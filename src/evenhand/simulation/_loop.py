@@ -1,4 +1,4 @@
-"""One replication: a policy in a world, round by round. The compiled loop, and the plain one."""
+"""One replication: a policy in a world, and sums over its rounds. The loop that is compiled."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ from numpy.typing import NDArray
 
 from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
-from evenhand._compile import compiled, entry_point, for_sources, woven
+from evenhand._compile import compiled, entry_point, woven
 from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import check_arm, choose, learn, sources_for
-from evenhand.policies.state import NOTHING, on_round, room_of_call
+from evenhand.policies.kernels import check_arm, choose, learn
+from evenhand.policies.state import on_round, room_of_call
+from evenhand.simulation._rounds import each_round, for_both
 from evenhand.simulation._watch import Watch
-from evenhand.worlds.base import (
-    World,
-    begin,
-    draw_noise,
-    draw_round,
-    next_round,
-    receive,
-    reward_of,
-    world_sources,
-)
+from evenhand.worlds.base import World, begin, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
@@ -84,6 +76,9 @@ def play(
         found: the compiled loops that were found before, for the kinds of policies and worlds.
         flush: called with the first round of a segment and its part of the trace.
     """
+    if not policy._is_compiled:
+        _play_plain(policy, world, horizon, stream, out, watch, flush)
+        return
     generator = np.random.default_rng(stream)
     instance = begin(world, generator)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
@@ -92,26 +87,51 @@ def play(
             watch.check()
             last = min(first + SEGMENT - 1, horizon)
             kept = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
-            where = (instance, generator, observed, true, out._replace(trace=kept))
-            if policy._is_compiled:
-                _play_compiled(
-                    found,
-                    policy._rule,
-                    policy._state,
-                    policy._members,
-                    policy._schedule,
-                    policy._all_arms,
-                    policy._key,
-                    first,
-                    last,
-                    *where,
-                )
-            else:
-                _plain_rounds(policy, first, last, *where)
+            _play_compiled(
+                found,
+                policy._rule,
+                policy._state,
+                policy._members,
+                policy._schedule,
+                policy._all_arms,
+                policy._key,
+                first,
+                last,
+                instance,
+                generator,
+                observed,
+                true,
+                out._replace(trace=kept),
+            )
             policy.round = last
             if flush:
                 flush(first, kept)
             watch.add(last - first + 1)
+
+
+def _play_plain(
+    policy: Policy,
+    world: World,
+    horizon: int,
+    stream: np.random.SeedSequence,
+    out: Run,
+    watch: Watch,
+    flush: Flush | None,
+) -> None:
+    """The same for a policy in plain Python, through its public face."""
+    for now in each_round(policy, world, horizon, stream):
+        place = (now.round - 1) % SEGMENT
+        if place == 0:
+            watch.check()
+            last = min(now.round + SEGMENT - 1, horizon)
+            kept = out.trace[: last - now.round + 1] if flush else out.trace[now.round - 1 : last]
+            part = out._replace(trace=kept)
+        decision = now.decision
+        _note(part, place, decision.arm, decision.explored, now.reward, now.observed, now.true)
+        if now.round == last:
+            if flush:
+                flush(last - place, kept)
+            watch.add(place + 1)
 
 
 def _play_compiled(found: Found, *given: Any) -> None:
@@ -123,18 +143,9 @@ def _play_compiled(found: Found, *given: Any) -> None:
     rule, own, instance = given[0], given[1].own, given[_INSTANCE]
     kinds = type(rule), type(own), type(instance)
     if kinds not in found:
-        play = _for_types(rounds, rule, own, instance)
+        play = for_both(rounds, rule, own, instance)
         found[kinds] = entry_point(play, *given) if play is rounds else play
     found[kinds](*given)
-
-
-def _for_types(
-    function: Callable[..., Any], rule: NamedTuple, own: NamedTuple, instance: NamedTuple
-) -> Callable[..., Any]:
-    """A compiled function for a rule, what it learns, and a world: each may be the user's."""
-    of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
-    both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
-    return for_sources(function, both)
 
 
 @compiled
@@ -197,25 +208,3 @@ def _highest(values):  # type: ignore[no-untyped-def]
         if value > top or value != value:
             top = value
     return top
-
-
-def _plain_rounds(
-    policy: Policy,
-    first: int,
-    last: int,
-    instance: Any,
-    generator: np.random.Generator,
-    observed: NDArray[np.float64],
-    true: NDArray[np.float64],
-    out: Run,
-) -> None:
-    """The same rounds for a policy in plain Python, through its public face."""
-    contexts = np.empty((policy.n_arms, policy.n_features))
-    draw = _for_types(next_round, policy._rule, NOTHING, instance)
-    given = _for_types(reward_of, policy._rule, NOTHING, instance)
-    for t in range(first, last + 1):
-        noise = draw(instance, t, generator, contexts, observed, true)
-        decision = policy.select(contexts)
-        reward = float(given(instance, t, decision.arm, observed[decision.arm], noise))
-        _note(out, t - first, decision.arm, decision.explored, reward, observed, true)
-        policy.update(decision, reward)

@@ -120,14 +120,14 @@ def _receive_sum(instance, t, arm, mean, noise):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def next_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
+def compiled_draw(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
     """`draw_round` and `draw_noise`, compiled and callable from Python: gives the noise."""
     draw_round(instance, t, generator, contexts, observed, true)
     return draw_noise(instance, t, generator)
 
 
 @compiled
-def reward_of(instance, t, arm, mean, noise):  # type: ignore[no-untyped-def]
+def compiled_receive(instance, t, arm, mean, noise):  # type: ignore[no-untyped-def]
     """`receive`, compiled and callable from Python."""
     return receive(instance, t, arm, mean, noise)
 

@@ -1,4 +1,4 @@
-"""A decision as a line of the journal, with or without the arms that it was made among."""
+"""A decision as a log keeps it, with or without the arms that it was made among."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import LARGEST
-from evenhand.events.candidates import CLOSE, to_base64
+from evenhand.errors import InputError
+from evenhand.events.candidates import CLOSE
 from evenhand.events.schema import FIRST_YEAR, LAST_YEAR, SCHEMA
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
@@ -30,7 +31,7 @@ def now() -> int:
     """Microseconds since the start of 1970, if a log can have them."""
     time = time_ns() // 1000
     if not _FIRST <= time < _AFTER:
-        raise ValueError(
+        raise InputError(
             f"the clock of this machine says {time // 1_000_000} seconds since the start of 1970; "
             f"allowed in a log are the years {FIRST_YEAR} to {LAST_YEAR}: set the clock"
         )
@@ -44,11 +45,11 @@ class Seen(NamedTuple):
     arm: int
     propensity: float
     explored: bool
-    context: Array
+    context: tuple[float, ...]
 
 
 def seen(policy: Policy, decision: Decision, round: int) -> Seen:
-    """A decision in plain numbers; a ValueError if a log cannot have it.
+    """A decision in plain numbers; an InputError if a log cannot have it.
 
     Policies of evenhand's make good ones. That of a user may give NumPy's numbers, or any others.
     """
@@ -59,66 +60,39 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
         good = decision.round == round and arm == decision.arm and 0 <= arm < n_arms
         explored = bool(decision.explored)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ValueError(f"the policy gave a decision that is none: {error}") from error
+        raise InputError(f"the policy gave a decision that is none: {error}") from error
     if not good:
-        raise ValueError(
+        raise InputError(
             f"the policy gave arm {decision.arm} in round {decision.round}; allowed are arms 0 to "
             f"{n_arms - 1}, in round {round}"
         )
     if not _CHANCE.least <= chance <= _CHANCE.most:
-        raise ValueError(
+        raise InputError(
             f"the policy gave arm {arm} the propensity {chance}; allowed is {_CHANCE.words}"
         )
     values = context.tolist()
     # A sum is finite only if all are: this is quicker than to look at one after the other.
     good = context.shape == (n_features,) and isfinite(sum(values))
     if not good or min(values) < -LARGEST or max(values) > LARGEST:
-        raise ValueError(
+        raise InputError(
             f"the policy gave the context {values}; allowed are {n_features} finite numbers up to "
             f"{LARGEST:g}"
         )
-    return Seen(round, arm, chance, explored, context)
+    return Seen(round, arm, chance, explored, tuple(values))
 
 
-def plain_line(
-    policy: Policy,  # noqa: ARG001
-    decision: Seen,
-    contexts: ArrayLike,  # noqa: ARG001
-    available: ArrayLike | None,  # noqa: ARG001
-) -> bytes:
-    """A decision, with the context of the chosen arm alone.
-
-    Python writes floats so that the same double is read again.
-    """
-    return b'["d",%d,%d,%d,%r,%d,%r]' % (
-        decision.round,
-        now(),
-        decision.arm,
-        decision.propensity,
-        decision.explored,
-        decision.context.tolist(),
-    )
-
-
-def line_with_candidates(
+def with_candidates(
     policy: Policy, decision: Seen, contexts: ArrayLike, available: ArrayLike | None
-) -> bytes:
-    """A decision, with the contexts and probabilities of all arms.
-
-    They are doubles in base64: writing out their digits would take longer than deciding.
-    """
+) -> tuple[Array, Array | None]:
+    """The contexts and probabilities of all arms."""
     every = candidate_contexts(policy, contexts, available)
     table = every.reshape(-1, policy.n_features)
     if (table[decision.arm if len(table) > 1 else 0] != decision.context).any():
-        raise ValueError(
-            f"the policy chose arm {decision.arm} with the context {decision.context.tolist()}, "
+        raise InputError(
+            f"the policy chose arm {decision.arm} with the context {list(decision.context)}, "
             "which is not what it was given for this arm, or the arm was not available"
         )
-    return b"%b,%b,%b]" % (
-        plain_line(policy, decision, contexts, available)[:-1],
-        to_base64(every),
-        to_base64(candidate_propensities(policy, decision, contexts, available)),
-    )
+    return every, candidate_propensities(policy, decision, contexts, available)
 
 
 def candidate_contexts(
@@ -128,7 +102,7 @@ def candidate_contexts(
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.recording._lines import candidate_contexts
+        >>> from evenhand.recording._seen import candidate_contexts
         >>> policy = eh.UniformRandom(["F", "M", "M"], n_features=1)
         >>> candidate_contexts(policy, [[1.0], [2.0], [3.0]], available=[0, 2]).tolist()
         [1.0, nan, 3.0]
@@ -139,7 +113,7 @@ def candidate_contexts(
     open_arms = None if available is None else checking.open_arms(available, policy.n_arms)
     possible = rows if open_arms is None else rows[open_arms]
     if not (np.abs(possible) <= LARGEST).all():
-        raise ValueError(f"contexts are not all finite; allowed are numbers up to {LARGEST:g}")
+        raise InputError(f"contexts are not all finite; allowed are numbers up to {LARGEST:g}")
     if open_arms is not None and not open_arms.all():
         return np.where(open_arms[:, None], rows, np.nan).ravel()
     # By their bytes, which is quick, and tells 0.0 from -0.0.

@@ -1,0 +1,182 @@
+"""What can happen in a log: five kinds of events, each with its place in the order.
+
+`seq` runs 1, 2, 3, ... without a gap over all events of a log. `at` is when it happened, in
+microseconds since the start of 1970; None where a log of an older version does not say. `id` is
+the decision that the event is about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DamagedError
+from evenhand.events.candidates import from_base64, to_base64
+
+Array = NDArray[np.float64]
+Context = tuple[float, ...]
+
+
+class DecisionMade(NamedTuple):
+    """A policy chose an arm. The last two are of all arms, if the log keeps them."""
+
+    seq: int
+    at: int | None
+    id: str
+    round: int
+    arm: int
+    propensity: float
+    explored: bool
+    context: Context
+    contexts: Array | None = None
+    propensities: Array | None = None
+
+
+class RewardObserved(NamedTuple):
+    """The observed reward of a decision came, and the policy learned it."""
+
+    seq: int
+    at: int | None
+    id: str
+    reward: float
+
+
+class TrueRewardObserved(NamedTuple):
+    """The true reward of a decision came. The last one counts; policies do not learn it."""
+
+    seq: int
+    at: int | None
+    id: str
+    reward: float
+
+
+class Overridden(NamedTuple):
+    """A human chose another arm, which has another context."""
+
+    seq: int
+    at: int | None
+    id: str
+    arm: int
+    context: Context
+
+
+class RowsAbsorbed(NamedTuple):
+    """The policy learned from rows that are no decisions of this log, so that `id` is None."""
+
+    seq: int
+    at: int | None
+    id: None
+    arms: tuple[int, ...]
+    contexts: tuple[Context, ...]
+    rewards: tuple[float, ...]
+
+
+Event = DecisionMade | RewardObserved | TrueRewardObserved | Overridden | RowsAbsorbed
+
+
+# As a line of JSON ------------------------------------------------------------------------------
+
+
+def to_line(events: Sequence[Event]) -> bytes:
+    """Events as one line: a list for a single one, and a list of lists for several.
+
+    Example:
+        >>> from evenhand.events.event import RewardObserved, to_line
+        >>> to_line([RewardObserved(7, 1_000_000, "loan-3", 0.5)])
+        b'[7,1000000,"r","loan-3",0.5]'
+    """
+    if len(events) == 1:
+        return _to_json(events[0])
+    return b"[%b]" % b",".join(map(_to_json, events))
+
+
+def from_line(told: Any) -> list[Event]:
+    """The events of a line; any error of Python's says that it is none.
+
+    Args:
+        told: what JSON made of the line.
+    """
+    several = isinstance(told[0], list)
+    return [_from_json(*one) for one in (told if several else [told])]
+
+
+def _to_json(event: Event) -> bytes:
+    """Python writes floats so that the same double is read again."""
+    if isinstance(event, DecisionMade):
+        line = b'[%d,%b,"d",%b,%d,%d,%r,%d,%r' % (
+            event.seq,
+            _time(event),
+            quoted(event.id).encode(),
+            event.round,
+            event.arm,
+            event.propensity,
+            event.explored,
+            list(event.context),
+        )
+        if event.contexts is None:
+            return line + b"]"
+        return b"%b,%b,%b]" % (line, to_base64(event.contexts), to_base64(event.propensities))
+    if isinstance(event, RowsAbsorbed):
+        return _json(event.seq, event.at, "a", event.arms, event.contexts, event.rewards)
+    if isinstance(event, Overridden):
+        return _json(event.seq, event.at, "o", event.id, event.arm, event.context)
+    kind = b"r" if isinstance(event, RewardObserved) else b"t"
+    name = quoted(event.id).encode()
+    return b'[%d,%b,"%b",%b,%r]' % (event.seq, _time(event), kind, name, event.reward)
+
+
+def _time(event: Event) -> bytes:
+    return b"null" if event.at is None else b"%d" % event.at
+
+
+def _json(*parts: Any) -> bytes:
+    return json.dumps(parts, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _from_json(seq: Any, at: Any, kind: Any, *what: Any) -> Event:
+    if type(seq) is not int or not (at is None or type(at) is int):
+        raise TypeError(f"an event has number {seq!r} and time {at!r}")
+    if kind == "d":
+        id, round, arm, propensity, explored, context, *more = what
+        if len(more) not in (0, 2):
+            raise DamagedError(f"a decision has {len(more)} parts about other arms")
+        contexts, chances = map(from_base64, more or (None, None))
+        if more and contexts is None:
+            raise DamagedError("a decision has no contexts of its arms")
+        return DecisionMade(
+            *(seq, at, _text(id), int(round), int(arm), float(propensity), bool(explored)),
+            _floats(context),
+            contexts,
+            chances,
+        )
+    if kind == "r":
+        id, reward = what
+        return RewardObserved(seq, at, _text(id), float(reward))
+    if kind == "t":
+        id, reward = what
+        return TrueRewardObserved(seq, at, _text(id), float(reward))
+    if kind == "o":
+        id, arm, context = what
+        return Overridden(seq, at, _text(id), int(arm), _floats(context))
+    if kind == "a":
+        arms, contexts, rewards = what
+        return RowsAbsorbed(
+            *(seq, at, None, tuple(map(int, arms)), tuple(map(_floats, contexts))),
+            _floats(rewards),
+        )
+    raise DamagedError(f"no event is of the kind {kind!r}")
+
+
+def _floats(values: Any) -> Context:
+    return tuple(map(float, values))
+
+
+def _text(id: Any) -> str:
+    if not isinstance(id, str):
+        raise TypeError(f"the id of a decision is {id!r}")
+    return id

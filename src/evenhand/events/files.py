@@ -1,0 +1,207 @@
+"""A ledger in files: a table, Parquet or CSV, with a journal and snapshots beside it.
+
+What happens goes to the journal, and into the table on `close`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
+from evenhand.events._unfold import events_of
+from evenhand.events.event import Event, to_line
+from evenhand.events.header import About
+from evenhand.events.journal import Journal, Mark, sum_after
+from evenhand.events.ledger import Snapshot
+from evenhand.events.read import Whole, read_whole
+from evenhand.events.tables import log_path, stop_if_unwritable, write_table
+
+
+class FileLedger:
+    """The events of a log in files, to be written by this object alone, or to be read.
+
+    Args:
+        path: ends in .parquet or .csv.
+        sync: the most seconds between two fsyncs while calls come in; 0 for one with every call.
+        write: whether to write; readers need not wait for a writer. A log of others can only be
+            read, and has no events.
+
+    Example:
+        >>> import evenhand as eh, tempfile, pathlib
+        >>> from evenhand.events.files import FileLedger
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+        >>> with eh.log_to(path, eh.TopInterval(["F", "M"], n_features=1, seed=1)) as logged:
+        ...     logged.update(logged.select([[1.0], [2.0]]), reward=0.5)
+        >>> ledger = FileLedger(path, write=False)
+        >>> ledger.head, [type(event).__name__ for event in ledger.read()]
+        (2, ['DecisionMade', 'RewardObserved'])
+    """
+
+    def __init__(self, path: str | Path, sync: float = 1.0, write: bool = True) -> None:
+        self.path = log_path(path)
+        self._journal = Journal(self.path, sync) if write else None
+        try:
+            self._whole = read_whole(self.path)  # for the first `read`
+            if write and self._whole is not None and self._whole.about is None:
+                raise DataError(
+                    f"path is {str(path)!r}, a log that evenhand did not write; take another name"
+                )
+            self._about = None if self._whole is None else self._whole.about
+            self._head = self._found = 0 if self._whole is None else self._whole.head
+        except BaseException:
+            self.release()
+            raise
+        self._last = (self._head, Mark(0, 0))  # before the last call, to take it back
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @property
+    def about(self) -> About | None:
+        """What the log is about; None before `begin`."""
+        return self._about
+
+    @property
+    def head(self) -> int:
+        """The number of the last event; 0 if there is none."""
+        return self._head
+
+    def begin(self, about: About) -> None:
+        """Write the first line of the journal."""
+        stop_if_unwritable(self.path, about)
+        self._about = About.from_json(about.to_json(), self.path)
+        self._writing().begin(self._about)
+
+    # Events -------------------------------------------------------------------------------------
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Write events as one line of the journal: all or none of them."""
+        if not events:
+            return
+        journal, before = self._writing(), self._head
+        self._whole = None
+        if events[0].seq != before + 1:
+            raise InputError(
+                f"seq is {events[0].seq}; allowed is {before + 1}, the number after the last event "
+                f"of {self.path}: open the log again"
+            )
+        if self._about is None:
+            raise InputError(f"{self.path} has not begun; say first what it is about")
+        journal.begin(self._about)  # if there was none so far, as after it was closed
+        mark = journal.mark
+        journal.append(to_line(events))
+        self._head, self._last = events[-1].seq, (before, mark)
+
+    def take_back(self, seq: int) -> None:
+        """Remove the line that was written last."""
+        if seq == self._head:
+            return
+        before, mark = self._last
+        if seq != before:
+            raise InputError(f"seq is {seq}; allowed is {before}, before the last call")
+        self._writing().cut(mark)
+        self._head = before
+
+    def read(self, after: int = 0) -> Iterator[Event]:
+        """The events after number `after`, in their order. The files are looked at as a whole."""
+        whole, self._whole = self._whole or read_whole(self.path), None
+        if whole is None or whole.about is None:
+            return iter(())
+        return events_of(whole.about, whole, after)
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
+        """Put the state beside the log; the snapshot before it stays, older ones go."""
+        journal = self._writing()
+        journal.check()
+        if seq != self._head or self._about is None:
+            raise InputError(
+                f"seq is {seq}; allowed is {self._head}, the last event of {self.path}"
+            )
+        journal.sync()  # a snapshot of events that are lost later would be of no use
+        write_snapshot(self.path, self._about.key, seq, self._sum(), state)
+
+    def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
+        """The newest snapshot that is whole and of these events."""
+        for one in read_snapshots(self.path):
+            if (before is None or one.seq < before) and self._is_of_this(one):
+                return Snapshot(one.seq, one.state)
+        return None
+
+    def _is_of_this(self, kept: Kept) -> bool:
+        """Of this log, and of these events: the log may have been put back to an older state."""
+        if self._about is None or kept.log != self._about.key or kept.seq > self._head:
+            return False
+        if (kept.seq, kept.sum) == (self._about.head, _sum_of(self._about)):
+            return True
+        return kept.sum == sum_after(self.path, kept.seq)
+
+    def _sum(self) -> int:
+        """The checksum of everything up to the last event, in this journal or before it."""
+        if self._head != self._found:
+            return self._writing().mark.sum
+        assert self._about is not None
+        found = sum_after(self.path, self._head)
+        return _sum_of(self._about) if found is None else found
+
+    # The end ------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Wait until everything so far outlasts a failure of power."""
+        self._writing().sync()
+
+    def close(self, ended: Mapping[str, Any] | None = None) -> None:
+        """Put everything into the table, and let go of it.
+
+        The journal stays if that fails: it is removed only when the table was read back, and is as
+        it should be.
+        """
+        journal = self._writing()
+        try:
+            journal.check()
+            journal.sync()
+            whole = read_whole(self.path)
+            assert whole is not None and whole.about is not None
+            self._stop_unless_all(whole)
+            about = replace(
+                whole.about,
+                state=None if ended is None else dict(ended),
+                before=whole.about.rows if self.path.exists() else None,
+                head=self._head,
+                sum=self._sum(),
+                replaced=tuple(map(tuple, whole.replaced)),  # type: ignore[arg-type]
+            )
+            write_table(self.path, about, whole.frame)
+            journal.remove()
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the files as they are."""
+        if self._journal is not None:
+            self._journal.release()
+
+    def _stop_unless_all(self, whole: Whole) -> None:
+        if whole.head != self._head:
+            raise DamagedError(
+                f"{self.path} would have events up to {whole.head}, and there were {self._head}; "
+                "it is left as it is, with its journal"
+            )
+
+    def _writing(self) -> Journal:
+        if self._journal is None:
+            raise InputError(f"{self.path} was opened to be read; open it with eh.log_to to write")
+        return self._journal
+
+
+def _sum_of(about: About) -> int:
+    """The checksum of a table's events; where no journal made it, of its rows."""
+    return about.sum or (0 if about.rows is None else crc32(about.rows["sha256"].encode()))

@@ -1,0 +1,79 @@
+"""Where the events of a log are kept: what `log_to` and `replay` need of a file, or of a database.
+
+A ledger is written by one at a time. It keeps events in their order, and now and then a snapshot
+of the state that they lead to. Snapshots save time and nothing else: without them the state is
+what all events from the first on make of the policy in `about`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from evenhand.events.event import Event
+from evenhand.events.header import About
+
+
+class Snapshot(NamedTuple):
+    """The state after event `seq`, as plain data that JSON can have."""
+
+    seq: int
+    state: dict[str, Any]
+
+
+@runtime_checkable
+class Ledger(Protocol):
+    """Events in their order, kept for good.
+
+    `docs/reference/log-format.md` says what each has to promise.
+    """
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+
+    @property
+    def about(self) -> About | None:
+        """What the log is about; None before `begin`."""
+
+    @property
+    def head(self) -> int:
+        """The number of the last event; 0 if there is none."""
+
+    def begin(self, about: About) -> None:
+        """Say what a new log is about, before its first event."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Keep events: all or none of them, and for good when this returns.
+
+        The first has the number `head` + 1, and the others follow. After an error nothing is kept.
+        """
+
+    def take_back(self, seq: int) -> None:
+        """Remove the events after `seq`, which were appended just now and told to nobody."""
+
+    def read(self, after: int = 0) -> Iterator[Event]:
+        """The events after number `after`, in their order."""
+
+    def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
+        """Keep the state after event `seq`, which is the last. It may replace older ones."""
+
+    def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
+        """The newest snapshot that is whole and of these events; None if there is none.
+
+        Args:
+            before: only of events before this number, if a newer one turned out to be of no use.
+        """
+
+    def sync(self) -> None:
+        """Wait until everything so far outlasts a failure of power."""
+
+    def close(self, ended: Mapping[str, Any] | None = None) -> None:
+        """End the writing in good order, and let go.
+
+        Args:
+            ended: `round`, `learned` and `sha256` of the policy, which replays are held to.
+        """
+
+    def release(self) -> None:
+        """Let go as it is, as if the process had ended here."""

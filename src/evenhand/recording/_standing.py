@@ -1,0 +1,173 @@
+"""How a log stands: what was counted, and which decisions wait for their reward.
+
+It follows from the events alone, and is kept up by the same code while a log is written and when it
+is read again. Of a decision whose reward has come nothing is kept, but an id that its user gave.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import DamagedError, InputError
+from evenhand.events import ids
+from evenhand.events.event import (
+    Context,
+    DecisionMade,
+    Event,
+    Overridden,
+    RewardObserved,
+    RowsAbsorbed,
+)
+from evenhand.events.header import About
+from evenhand.policies.decision import Decision, Scores
+
+_ARM = Struct("<q")
+
+
+class Standing:
+    """By round, the arm in force and its context, as bytes: 0.15 kB for a decision that waits."""
+
+    def __init__(self, about: About) -> None:
+        self._key, self.first = about.key, about.first_round
+        self.seq, self.round, self.learned = 0, about.first_round, 0
+        self._packed = Struct(f"<q{len(about.features)}d")
+        self.kept: dict[int, bytes] = {}
+        self.overridden: set[int] = set()
+        self._named: dict[str, int] = {}  # ids that the user gave
+        self._names: dict[int, str] = {}
+
+    # Ids ----------------------------------------------------------------------------------------
+
+    def id_of(self, round: int) -> str:
+        """The id of a decision that was made."""
+        return self._names.get(round) or ids.id_of(self._key, round)
+
+    def round_of(self, id: str) -> int | None:
+        """The round of a decision that was made; None if there is none with this id."""
+        round = self._named.get(id)
+        if round is None:
+            round = ids.round_of(self._key, id)
+            if round in self._names:  # it has another
+                return None
+        return round if round is not None and self.has(round) else None
+
+    def has(self, round: int) -> bool:
+        """Whether a decision was made in this log."""
+        return self.first < round <= self.round
+
+    def new_id(self, id: object) -> str:
+        """The id of the next decision: what the user gives, if no other has it."""
+        if id is None:
+            return ids.id_of(self._key, self.round + 1)
+        name = ids.checked_id(self._key, id)
+        if name in self._named:
+            raise InputError(
+                f"id is {name!r}, which the decision of round {self._named[name]} has; allowed is "
+                "an id that no decision has: was this decision asked for before?"
+            )
+        return name
+
+    # Events -------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> tuple[int, Context] | None:
+        """Take in an event; a DamagedError if it cannot come next.
+
+        Of a reward, the arm that earned it and its context are given back.
+        """
+        if event.seq != self.seq + 1:
+            raise DamagedError(f"event {event.seq} comes after event {self.seq}")
+        if isinstance(event, DecisionMade):
+            if event.round != self.round + 1:
+                raise DamagedError(f"round {event.round} comes after round {self.round}")
+            if event.id != ids.id_of(self._key, event.round):
+                if event.id in self._named:
+                    raise DamagedError(f"decision {event.id!r} is there twice")
+                self._named[event.id], self._names[event.round] = event.round, event.id
+            self.kept[event.round] = self._pack(event)
+            self.round = event.round
+        elif isinstance(event, RewardObserved):
+            round = self._waiting(event.id)
+            arm, *context = self._packed.unpack(self.kept.pop(round))
+            self.overridden.discard(round)
+            self.learned += 1
+            self.seq = event.seq
+            return arm, tuple(context)
+        elif isinstance(event, RowsAbsorbed):
+            self.learned += len(event.rewards)
+        elif isinstance(event, Overridden):
+            round = self._waiting(event.id)
+            self.kept[round] = self._pack(event)
+            self.overridden.add(round)
+        elif self.round_of(event.id) is None:
+            raise DamagedError(f"a true reward is of decision {event.id!r}, which is not there")
+        self.seq = event.seq
+        return None
+
+    def undo(self, event: DecisionMade) -> None:
+        """As if a decision had not been made, or only begun to be taken in."""
+        self.kept.pop(event.round, None)
+        self._named.pop(self._names.pop(event.round, ""), None)
+        self.round, self.seq = event.round - 1, event.seq - 1
+
+    def _pack(self, event: DecisionMade | Overridden) -> bytes:
+        try:
+            return self._packed.pack(event.arm, *event.context)
+        except StructError as error:
+            many = len(event.context)
+            raise DamagedError(
+                f"arm {event.arm} with {many} features cannot be in this log"
+            ) from error
+
+    def _waiting(self, id: str) -> int:
+        round = self.round_of(id)
+        if round is None or round not in self.kept:
+            raise DamagedError(f"decision {id!r} does not wait for a reward")
+        return round
+
+    # Decisions ----------------------------------------------------------------------------------
+
+    def is_this(self, decision: Decision) -> bool:
+        """Whether it is what was kept for its round, unless a human overrode that."""
+        context = np.asarray(decision.context, dtype="<f8").tobytes()
+        return decision.round in self.overridden or (
+            self.kept[decision.round] == _ARM.pack(int(decision.arm)) + context
+        )
+
+    def decision(self, round: int) -> Decision:
+        """As far as learning needs it."""
+        arm, *context = self._packed.unpack(self.kept[round])
+        scores = Scores(np.empty((5, 0)))
+        return Decision(arm, np.nan, False, round, np.array(context, dtype=np.float64), scores)
+
+    # Snapshots ----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; contexts are the bytes of their doubles, the little end first."""
+        return {
+            "round": self.round,
+            "learned": self.learned,
+            "waiting": [[round, b64encode(one).decode()] for round, one in self.kept.items()],
+            "overridden": sorted(self.overridden),
+            "named": self._named,
+        }
+
+    @classmethod
+    def from_dict(cls, about: About, seq: int, told: dict[str, Any]) -> Standing:
+        """What `to_dict` gave, after event `seq`."""
+        standing = cls(about)
+        standing.seq, standing.round, standing.learned = seq, told["round"], told["learned"]
+        standing.kept = {
+            int(round): b64decode(one, validate=True) for round, one in told["waiting"]
+        }
+        length = standing._packed.size
+        if any(len(one) != length for one in standing.kept.values()):
+            raise DamagedError(f"a decision that waits has not {length} bytes")
+        standing.overridden = set(told["overridden"])
+        standing._named = dict(told["named"])
+        standing._names = {round: id for id, round in standing._named.items()}
+        return standing

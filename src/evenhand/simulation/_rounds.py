@@ -1,0 +1,76 @@
+"""A policy in a world, round by round, in plain Python: slower than the compiled loop, and seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import for_sources
+from evenhand._dispatch import telling
+from evenhand.policies.base import Policy
+from evenhand.policies.decision import Decision
+from evenhand.policies.kernels import sources_for
+from evenhand.policies.state import NOTHING
+from evenhand.worlds.base import World, begin, compiled_draw, compiled_receive, world_sources
+
+Array = NDArray[np.float64]
+
+
+class Round(NamedTuple):
+    """What happened in a round. The arrays are used again in the next one: copy what you keep.
+
+    `observed` and `true` are the rewards of all arms without noise, `reward` is the one received.
+    """
+
+    round: int
+    contexts: Array
+    decision: Decision
+    reward: float
+    observed: Array
+    true: Array
+
+
+def each_round(
+    policy: Policy, world: World, horizon: int, stream: np.random.SeedSequence
+) -> Iterator[Round]:
+    """Play `horizon` rounds, and give each of them before the policy learns its reward.
+
+    The numbers are those of the compiled loop. The policy has learned everything once the last
+    round was asked for the next.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> from evenhand.simulation._rounds import each_round
+        >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+        >>> policy = eh.UniformRandom(world.groups, world.n_features, seed=1)
+        >>> stream = np.random.SeedSequence(1)
+        >>> [now.decision.round for now in each_round(policy, world, 3, stream)]
+        [1, 2, 3]
+        >>> int(policy.counts.sum())
+        3
+    """
+    generator = np.random.default_rng(stream)
+    instance = begin(world, generator)
+    observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
+    contexts = np.empty((world.n_arms, world.n_features))
+    with telling(f"{type(policy).__name__} in {type(world).__name__}"):
+        draw = for_both(compiled_draw, policy._rule, NOTHING, instance)
+        receive = for_both(compiled_receive, policy._rule, NOTHING, instance)
+        for t in range(1, horizon + 1):
+            noise = draw(instance, t, generator, contexts, observed, true)
+            decision = policy.select(contexts)
+            reward = float(receive(instance, t, decision.arm, observed[decision.arm], noise))
+            yield Round(t, contexts, decision, reward, observed, true)
+            policy.update(decision, reward)
+
+
+def for_both(
+    function: Callable[..., Any], rule: NamedTuple, own: NamedTuple, instance: NamedTuple
+) -> Callable[..., Any]:
+    """A compiled function for a rule, what it learns, and a world: each may be the user's."""
+    of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
+    both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
+    return for_sources(function, both)

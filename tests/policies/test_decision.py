@@ -1,0 +1,66 @@
+"""A decision goes elsewhere as JSON and comes back, bit for bit."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from log_scripts import OURS, Calls, bits, contexts_of, make
+
+FIELDS = ("arm", "propensity", "explored", "round")
+
+
+def there_and_back(decision):
+    return eh.Decision.from_dict(json.loads(json.dumps(decision.to_dict(), allow_nan=False)))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_decision_comes_back_bit_for_bit(name):
+    policy, twin = Calls(1).many(make(name), 12), Calls(1).many(make(name), 12)
+    for seed in range(8):
+        one, two = policy.select(contexts_of(seed)), there_and_back(twin.select(contexts_of(seed)))
+        for field in FIELDS:
+            assert getattr(one, field) == getattr(two, field)
+        assert one.context.tobytes() == two.context.tobytes()
+        assert one.scores.table.tobytes() == two.scores.table.tobytes()
+        policy.update(one, 0.5)
+        twin.update(two, 0.5)
+    assert bits(policy) == bits(twin)
+
+
+def test_scores_that_json_has_no_word_for():
+    table = np.array([[0.1, -0.0], [np.inf, 5e-324], [-np.inf, 1.0], [np.nan, 0.0], [np.inf, 1.0]])
+    decision = eh.Decision(np.int64(1), np.float64(0.5), np.bool_(True), 3, np.ones(2), None)
+    decision.scores = type(make().select(contexts_of(0)).scores)(table)
+    told = decision.to_dict()
+    assert told["scores"]["width"] == [None, 5e-324] and told["scores"]["upper"] == [None, 1.0]
+    np.testing.assert_array_equal(there_and_back(decision).scores.table, table)
+
+
+def test_a_log_takes_a_decision_that_was_elsewhere(tmp_path):
+    with eh.log_to(tmp_path / "log.csv", make()) as logged:
+        made = [there_and_back(logged.select(contexts_of(seed))) for seed in range(3)]
+        logged.update(made[0], 1.0)
+        logged.update(made[1:], [2.0, 3.0])
+    assert bits(eh.replay(tmp_path / "log.csv")) == bits(logged.policy)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.pop("arm"),
+        lambda told: told.update(arm=1.5),
+        lambda told: told.update(round="three"),
+        lambda told: told.update(context=["a"]),
+        lambda told: told["scores"].pop("width"),
+        lambda told: told["scores"].update(width=[1.0]),
+        lambda told: told.update(scores=None),
+    ],
+)
+def test_what_is_no_decision_is_told(change):
+    told = make().select(contexts_of(0)).to_dict()
+    change(told)
+    with pytest.raises(eh.errors.DataError, match=r"allowed is what Decision\.to_dict") as error:
+        eh.Decision.from_dict(told)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,179 @@
+"""A logged policy needs nothing but the protocol; and ids of decisions."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.events.event import DecisionMade, RewardObserved, from_line, to_line
+from evenhand.events.files import FileLedger
+from evenhand.events.ids import id_of, new_key, round_of
+from evenhand.events.ledger import Ledger
+from log_scripts import Calls, bits, contexts_of, fill, make
+from memory_ledger import MemoryLedger
+
+
+def test_ledgers_are_ledgers(tmp_path):
+    assert isinstance(MemoryLedger(), Ledger)
+    with eh.log_to(tmp_path / "log.csv", make()) as logged:
+        assert isinstance(logged.ledger, Ledger) and logged.path == tmp_path / "log.csv"
+
+
+@pytest.mark.parametrize("candidates", [False, True])
+def test_a_ledger_of_ones_own_has_what_a_file_has(candidates, tmp_path):
+    ledger = MemoryLedger()
+    with (
+        eh.log_to(ledger, make(), candidates=candidates) as mine,
+        eh.log_to(tmp_path / "log.csv", make(), candidates=candidates) as files,
+    ):
+        for logged in (mine, files):
+            fill(logged)
+    assert mine.path is None and "memory" in repr(mine)
+    assert bits(mine.policy) == bits(files.policy) == bits(eh.replay(ledger))
+    found = list(FileLedger(tmp_path / "log.csv", write=False).read())
+    assert [type(one) for one in found] == [type(one) for one in ledger.events]
+    assert [one.seq for one in found] == list(range(1, len(found) + 1))
+    state = {"round": mine.round, "learned": int(mine.counts.sum())}
+    assert {name: ledger.ended[name] for name in state} == state
+    with eh.log_to(ledger) as again:
+        assert bits(again.policy) == bits(mine.policy) and again.waiting == mine.waiting
+
+
+def test_what_fails_is_taken_back(tmp_path):
+    class Full(MemoryLedger):
+        full = False
+
+        def append(self, events):
+            super().append(events)
+            if self.full:  # too late for all of it
+                raise OSError("no room")
+
+    ledger = Full()
+    logged = eh.log_to(ledger, make())
+    waiting = logged.select(contexts_of(0))
+    ledger.full, before = True, bits(logged.policy)
+    for call in (
+        lambda: logged.select(contexts_of(1), id="mine"),
+        lambda: logged.update(waiting, 1.0),
+        lambda: logged.update([waiting], [1.0]),
+        lambda: logged.absorb([0], [[1.0, 2.0]], [1.0]),
+        lambda: logged.override(waiting, (waiting.arm + 1) % 4, [1.0, 2.0]),
+        lambda: logged.true_reward(waiting, 1.0),
+    ):
+        with pytest.raises(OSError, match="no room"):
+            call()
+        assert bits(logged.policy) == before and len(ledger.events) == 1
+    ledger.full = False
+    logged.update(logged.select(contexts_of(1), id="mine"), 1.0)
+    logged.close()
+    assert bits(eh.replay(ledger)) == bits(logged.policy)
+
+
+def test_ledgers_that_do_not_hang_together_are_told():
+    ledger = MemoryLedger()
+    with eh.log_to(ledger, make()) as logged:
+        Calls(1).many(logged, 20)
+    for change, words in [
+        (lambda events: events.pop(3), "event 5 comes after event 3"),
+        (lambda events: events.insert(0, events[0]), "event 1 comes after event 1"),
+        (
+            lambda events: events.insert(0, events.pop(0)._replace(context=(1.0,))),
+            "with 1 features",
+        ),
+        (lambda events: events.append(RewardObserved(len(events) + 1, 0, "no", 1.0)), "'no' does"),
+        (
+            lambda events: events.append(events[0]._replace(seq=len(events) + 1)),
+            "round 1 comes after",
+        ),
+    ]:
+        wrong = ledger.again()
+        wrong.snapshots.clear()
+        change(wrong.events)
+        for read in (eh.replay, eh.log_to):
+            with pytest.raises(ValueError, match=words) as error:
+                read(wrong)
+            assert "\n" not in str(error.value)
+    for wrong in (5, object()):
+        with pytest.raises(ValueError, match="allowed is a file"):
+            eh.log_to(wrong, make())
+    with pytest.raises(ValueError, match="there is no log"):
+        eh.replay(MemoryLedger())
+
+
+# Ids --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_decisions_go_by_object_round_or_id(suffix, tmp_path):
+    path = tmp_path / f"log.{suffix}"
+    names = ["01", 'a "b", c', "NA", "ü/17", "nan"]
+    logged = eh.log_to(path, make())
+    made = [logged.select(contexts_of(t), id=name) for t, name in enumerate(names)]
+    made += [logged.select(contexts_of(t)) for t in range(3)]
+    assert [logged.id_of(one) for one in made[:5]] == names
+    given = [logged.id_of(one.round) for one in made[5:]]
+    assert given == sorted(set(given)) and all(
+        one.endswith(f"000000000{6 + k}") for k, one in enumerate(given)
+    )
+    logged.override("NA", (made[2].arm + 1) % 4, [1.0, 2.0])
+    logged.update("NA", 1.0)
+    logged.true_reward("NA", 2.0)
+    logged.update(["01", made[1], given[0]], [3.0, 4.0, 5.0])
+    assert logged.waiting == [4, 5, 7, 8]
+    for wrong, words in [
+        ("01", "has its reward already"),
+        (given[0], "has its reward already"),
+        ("02", "an id that no decision of this log has"),
+        (given[0][:-1] + "9", "an id that no decision of this log has"),
+        (given[0].replace("-0", "-"), "an id that no decision of this log has"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            logged.update(wrong, 1.0)
+    logged.close()
+    log = eh.read_log(path)
+    assert log["decision_id"].tolist() == [*names, *given, "NA"]
+    with eh.log_to(path) as again:
+        assert [again.id_of(t) for t in range(1, 9)] == [*names, *given]
+        for name in ("nan", "01", given[2]):
+            with pytest.raises(ValueError, match="; allowed is an id that"):
+                again.select(contexts_of(9), id=name)
+        again.update("nan", 1.0)
+        again.true_reward("01", 1.0)
+    assert bits(eh.replay(path)) == bits(again.policy)
+
+
+@pytest.mark.parametrize("id", ["", " a", "a ", "a\n", "a\rb", "\ud800", "\0", "x" * 201, 5, b"a"])
+def test_ids_that_no_file_can_have_are_refused(id, tmp_path):
+    with eh.log_to(tmp_path / "log.csv", make()) as logged:
+        with pytest.raises(ValueError, match=r"id is .*; allowed is text of 1 to 200") as error:
+            logged.select(contexts_of(0), id=id)
+        assert "\n" not in str(error.value) and logged.round == 0
+        logged.select(contexts_of(0), id="x" * 200)
+        with pytest.raises(ValueError, match="which the decision of round 1 has"):
+            logged.select(contexts_of(0), id="x" * 200)
+
+
+def test_ids_of_logs_are_unique_and_in_order_of_time(monkeypatch):
+    import evenhand.events.ids as module
+
+    assert len({new_key() for _ in range(1000)}) == 1000
+    clock = iter(range(1_700_000_000, 1_900_000_000, 10_000_000))
+    monkeypatch.setattr(module, "time_ns", lambda: next(clock) * 10**9)
+    found = [id_of(key, t) for key in [new_key() for _ in range(5)] for t in (1, 9, 10, 99_999)]
+    assert found == sorted(found)
+    assert round_of("a", "a-0000000012") == 12 and round_of("a", id_of("a", 10**11)) == 10**11
+    for wrong in ("a-12", "b-0000000012", "a-000000001x", "a-", "a", "a-٠٠٠٠٠٠٠٠١٢"):
+        assert round_of("a", wrong) is None
+
+
+def test_events_come_back_from_lines():
+    events = [
+        DecisionMade(1, 5, 'a "b"', 1, 0, 0.1, True, (1.0, -0.0), np.array([1.0, np.nan]), None),
+        RewardObserved(2, None, "ü", 1e-320),
+    ]
+    for some in (events, events[:1], events[1:]):
+        found = from_line(json.loads(to_line(some)))
+        assert to_line(found) == to_line(some) and [type(one) for one in found] == [
+            type(one) for one in some
+        ]
