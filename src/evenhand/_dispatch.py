@@ -110,11 +110,18 @@ class Generic:
 
 @contextmanager
 def telling(who: str) -> Iterator[None]:
-    """Say in a line what Numba cannot compile; its own text stays as the cause."""
+    """Say in a line what Numba cannot compile; its own text stays as the cause.
+
+    Also what compiled code refuses: there it can only be a plain error.
+    """
     try:
         yield
     except NumbaError as error:
         raise InputError(f"{who}: {_in_a_line(str(error))}") from error
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        raise InputError(f"{who}: {error}") from error
 
 
 def _in_a_line(text: str) -> str:

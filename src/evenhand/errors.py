@@ -11,11 +11,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import traceback
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NamedTuple, Self
 
@@ -24,6 +22,7 @@ Language = Literal["python", "command line", "file"]
 # Characters for private use, which no text of anyone's has a reason to hold.
 _BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
 _MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
+_NAMED = re.compile(r"([a-z][a-z_]*) (?:is|has|are|names)\b")  # a parameter, in so many words
 _HOUSE_FORM = re.compile(r"; allowed (?:is|are) (?P<allowed>.*?)(?:: (?P<hint>.*))?$", re.DOTALL)
 
 # Settings that the command line calls by another word, and those that it takes again and again.
@@ -119,7 +118,7 @@ class InputError(EvenhandError, ValueError):
         hint: str | None = None,
     ) -> None:
         super().__init__(message or _composed(parameter, value, allowed, hint))
-        first = _MARK.match(self.message)
+        first = _MARK.match(self.message) or _NAMED.match(self.message)
         form = _HOUSE_FORM.search(in_language(self.message, "python"))
         self.parameter = first[1] if parameter is None and first else parameter
         self.value = value
@@ -290,24 +289,3 @@ def _composed(parameter: str | None, value: Any, allowed: str | None, hint: str 
     said = f"{setting(parameter or 'input')} is {text if len(text) <= 80 else text[:77] + '...'}"
     said += f"; allowed is {allowed}" if allowed else ""
     return said + (f": {hint}" if hint else "")
-
-
-# Packages that still raise plain errors for what a user got wrong. When none is left, this goes.
-PLAIN = ("events", "html.py", "leastsquares", "policies", "recording", "simulation")
-
-
-def as_input(error: Exception) -> Exception:
-    """A plain error as one of input, if it is of a package that has no other yet.
-
-    It has to be raised there on purpose: by its own line, and not by what that line calls. Such
-    messages begin with the parameter.
-    """
-    root, frames = Path(__file__).parent, traceback.extract_tb(error.__traceback__)
-    if type(error) not in (ValueError, ImportError) or not frames:
-        return error
-    last, line = Path(frames[-1].filename), frames[-1].line or ""
-    here = last.is_relative_to(root) and last.relative_to(root).parts[0] in PLAIN
-    if not here or not line.startswith("raise "):
-        return error
-    first, _, rest = str(error).partition(" ")
-    return InputError(f"{setting(first) if first.isidentifier() else first} {rest}")

@@ -31,12 +31,7 @@ def warned(table, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = eh.audit(table, **options)
-    return [told(one.message) for one in caught], found
-
-
-def told(message):
-    """A warning as the command line has it."""
-    return message.told("command line") if hasattr(message, "told") else str(message)
+    return [str(one.message) for one in caught], found
 
 
 @pytest.fixture

@@ -83,8 +83,8 @@ def refused_with_flags(table, **options):
 
 
 def refused(table, **options):
-    """The one line that an audit stops with, as the command line has it."""
-    with pytest.raises(ValueError) as error:
+    """The one line that an audit stops with."""
+    with pytest.raises(InputError) as error:
         eh.audit(table, **options)
     assert "\n" not in str(error.value)
-    return error.value.told("command line") if hasattr(error.value, "told") else str(error.value)
+    return str(error.value)

@@ -110,7 +110,7 @@ def test_two_numbers_are_names_unless_they_are_written_as_quantities():
 def test_the_advice_is_in_the_language_of_the_caller():
     advice = numbers_in_text(["1", "2", "-"], Marks.of({"a": [-1]})).advice
     error = DataError(advice)
-    assert str(error).endswith("missing_marks={'a': ['-1'], '*': ['-']}")
+    assert str(error).endswith('missing_marks={"a": ["-1"], "*": ["-"]}')
     assert error.told("command line").endswith("--missing-marks a=-1,-")
     assert error.told("file").endswith('missing_marks = { "a" = ["-1"], "*" = ["-"] }')
 

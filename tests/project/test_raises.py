@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import evenhand
-from evenhand.errors import PLAIN
 
 ROOT = Path(evenhand.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 # Where messages may name flags: what only the command line tells, and what is about flags.
 OF_FLAGS = ("cli", "errors.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+# Compiled code can raise nothing else; `telling` makes errors of our own of these.
+COMPILED = {"policies/kernels.py": 1, "simulation/_loop.py": 1}
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
@@ -29,15 +30,16 @@ def calls(path, names):
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_what_a_user_got_wrong_is_an_error_of_our_own(path):
-    if path.parts[0] in PLAIN:
-        return
     found = [node.lineno for node in calls(path, {"ValueError", "ImportError"})]
-    assert not found, f"{path} makes plain errors on lines {found}: use those of evenhand.errors"
+    allowed = COMPILED.get(path.as_posix(), 0)
+    assert len(found) <= allowed, (
+        f"{path} makes plain errors on lines {found}: use those of evenhand.errors"
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_the_library_does_not_speak_in_flags(path):
-    if path.parts[0] in (*PLAIN, *OF_FLAGS):
+    if path.parts[0] in OF_FLAGS:
         return
     for node in calls(path, TOLD):
         texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]

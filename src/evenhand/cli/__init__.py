@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from evenhand import __version__
 from evenhand.cli import _bugs, audit, data, demo, init, paper, run, value
-from evenhand.errors import EvenhandError, InputError, InputWarning, as_input, speaking
+from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 TOO_MUCH = {
@@ -116,7 +116,6 @@ def _flags(command: argparse.ArgumentParser) -> set[str]:
 
 def _verdict(error: Exception) -> tuple[int, str]:
     """The exit code of an error, and what to say of it in one line."""
-    error = as_input(error)
     if isinstance(error, (EvenhandError, InputWarning, OSError)):
         return BAD_INPUT, _one_line(error)
     for kind, words in TOO_MUCH.items():

@@ -17,7 +17,7 @@ import pandas as pd
 from evenhand.columns.marks import LIKELY, Marks
 from evenhand.columns.outcomes import is_bad
 from evenhand.columns.words import NUMBER, as_written, written
-from evenhand.errors import DataError, setting
+from evenhand.errors import DataError, blank, setting
 
 SHOWN = 6  # values in a message
 LOOKED_AT = 1000  # values of a column that are enough to see what it holds
@@ -150,7 +150,7 @@ def no_number(
         where: the row of the first that is no number, if it is known.
     """
     start = f"{setting(role)} is {name!r}, a column of {kind}"
-    other = f"name another column, such as {setting(role, 'COLUMN')}"
+    other = f"name another column, such as {setting(role, blank('COLUMN'))}"
     if not values:
         return DataError(f"{start}; allowed are numbers: {other}")
     held = numbers_in_text([value for value, _ in values], marks)

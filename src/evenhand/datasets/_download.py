@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from evenhand._files import write_whole
 from evenhand.datasets import _files as files
 from evenhand.datasets._files import File
+from evenhand.errors import DataError
 
 PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times
 
@@ -60,7 +61,7 @@ def _retrieve(file: File, folder: Path, progress: bool) -> Path:
             content.seek(0)
             found = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
             if found != file.sha256:
-                raise ValueError(
+                raise DataError(
                     f"it sends another file: its SHA-256 is {found}, and not the "
                     f"known {file.sha256}"
                 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from evenhand.conventions import Conventions
-from evenhand.errors import KEYS, EvenhandError, InputError, as_input
+from evenhand.errors import KEYS, EvenhandError, InputError
 from evenhand.experiments._toml import TomlFile
 from evenhand.experiments.model import Experiment, Point, is_own
 
@@ -42,10 +42,9 @@ def _told(error: Exception, own: bool = False) -> InputError:
         error: what stopped a world or a policy from being made.
         own: whether the author wrote the code that did.
     """
-    known = as_input(error)
-    if isinstance(known, InputError):
-        return InputError(known.told("file"), parameter=known.parameter)
-    if own or isinstance(known, (EvenhandError, OSError, ArithmeticError, MemoryError)):
+    if isinstance(error, InputError):
+        return InputError(error.told("file"), parameter=error.parameter)
+    if own or isinstance(error, (EvenhandError, OSError, ArithmeticError, MemoryError)):
         return InputError(f"{type(error).__name__}: {error}")
     raise error
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand import _checks
 from evenhand._checks import LARGEST, unmasked
 from evenhand.conventions import Conventions
+from evenhand.errors import InputError
 from evenhand.leastsquares import SINGULAR
 from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST, numbers_of
 
@@ -23,7 +24,7 @@ def known_noise(noise: float | str) -> float | str:
     if noise == "estimate":
         return noise
     if isinstance(noise, str):
-        raise ValueError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+        raise InputError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
     return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
 
 
@@ -36,7 +37,7 @@ def singular_treatment(
     _checks.one_of("singular", singular, SINGULAR)
     if singular != "ridge":
         if ridge is not None:
-            raise ValueError(
+            raise InputError(
                 f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
                 "leave one of them out"
             )
@@ -50,7 +51,7 @@ def own_state(own: Any, policy: str) -> None:
     named = isinstance(own, tuple) and hasattr(own, "_fields")
     for name, table in zip(own._fields, own, strict=True) if named else [("it", None)]:
         if not (isinstance(table, np.ndarray) and table.dtype in (np.float64, np.int64)):
-            raise ValueError(
+            raise InputError(
                 f"{policy}.learns gave {name} = {_checks.shown(table)}; allowed is a NamedTuple of "
                 "NumPy arrays of float64 or int64"
             )
@@ -59,13 +60,13 @@ def own_state(own: Any, policy: str) -> None:
 def same_kind(policy: Any, other: Any) -> None:
     """Refuse to merge policies that do not learn the same."""
     if other is policy:
-        raise ValueError("other is the policy itself; allowed is another one")
+        raise InputError("other is the policy itself; allowed is another one")
     if type(other) is not type(policy):
-        raise ValueError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
+        raise InputError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
     mine, its = policy.settings(), other.settings()
     for name, value in mine.items():
         if name not in ("seed", "horizon") and its[name] != value:
-            raise ValueError(
+            raise InputError(
                 f"other has {name} = {_checks.shown(its[name])}, this policy has "
                 f"{_checks.shown(value)}; allowed are the same settings"
             )
@@ -80,25 +81,25 @@ def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> 
     if needed(n_features) <= MOST_NUMBERS:
         return
     if needed(1) > MOST_NUMBERS:
-        raise ValueError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
+        raise InputError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
     low, high = 1, n_features  # enough features for the memory, and too many
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
-    raise ValueError(
+    raise InputError(
         f"n_features is {n_features} with {n_arms} arms; allowed is a whole number up to {low}, "
         f"whose regressions fit into {_MOST}"
     )
 
 
-def bad_contexts(arm: int, rows: NDArray[np.float64]) -> ValueError:
+def bad_contexts(arm: int, rows: NDArray[np.float64]) -> InputError:
     """The error for contexts with a NaN, an infinity or a number that is too large."""
-    return ValueError(f"contexts of arm {arm} have {_first_bad(rows[arm])}; {ALLOWED}")
+    return InputError(f"contexts of arm {arm} have {_first_bad(rows[arm])}; {ALLOWED}")
 
 
-def bad_context(context: NDArray[np.float64]) -> ValueError:
+def bad_context(context: NDArray[np.float64]) -> InputError:
     """The same for the context of a decision."""
-    return ValueError(f"decision has a context with {_first_bad(context)}; {ALLOWED}")
+    return InputError(f"decision has a context with {_first_bad(context)}; {ALLOWED}")
 
 
 def _first_bad(values: NDArray[np.float64]) -> str:
@@ -114,7 +115,7 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     else:
         rows = _numbers("contexts", contexts)
     if rows.shape != shape:
-        raise ValueError(
+        raise InputError(
             f"contexts has shape {rows.shape}; allowed is {shape}: "
             "a row per arm, a column per feature"
         )
@@ -127,12 +128,12 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} has rows of several lengths; allowed is a table") from None
+        raise InputError(f"{name} has rows of several lengths; allowed is a table") from None
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind not in "biuf":
         what = "None" if values is None else f"of type {array.dtype}"
-        raise ValueError(f"{name} is {what}; allowed are numbers")
+        raise InputError(f"{name} is {what}; allowed are numbers")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -152,7 +153,7 @@ def reward_of(value: Any) -> float:
         reward = np.nan
     if not abs(reward) <= LARGEST:
         shown = _checks.shown(value)
-        raise ValueError(f"reward is {shown}; allowed is any finite number up to {LARGEST:g}")
+        raise InputError(f"reward is {shown}; allowed is any finite number up to {LARGEST:g}")
     return reward
 
 
@@ -160,7 +161,7 @@ def arm_numbers(name: str, numbers: NDArray[Any], n_arms: int) -> NDArray[np.int
     """Numbers of arms that exist."""
     ok = numbers.dtype.kind in "iu" and numbers.ndim == 1
     if numbers.size and not (ok and numbers.min() >= 0 and numbers.max() < n_arms):
-        raise ValueError(
+        raise InputError(
             f"{name} is {numbers.tolist()}; allowed are whole numbers from 0 to {n_arms - 1}"
         )
     return numbers.astype(np.int64)
@@ -172,7 +173,7 @@ def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
     given = np.asarray(sorted(available) if isinstance(available, (set, frozenset)) else available)
     if given.dtype == np.bool_:
         if given.shape != (n_arms,):
-            raise ValueError(
+            raise InputError(
                 f"available has shape {given.shape}; allowed is ({n_arms},) or arm numbers"
             )
         mask = given
@@ -181,12 +182,12 @@ def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
         numbers = arm_numbers("available", np.atleast_1d(given), n_arms)
         mask[numbers] = True
         if mask.sum() < numbers.size:
-            raise ValueError(
+            raise InputError(
                 f"available is {given.tolist()}, which names an arm twice; allowed are different "
                 "arm numbers, or True and False for every arm"
             )
     if not mask.any():
-        raise ValueError("available leaves no arm; allowed is at least one")
+        raise InputError("available leaves no arm; allowed is at least one")
     return np.ascontiguousarray(mask)
 
 
@@ -199,18 +200,18 @@ def observations(
     rows = _numbers("contexts", contexts)
     values = np.atleast_1d(_numbers("rewards", rewards))
     if rows.shape != (numbers.size, n_features):
-        raise ValueError(
+        raise InputError(
             f"contexts has shape {rows.shape}; allowed is ({numbers.size}, {n_features}): "
             "one row for each of the arms"
         )
     if values.shape != (numbers.size,):
-        raise ValueError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
+        raise InputError(f"rewards has shape {values.shape}; allowed is ({numbers.size},)")
     for name, array in (("contexts", rows), ("rewards", values)):
         bad = np.argwhere(~(np.abs(array) <= LARGEST))
         if bad.size:
             row = int(bad[0][0])
             what = _first_bad(np.atleast_1d(array[row]))
-            raise ValueError(f"{name} in row {row} have {what}; {ALLOWED}")
+            raise InputError(f"{name} in row {row} have {what}; {ALLOWED}")
     return numbers, rows, values
 
 

@@ -17,6 +17,7 @@ from evenhand._checks import unmasked
 from evenhand._compile import entry_point, for_sources
 from evenhand._dispatch import telling
 from evenhand.conventions import PAPER, Conventions
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.leastsquares import Prior, counts, merge
 from evenhand.policies import _checks as checking
@@ -94,7 +95,7 @@ class Policy:
             and taken.__module__.startswith("evenhand.")
             and taken.__module__ != cls.__module__
         ):
-            raise ValueError(f"{cls.__name__} is the name of a policy of evenhand's; take another")
+            raise InputError(f"{cls.__name__} is the name of a policy of evenhand's; take another")
         if not cls.__name__.startswith("_"):
             POLICIES[cls.__name__] = cls
         # A rule is made once; a score in plain Python reads its own settings in every round.
@@ -119,7 +120,7 @@ class Policy:
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
         self.noise = checking.known_noise(noise)
         if not isinstance(conventions, Conventions):
-            raise ValueError(
+            raise InputError(
                 f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
             )
         self.conventions = conventions
@@ -265,7 +266,7 @@ class Policy:
             decisions = list(decision) if isinstance(decision, Iterable) else [decision]
             wrong = [one for one in decisions if not isinstance(one, Decision)]
             if wrong:
-                raise ValueError(f"decision is {wrong[0]!r}; allowed is what `select` gave")
+                raise InputError(f"decision is {wrong[0]!r}; allowed is what `select` gave")
             unmasked("context of a decision", [one.context for one in decisions])
             self.absorb(
                 arms=np.array([one.arm for one in decisions], dtype=np.int64),
@@ -277,7 +278,7 @@ class Policy:
         context = np.ascontiguousarray(decision.context, dtype=np.float64)
         n_arms, n_features = self._shape
         if context.shape != (n_features,) or not 0 <= decision.arm < n_arms:
-            raise ValueError(
+            raise InputError(
                 f"decision is {decision!r} with {context.size} features; it was not made by a "
                 f"policy with {n_arms} arms and {n_features} features"
             )
@@ -358,7 +359,7 @@ class Policy:
             [[1.5, 1.5, 1.5, 1.5], [7.5, 7.5, 7.5, 7.5]]
         """
         if not self.learns_groups:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} keeps no group regressions; set learns_groups = True"
             )
         rows = checking.rows_of(contexts, self._shape)
@@ -444,7 +445,7 @@ class Policy:
         named: dict[str, Any] = {}
         for name in _settings_of(type(self)):
             if not hasattr(self, name):
-                raise ValueError(
+                raise InputError(
                     f"{type(self).__name__} has no attribute {name!r}; keep every parameter of "
                     "the constructor under its own name"
                 )
@@ -622,7 +623,7 @@ class Policy:
         """The scores of a round by `score`, as a rule that has them already."""
         table = np.atleast_2d(np.asarray(self.score(rows), dtype=np.float64))
         if table.shape not in ((1, self.n_arms), (N_SCORES, self.n_arms)) or np.isnan(table).any():
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.score gave shape {table.shape}, or a NaN; allowed are "
                 f"({self.n_arms},) or ({N_SCORES}, {self.n_arms}) numbers"
             )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
+from evenhand.errors import InputError
 
 Exploration = str | float | Sequence[float] | Callable[[int], float]
 
@@ -46,13 +47,13 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
     if isinstance(exploration, str):
         named = {"paper": Schedule(1.0, 1 / 3, empty), "none": Schedule(0.0, 0.0, empty)}
         if exploration not in named:
-            raise ValueError(_allowed(exploration))
+            raise InputError(_allowed(exploration))
         return named[exploration]
     if isinstance(exploration, Real) and not isinstance(exploration, bool):
         return Schedule(_chance(exploration), 0.0, empty)
     if callable(exploration):
         if horizon is None:
-            raise ValueError(
+            raise InputError(
                 "exploration given as a function needs a horizon: give horizon=..., "
                 "or a list of probabilities whose last one is kept"
             )
@@ -60,9 +61,9 @@ def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
     elif isinstance(exploration, Iterable):
         chances = [_chance(value) for value in exploration]
         if not chances:
-            raise ValueError(_allowed("an empty list"))
+            raise InputError(_allowed("an empty list"))
     else:
-        raise ValueError(_allowed(exploration))
+        raise InputError(_allowed(exploration))
     return Schedule(0.0, 0.0, np.array(chances))
 
 
@@ -70,9 +71,9 @@ def _chance(value: Any) -> float:
     try:
         chance = float(value)
     except (TypeError, ValueError):
-        raise ValueError(_allowed(value)) from None
+        raise InputError(_allowed(value)) from None
     if not 0.0 <= chance <= 1.0:
-        raise ValueError(_allowed(value))
+        raise InputError(_allowed(value))
     return chance
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Unpack
 
 from evenhand import _checks
 from evenhand._checks import LARGEST
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
@@ -92,13 +93,13 @@ class GroupFairTopInterval(Policy):
         super().__init__(groups, n_features, horizon, delta, **common)
         self.offset = _checks.number("offset", offset, -LARGEST, LARGEST)
         if len(self.groups) != 2:
-            raise ValueError(
+            raise InputError(
                 f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "
                 "two: use MultiGroupFairTopInterval for more, or put all but the sensitive one "
                 'together, TableWorld(..., others="together")'
             )
         if self.groups.sensitive is None:
-            raise ValueError(
+            raise InputError(
                 "groups name no sensitive group; give Groups(labels, sensitive=...) with one of "
                 + ", ".join(self.groups.names)
             )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._checks import LARGEST
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies.base import Common, Policy
 from evenhand.policies.kernels import kernel, score
@@ -115,7 +116,7 @@ class MultiGroupFairTopInterval(Policy):
             else _checks.number("reference", reference, -LARGEST, LARGEST)
         )
         if len(self.groups) < 2:
-            raise ValueError(
+            raise InputError(
                 f"groups are {self.groups.names[0]} alone; allowed are two or more: "
                 "a bias can only be seen against another group"
             )

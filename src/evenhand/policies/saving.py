@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand.conventions import BY_NAME, Conventions
+from evenhand.errors import DamagedError, InputError
 from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._table import (
@@ -82,7 +83,7 @@ def to_dict(policy: Policy) -> dict[str, Any]:
 
 def _plain_table(name: str, table: NDArray[Any]) -> Any:
     if not np.isfinite(table).all():
-        raise ValueError(
+        raise InputError(
             f"{name}, which the policy learned, has a NaN or an infinity and cannot be saved; "
             "allowed are finite numbers"
         )
@@ -92,10 +93,10 @@ def _plain_table(name: str, table: NDArray[Any]) -> Any:
 def from_dict(saved: dict[str, Any]) -> Policy:
     """The policy that `to_dict` described."""
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
-        raise ValueError(f"this is not a saved policy: its format is not {FORMAT!r}")
+        raise InputError(f"this is not a saved policy: its format is not {FORMAT!r}")
     version = saved.get("version")
     if type(version) is not int or version not in KEYS:
-        raise ValueError(
+        raise InputError(
             f"version is {_short(version)}; this evenhand reads versions 1 to {VERSION}: "
             "update evenhand to read newer files"
         )
@@ -144,16 +145,16 @@ def load(path: str | Path) -> Policy:
     try:
         saved = parse(Path(path).read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is not a saved policy, or is cut off: {error}") from error
+        raise InputError(f"{path} is not a saved policy, or is cut off: {error}") from error
     try:
         return from_dict(saved)
     except ValueError as error:
-        raise ValueError(f"{path}: {_short(error, str)}") from error
+        raise InputError(f"{path}: {_short(error, str)}") from error
 
 
 def _kind(name: Any) -> type[Policy]:
     if name not in POLICIES:
-        raise ValueError(
+        raise InputError(
             f"policy is {_short(name)}; known are {', '.join(sorted(POLICIES))}: "
             "import the module that defines it first"
         )
@@ -214,8 +215,8 @@ def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
         raise _damaged("it has data of more arms than labels")
 
 
-def _damaged(what: str) -> ValueError:
-    return ValueError(f"the saved policy is damaged: {what}")
+def _damaged(what: str) -> DamagedError:
+    return DamagedError(f"the saved policy is damaged: {what}")
 
 
 def _short(value: Any, write: Any = repr) -> str:
@@ -232,7 +233,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     target = Path(os.path.realpath(path))  # a link goes on to point there
     if target.is_dir() or not target.parent.is_dir():
-        raise ValueError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
+        raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -253,11 +254,11 @@ def parse(content: bytes) -> Any:
     try:
         return json.loads(content.decode(), parse_constant=_not_finite)
     except RecursionError:
-        raise ValueError("its lists are nested too deeply") from None
+        raise InputError("its lists are nested too deeply") from None
     except (json.JSONDecodeError, UnicodeDecodeError, _NotFinite):
         raise
     except ValueError as error:  # of Python, about the length of a number
-        raise ValueError("a whole number in it has too many digits") from error
+        raise InputError("a whole number in it has too many digits") from error
 
 
 class _NotFinite(ValueError):
@@ -274,20 +275,20 @@ def plain_setting(name: str, value: Any) -> Any:
         return {"labels": list(value.labels), "sensitive": value.sensitive}
     if isinstance(value, Conventions):
         if BY_NAME.get(value.name) != value:
-            raise ValueError(
+            raise InputError(
                 f"conventions {value.name!r} are your own and cannot be saved; "
                 f"allowed are {', '.join(BY_NAME)}"
             )
         return value.name
     if isinstance(value, Callable):  # type: ignore[arg-type]
-        raise ValueError(
+        raise InputError(
             f"{name} is a function, which cannot be saved; give its values as a list instead"
         )
     plain = _plain(value)
     try:
         json.dumps(plain, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
+        raise InputError(
             f"{name} is {str(value)[:100]!r}, which cannot be saved; allowed are finite numbers, "
             "text, True, False, None, and lists and mappings of these"
         ) from error
@@ -314,10 +315,10 @@ def rich_setting(name: str, value: Any) -> Any:
         labels, sensitive = value["labels"], value["sensitive"]
         named = labels if sensitive is None else [*labels, sensitive]
         if not isinstance(labels, list) or not all(isinstance(one, str) for one in named):
-            raise ValueError("the saved policy is damaged: groups have labels that are no text")
+            raise InputError("the saved policy is damaged: groups have labels that are no text")
         return Groups(labels, sensitive)
     if name == "conventions":
         if value not in BY_NAME:
-            raise ValueError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
+            raise InputError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
         return BY_NAME[value]
     return value

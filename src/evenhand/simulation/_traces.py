@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand.errors import InputError
 from evenhand.simulation._loop import TRACE
 
 NAME = "part-{number:06d}.parquet"
@@ -92,16 +93,16 @@ def trace_folder(trace: Any) -> bool | Path:
     if isinstance(trace, bool):
         return trace
     if not isinstance(trace, (str, Path)):
-        raise ValueError(f"trace is {trace!r}; allowed are True, False, or a folder for Parquet")
+        raise InputError(f"trace is {trace!r}; allowed are True, False, or a folder for Parquet")
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             "traces in Parquet need pyarrow: install it with pip install 'evenhand[data]'"
         ) from error
     folder = Path(trace)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"trace is {str(trace)!r}, which is not empty; take another folder")
+        raise InputError(f"trace is {str(trace)!r}, which is not empty; take another folder")
     return folder
 
 

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand import _checks
+from evenhand.errors import InputError
 from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece
 from evenhand.simulation._traces import trace_folder
@@ -98,7 +99,7 @@ def simulate(
             try:
                 make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
             except TypeError as error:
-                raise ValueError(f"policy {policy}: {error}") from error
+                raise InputError(f"policy {policy}: {error}") from error
     tell = _teller(progress, sum(piece.rounds for piece in pieces))
     with closing(run_pieces(pieces, count, client, tell)) as played:  # Ctrl-C may come meanwhile
         parts = [
@@ -207,13 +208,13 @@ def connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             "client needs dask: install it with pip install 'evenhand[cluster]'"
         ) from error
     try:
         return Client(address)  # Dask's own setting says how long it waits
     except (OSError, ValueError) as error:  # nobody answers, or it is no address
-        raise ValueError(
+        raise InputError(
             f"client is {address!r}, where no Dask scheduler answers; give the address that "
             "`dask scheduler` prints, or a client"
         ) from error
@@ -252,9 +253,9 @@ def named_policies(
     elif isinstance(policies, Iterable):
         makers = {_class_of(make).__name__: make for make in policies}
     else:
-        raise ValueError(f"policies is {policies!r}; allowed is a list or mapping of classes")
+        raise InputError(f"policies is {policies!r}; allowed is a list or mapping of classes")
     if not makers or len(makers) < len(policies):
-        raise ValueError(
+        raise InputError(
             "policies are empty or name a class twice; "
             "give a mapping from names of your own to policies"
         )
@@ -264,17 +265,17 @@ def named_policies(
 def _named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
     found = {"world": worlds} if isinstance(worlds, World) else worlds
     if not isinstance(found, Mapping) or not found:
-        raise ValueError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")
+        raise InputError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")
     wrong = [place for place in found.values() if not isinstance(place, World)]
     if wrong:
-        raise ValueError(f"world is {wrong[0]!r}; allowed is an instance of World")
+        raise InputError(f"world is {wrong[0]!r}; allowed is an instance of World")
     return dict(found)
 
 
 def _class_of(make: PolicyMaker) -> type[Policy]:
     kind = make.func if isinstance(make, partial) else make
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
-        raise ValueError(
+        raise InputError(
             f"policy {make!r} is not a class of policies; allowed are subclasses of Policy "
             "and functools.partial of them"
         )

@@ -64,4 +64,4 @@ def check_named(what: str, names: Any, known: tuple[str, ...]) -> None:
     """An error for a name that is no column of these."""
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} has {name!r}; allowed are {shown(known)}")
+            raise InputError(f"{setting(what)} has {name!r}; allowed are {shown(known)}")
