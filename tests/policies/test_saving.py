@@ -17,7 +17,7 @@ def resealed(saved):
     """The data with the checksum that belongs to them, as somebody who crafts a file has it."""
     try:
         tables = [np.asarray(saved[key], dtype=float) for key in ("arms", "groups")]
-        return {**saved, "sha256": checksum(saved, *tables)}
+        return {**saved, "sha256": checksum(saved, tables)}
     except (KeyError, TypeError, ValueError, OverflowError):
         return saved  # no checksum will do
 
@@ -248,7 +248,7 @@ def test_a_file_of_version_1_is_saved_as_the_newest(tmp_path):
     policy = from_dict(VERSION_1)
     policy.save(tmp_path / "new.json")
     saved = json.loads((tmp_path / "new.json").read_text())
-    assert saved["version"] == 2 and len(saved["sha256"]) == 64
+    assert saved["version"] == 3 and len(saved["sha256"]) == 64
     same = {key: value for key, value in VERSION_1.items() if key not in ("version", "arms")}
     assert {key: saved[key] for key in same} == same
     # The last direction of a regression of full rank says nothing, and is not kept.

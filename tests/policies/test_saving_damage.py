@@ -63,11 +63,12 @@ def test_a_version_without_a_checksum_does_not_get_around_it(saved):
         from_dict(changed)
     with pytest.raises(ValueError, match="checksum is another"):
         from_dict({**saved, "sha256": None})
-    with pytest.raises(ValueError, match=r"version 1 has .*; look at sha256"):
+    with pytest.raises(ValueError, match=r"version 1 has .*; look at own, sha256"):
         from_dict({**changed, "version": 1})
     del changed["sha256"]
-    with pytest.raises(ValueError, match=r"version 2 has .*; look at sha256"):
+    with pytest.raises(ValueError, match=r"version 3 has .*; look at sha256"):
         from_dict(changed)
+    del changed["own"]
     assert from_dict({**changed, "version": 1}).round == 5  # as files of old
 
 

@@ -113,12 +113,14 @@ class Decision:
             "round": int(self.round),
             "context": np.asarray(self.context, dtype=np.float64).tolist(),
             "scores": dict(zip(SCORES, rows, strict=True)),
+            "groups": None if self.groups is None else np.asarray(self.groups).tolist(),
         }
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Decision:
         """The decision that `to_dict` described."""
         try:
+            groups = told.get("groups")
             scores = [
                 [np.inf if one is None else float(one) for one in told["scores"][name]]
                 for name in SCORES
@@ -130,6 +132,7 @@ class Decision:
                 round=operator.index(told["round"]),
                 context=np.array(told["context"], dtype=np.float64).reshape(-1),
                 scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
+                groups=None if groups is None else np.array(groups, dtype=np.int64),
             )
         except (TypeError, ValueError, LookupError, OverflowError) as error:
             raise DataError(
