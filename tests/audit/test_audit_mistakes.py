@@ -149,7 +149,7 @@ def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
 def test_marks_by_column_are_read_and_checked():
     assert marks_of("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
     log = made_log(87)
-    assert "--missing-marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
+    assert "missing_marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
     assert "--missing-marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
     words = words_with("?")
     given_twice = {"reward_values": {"approved": 1, "denied": 0, "?": 0}}

@@ -112,7 +112,7 @@ def test_the_advice_is_in_the_language_of_the_caller():
     error = DataError(advice)
     assert str(error).endswith('missing_marks={"a": ["-1"], "*": ["-"]}')
     assert error.told("command line").endswith("--missing-marks a=-1,-")
-    assert error.told("file").endswith('missing_marks = { "a" = ["-1"], "*" = ["-"] }')
+    assert error.told("file").endswith('missing_marks = { a = ["-1"], "*" = ["-"] }')
 
 
 def test_likely_marks_stand_among_numbers():

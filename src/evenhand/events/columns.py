@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from evenhand.errors import DataError
+from evenhand.errors import DataError, blank, setting
 
 # The names under which a role is found, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -126,7 +126,8 @@ def find_roles(
     for role in needed:
         if role not in roles:
             raise DataError(
-                f"no column is the {role}; name it, such as --{role} COLUMN: the log has "
+                f"no column is the {role}; name it, such as {setting(role, blank('COLUMN'))}: the "
+                "log has "
                 f"{', '.join(names)}"
             )
     return roles
@@ -137,5 +138,5 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
         near = get_close_matches(name, list(names), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise DataError(
-            f"{role} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
+            f"{setting(role)} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
         )
