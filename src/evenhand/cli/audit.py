@@ -171,9 +171,6 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
-    from evenhand.charts.saving import get_ready
-
-    get_ready()
     from evenhand.audit.passwords import without_password
     from evenhand.audit.running import audit
 
