@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from evenhand._files import write_whole
@@ -48,22 +46,6 @@ def to_svg(chart: Any) -> str:
 
     svg: str = vlc.vegalite_to_svg(chart.to_json(validate=False), vl_version=_version())
     return svg
-
-
-def get_ready() -> None:
-    """Start what draws in a thread: it takes half a second, in which rows can be counted.
-
-    For commands that will draw later. Without Altair it does nothing; drawing says what is missing.
-    """
-    if find_spec("altair") and find_spec("vl_convert"):
-        Thread(target=_draw_a_point, daemon=True).start()
-
-
-def _draw_a_point() -> None:
-    import vl_convert as vlc
-
-    point = {"data": {"values": [{}]}, "mark": "point"}
-    vlc.vegalite_to_svg(point, vl_version=_version())
 
 
 def _version() -> str:

@@ -161,9 +161,6 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
-    from evenhand.charts.files import get_ready
-
-    get_ready()
     from evenhand.audit.api import audit
     from evenhand.audit.input.sources import without_password
 
