@@ -150,7 +150,7 @@ def test_marks_by_column_are_read_and_checked():
     assert marks_of("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
     log = made_log(87)
     assert "missing_marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
-    assert "--missing-marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
+    assert "missing_marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
     words = words_with("?")
     given_twice = {"reward_values": {"approved": 1, "denied": 0, "?": 0}}
     said = refused(words, missing_marks={"reward": ["?"]}, **given_twice)
@@ -184,7 +184,7 @@ def test_a_mark_that_marks_nothing_is_told(form, tmp_path):
         and found.facts.filled
         == (log["town"] == " NA").sum() + ((log["town"] == "a") & (log["x1"] == -9.0)).sum()
     )
-    assert said[0].startswith("missing_marks has 'zzz', which is not in any column that is used")
+    assert said[0].startswith("missing_marks has 'zzz', which is not in any column; a mark")
     # What everybody uses may be in a list that serves many logs, unless it is of one column.
     assert warned(table, missing_marks=["NA", "?", "n/a"], **options)[0] == []
     (said,), _ = warned(table, missing_marks={"x0": ["?"]})

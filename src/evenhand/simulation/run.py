@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand import _checks
-from evenhand.errors import InputError
+from evenhand.errors import InputError, setting
 from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece
 from evenhand.simulation._traces import trace_folder
@@ -215,7 +215,7 @@ def connect(address: str) -> Any:
         return Client(address)  # Dask's own setting says how long it waits
     except (OSError, ValueError) as error:  # nobody answers, or it is no address
         raise InputError(
-            f"client is {address!r}, where no Dask scheduler answers; give the address that "
+            f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the address that "
             "`dask scheduler` prints, or a client"
         ) from error
 
