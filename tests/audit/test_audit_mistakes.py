@@ -154,7 +154,7 @@ def test_marks_by_column_are_read_and_checked():
     words = words_with("?")
     given_twice = {"reward_values": {"approved": 1, "denied": 0, "?": 0}}
     said = refused(words, missing_marks={"reward": ["?"]}, **given_twice)
-    assert "--reward-values and --missing-marks both have '?'" in said
+    assert "reward_values and missing_marks both have '?'" in said
     # Marks that are known are named again, with their column.
     log["x0"] = log["x0"].round(3).astype(str).where(log.index % 9 != 0, "gone")
     log["x1"] = log["x1"].where(log.index % 9 != 1, -1.0)
