@@ -215,8 +215,8 @@ def connect(address: str) -> Any:
         return Client(address)  # Dask's own setting says how long it waits
     except (OSError, ValueError) as error:  # nobody answers, or it is no address
         raise InputError(
-            f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the address "
-            "that `dask scheduler` prints, or a client"
+            f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
+            "address that `dask scheduler` prints, or a client"
         ) from error
 
 
