@@ -4,8 +4,6 @@ Numbers are written with the digits that give the same double again, and a check
 that changed. Nothing is executed on loading: only policies whose class has been imported can be
 made.
 
-Files of saved policies: written whole or not at all, read with care.
-
 Settings of a policy as plain data, and back.
 """
 
@@ -13,9 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
-import stat
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._files import write_whole
 from evenhand.conventions import BY_NAME, Conventions
 from evenhand.errors import DamagedError, InputError
 from evenhand.groups import Groups
@@ -223,30 +219,6 @@ def _short(value: Any, write: Any = repr) -> str:
     """On one line, and not longer than a few."""
     text = " ".join(write(value).split())
     return text if len(text) <= 400 else f"{text[:400]}..."
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path`; a crash leaves the old file or the new one, never half of it.
-
-    Who may read it is as with `open`: what the umask leaves to a new file, and as it was for one
-    that is there.
-    """
-    target = Path(os.path.realpath(path))  # a link goes on to point there
-    if target.is_dir() or not target.parent.is_dir():
-        raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            if target.exists():
-                part.chmod(stat.S_IMODE(target.stat().st_mode))
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def parse(content: bytes) -> Any:
