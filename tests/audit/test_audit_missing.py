@@ -161,6 +161,7 @@ def file(tmp_path):
     return tmp_path / "log.parquet"
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page_and_json(file, tmp_path, capsys):
     out = tmp_path / "out" / "report.html"
     flags = ["--group", "sex", "--reward", "paid", "--leave-out", "note", "--reference", "M"]
@@ -199,6 +200,7 @@ def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):
         assert lines[-1].startswith("evenhand: ") and "Traceback" not in "".join(lines)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_chosen_by_column(tmp_path):
     log = made_log(36, n=600)
     log.loc[log.index[::30], "x0"] = np.nan

@@ -308,6 +308,7 @@ def test_a_file_that_is_no_utf8(at, tmp_path):
     assert f"(line {at + 2}) is no UTF-8 text" in said and "encoding='latin-1'" in said
 
 
+@pytest.mark.slow
 def test_columns_without_a_name_are_left_out_and_told(tmp_path):
     log = made_log(96)
     path = tmp_path / "log.csv"

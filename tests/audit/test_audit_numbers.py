@@ -246,6 +246,7 @@ def test_rounding_is_no_bias():
     assert (same["simultaneous_low"] <= 0.0).all() and (same["simultaneous_high"] >= 0.0).all()
 
 
+@pytest.mark.slow
 def test_a_report_says_when_and_how_it_was_made():
     log = made_log(72).assign(other=1)
     found = eh.audit(log, reference="M", leave_out=["other"], windows=0)

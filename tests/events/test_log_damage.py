@@ -106,6 +106,7 @@ def mutated(raw, generator):
     return raw[:place] + generator.choice(more) + raw[place:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", [False, True])
 @pytest.mark.parametrize("what", ["csv", "parquet", "csv.json", "csv.journal"])
 def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):

@@ -83,6 +83,7 @@ def test_older_events_get_numbers_that_can_have_been(name, tmp_path):
     assert learned == frame["learned"].notna().sum()
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("crash", [False, True])
 def test_older_logs_go_on(name, crash, today, tmp_path):

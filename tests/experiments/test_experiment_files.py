@@ -448,6 +448,7 @@ SECTIONS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(top=st.dictionaries(NAMES, st.tuples(VALUES_IN_LINES, FILLING), max_size=3), rest=SECTIONS)
 def test_the_line_of_every_key(top, rest):
@@ -535,6 +536,7 @@ quick = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # few rows in an arm, constant features
 @quick
 @given(base=st.sampled_from(GOOD), data=st.data())

@@ -534,6 +534,7 @@ def test_panels_and_labels_reach_the_tables_and_the_report(folder):
     assert "<i>" not in page and "delta = 0.5" in page and "cannot be known from this table" in page
 
 
+@pytest.mark.slow
 def test_a_bundled_experiment_runs_by_its_name(folder):
     assert main(["run", "delta", "--seeds", "1"]) == 0
     assert Path("delta-report/report.html").is_file()
@@ -612,6 +613,7 @@ def test_the_template_of_a_table_lists_its_columns(folder):
     assert text.count('= "?"') == 3 and text.count('"?" = ') == 1
 
 
+@pytest.mark.slow
 @quick
 @given(
     names=st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4, unique=True),

@@ -264,6 +264,7 @@ def a_log(seed, rows=200, names=("F", "M", "X")):
     return frame
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 199))
 def test_sums_of_parts_are_sums_of_the_whole(seed, cut):

@@ -42,6 +42,7 @@ def people(n=240):
     return table
 
 
+@pytest.mark.slow
 def test_an_audit_page(tmp_path):
     log = people(900).rename(columns={"paid": f"paid {SCRIPT}"})
     log["arm"], log["timestamp"] = f"arm {SCRIPT}", np.arange(len(log), dtype=float)

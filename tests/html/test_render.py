@@ -78,6 +78,7 @@ def test_without_jinja_the_message_says_what_to_install(monkeypatch):
             call()
 
 
+@pytest.mark.slow
 def test_decisions_do_not_load_what_writes_pages():
     code = (
         "import sys, evenhand as eh, evenhand.html\n"
@@ -95,6 +96,7 @@ def test_templates_mark_nothing_safe(path):
     assert not re.search(r"\|\s*safe\b|autoescape|style=|<script|https?:", text)
 
 
+@pytest.mark.slow
 def test_no_html_is_written_outside_of_templates():
     element = re.compile(
         r"</?(?:p|t[dhr]|table|h[1-6]|div|span|[ou]l|li|details|figure|b|a|code)\b"

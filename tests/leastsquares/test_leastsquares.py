@@ -166,6 +166,7 @@ def test_ridge_by_hand():
 # Against a fresh solve --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 1e-4, 1.0, 10.0])
 def test_100_000_updates_with_features_from_one_to_a_million(ridge):
     """Where an updated inverse loses every digit, rotations keep twelve."""
@@ -315,6 +316,7 @@ small_rows = st.integers(1, 4).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(rows=small_rows, seed=st.integers(0, 2**32 - 1))
 def test_singular_designs_of_small_whole_numbers(rows, seed):

@@ -77,6 +77,7 @@ scaled_rows = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(case=scaled_rows, shared=st.booleans())
 def test_the_units_of_features_do_not_matter(case, shared):

@@ -204,6 +204,7 @@ def test_noise_with_a_prior_is_unbiased():
     assert abs(np.mean(found) - 0.25) < 4 * np.std(found) / 20
 
 
+@pytest.mark.slow
 def test_types_of_the_users_stay_out_of_our_cache(tmp_path):
     """After this file's policy was compiled, a process that cannot import it runs our own."""
     make().select(np.ones((4, 2)))

@@ -84,6 +84,7 @@ def ways_to_spoil(raw, other):
     yield "nested", b"[" * 100_000 + b"\n00000000\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [False, True])
 def test_damaged_snapshots_are_as_if_not_there(crash, tmp_path):
     path, other = tmp_path / "log.csv", tmp_path / "other.csv"

@@ -136,6 +136,7 @@ def test_price_of_fairness_and_shares():
         shares([0, 7], eh.Groups(["a", "b"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [

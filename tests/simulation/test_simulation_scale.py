@@ -78,6 +78,7 @@ def test_traces_in_files_are_those_in_memory(tmp_path, monkeypatch):
     assert written.runs.equals(held.runs)
 
 
+@pytest.mark.slow
 def test_traces_of_plain_policies_are_written_by_their_processes(tmp_path):
     (tmp_path / "pids").mkdir()
     kind = located(tmp_path / "pids")
@@ -106,6 +107,7 @@ def test_a_run_that_is_stopped_leaves_no_half_of_a_file(tmp_path):
 # Workers and progress -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plain_policies_run_in_other_processes(tmp_path):
     eh.simulate([located(tmp_path)], WORLD, horizon=20, replications=4, seed=5, workers=2)
     pids = {path.name for path in tmp_path.iterdir()}

@@ -244,6 +244,7 @@ def test_the_fingerprint_follows_every_cell_that_counts():
         assert small(**change).fingerprint() != first, change
 
 
+@pytest.mark.slow
 def test_a_large_table_is_not_copied_over_and_over():
     draw = np.random.default_rng(1)
     rows = 41_544
