@@ -13,9 +13,9 @@ orthonormal basis of that subspace, which grows with every new direction; at ful
 folded into R and forgotten. What a context outside of the subspace gets is the caller's choice:
 see `SINGULAR`.
 
-Four arms are solved at once: `vectors` has instructions for that, `table` the layout that they
-need, `triangle` and `rotating` the linear algebra, `basis` the directions seen, `scaling` the
-units that they are judged in, and `saved` the form in files.
+Four arms are solved at once: `_vectors` has instructions for that, `_table` the layout that they
+need and its form in files, `_triangle` and `_rotate` the linear algebra, `_basis` the directions
+seen and the units that they are judged in, `_sums` and `_merge` what is read out and added up.
 """
 
 from evenhand.leastsquares._absorb import absorb, absorb_in
