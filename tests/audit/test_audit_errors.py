@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log
-from evenhand.audit.inference.drift import _hotelling, _welch
+from evenhand.audit._inference.drift import _hotelling, _welch
 
 LEVEL = 0.95
 FEATURES = ["x0", "x1", "x2"]

@@ -15,9 +15,9 @@ import pytest
 
 import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags
-from evenhand.audit.input.scan import alike_groups
+from evenhand.audit._input.scan import alike_groups
 from evenhand.cli import main
-from evenhand.cli._values import marks_of
+from evenhand.cli._terminal import marks_of
 
 
 def called(capsys, *call):

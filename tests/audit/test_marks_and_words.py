@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags
-from evenhand.audit.input.engines import answer_of
+from evenhand.audit._input.engines import answer_of
 from evenhand.cli import main
-from evenhand.cli._values import worth_of
+from evenhand.cli._terminal import worth_of
 
 log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
 COLUMNS = ["estimate", "standard_error", "low", "high"]
@@ -538,7 +538,7 @@ def test_a_query_tells_how_far_it_is_and_can_be_stopped():
 
 
 def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    from evenhand.audit.report.result import Audit
+    from evenhand.audit._report.result import Audit
 
     found = eh.audit(made_log(71))
     (tmp_path / "r.json").write_text("before")

@@ -104,7 +104,7 @@ def test_rewards_that_change_between_passes_stop_the_audit():
 
 def test_a_group_that_a_later_pass_writes_in_another_way_is_noticed(monkeypatch):
     """What made errors of 1e-8: the query over residuals matched no row of a group."""
-    from evenhand.audit.inference import robust
+    from evenhand.audit._inference import robust
 
     def renamed(rows, fits):
         labels = tuple((f"{label[0]}!",) for label in fits.labels)

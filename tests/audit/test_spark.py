@@ -14,8 +14,8 @@ import test_sources as sources
 
 import evenhand as eh
 from audit_logs import made_log, refused
-from evenhand.audit.input.engines import open_spark
-from evenhand.audit.input.sources import open_log
+from evenhand.audit._input.engines import open_spark
+from evenhand.audit._input.sources import open_log
 
 log, parquet, from_frame = sources.log, sources.parquet, sources.from_frame  # fixtures
 pytestmark = [

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 import evenhand as eh
-from evenhand.events.tables import beside
+from evenhand.events._tables import beside
 from evenhand.policies.base import POLICIES
 from evenhand.policies.saving import to_dict
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.columns.buckets import bucketed, plain
-from evenhand.columns.encoding import Encoding, encode
-from evenhand.columns.files import read_table
+from evenhand._columns.buckets import bucketed, plain
+from evenhand._columns.encoding import Encoding, encode
+from evenhand._columns.files import read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")
 

@@ -8,8 +8,8 @@ import pytest
 
 import evenhand as eh
 from evenhand import charts
-from evenhand.columns.identifiers import identifiers
-from evenhand.columns.words import shown
+from evenhand._columns.identifiers import identifiers
+from evenhand._columns.words import shown
 
 N = 600
 ROLES = {"group": "sex", "sensitive": "F", "arms": {"age": 2}, "reward": "paid"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.events import find_columns
-from evenhand.events.candidates import candidates
-from evenhand.events.journal import journal_of
-from evenhand.events.tables import beside
+from evenhand.events._candidates import candidates
+from evenhand.events._journal import journal_of
+from evenhand.events._tables import beside
 from log_scripts import (
     FEATURES,
     LABELS,

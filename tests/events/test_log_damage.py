@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 import evenhand as eh
-from evenhand.events.journal import journal_of
-from evenhand.events.tables import beside
+from evenhand.events._journal import journal_of
+from evenhand.events._tables import beside
 from log_scripts import closed, fill, killed, make, older, refused, signed
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])

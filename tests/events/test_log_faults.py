@@ -11,9 +11,9 @@ import pyarrow.parquet
 import pytest
 
 import evenhand as eh
+from evenhand.events._journal import journal_of
+from evenhand.events._schema import NAMES
 from evenhand.events.columns import ORDER
-from evenhand.events.journal import journal_of
-from evenhand.events.schema import NAMES
 from evenhand.recording import _seen
 from log_scripts import FEATURES, LABELS, alike, bits, closed, contexts_of, fill, make, refused
 

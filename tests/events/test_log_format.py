@@ -8,9 +8,9 @@ import pytest
 
 import evenhand as eh
 from evenhand.events import ROLES, find_columns
-from evenhand.events.journal import journal_of
-from evenhand.events.schema import NAMES
-from evenhand.events.tables import beside
+from evenhand.events._journal import journal_of
+from evenhand.events._schema import NAMES
+from evenhand.events._tables import beside
 from log_scripts import Calls, bits, contexts_of, make
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.experiments._claims import CLAIMS, FAILS, HOLDS, PARTLY, REAL_CLAIMS, Means
 from evenhand.experiments.bundled import paper_experiments
-from evenhand.experiments.claims import CLAIMS, FAILS, HOLDS, PARTLY, REAL_CLAIMS, Means
 
 
 def made_up(change=lambda runs: runs):

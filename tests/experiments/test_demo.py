@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.experiments import demo
+from evenhand.experiments import _demo
 
 
 @pytest.fixture(scope="module")
 def found():
-    return demo.play()
+    return _demo.play()
 
 
 def test_the_bias_is_that_of_plain_least_squares(found):
@@ -34,10 +34,10 @@ def test_the_bias_is_that_of_plain_least_squares(found):
 
 def test_the_table_is_that_of_the_runs(found):
     runs = found.found.runs.groupby("policy")["share"].mean()
-    for row in demo.table(found).itertuples():
+    for row in _demo.table(found).itertuples():
         shown = float(re.match(r"(\d+) %", row.black)[1])
         assert abs(shown - 100 * runs[row.policy]) <= 0.5
-    assert any(f"{100 * runs['TopInterval']:.0f} %" in text for text in demo.sentences(found))
+    assert any(f"{100 * runs['TopInterval']:.0f} %" in text for text in _demo.sentences(found))
 
 
 @pytest.mark.slow

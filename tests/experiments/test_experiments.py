@@ -19,10 +19,10 @@ import evenhand as eh
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments._checkpoints import run_experiment
+from evenhand.experiments._worlds import SYNTHETIC, TABLE
 from evenhand.experiments.bundled import paper_experiments
 from evenhand.experiments.file import read_experiment
 from evenhand.experiments.model import values_of
-from evenhand.experiments.worlds import SYNTHETIC, TABLE
 from reference import DATA, needs_data
 from waiting import until
 

@@ -224,12 +224,11 @@ def test_a_long_step_is_told_now_and_then(monkeypatch, capsys):
 
 
 def test_the_demo_tells_its_steps(tmp_path, monkeypatch, capsys):
-    from evenhand.experiments import demo
 
     def stop():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "play", stop)
+    monkeypatch.setattr("evenhand.experiments._demo.play", stop)
     assert main(["demo", "--out", str(tmp_path / "x.html")]) == 130
     err = capsys.readouterr().err
     assert err.startswith("playing three policies on mortgage applications\n")
@@ -244,7 +243,7 @@ def nothing_runs(monkeypatch):
         raise AssertionError("it ran")
 
     monkeypatch.setattr(running, "warm_up", fail)
-    monkeypatch.setattr("evenhand.experiments.demo.play", fail)
+    monkeypatch.setattr("evenhand.experiments._demo.play", fail)
 
 
 def refused(capsys, *arguments):

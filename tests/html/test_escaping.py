@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.experiments import demo
+from evenhand._html import render
+from evenhand.experiments import _demo
 from evenhand.experiments import run as running
 from evenhand.experiments.file import read_experiment
 from evenhand.experiments.run import run_all
-from evenhand.html import render
 from evenhand.worlds import TableWorld
 from pages import Page
 
@@ -126,9 +126,9 @@ def test_the_demo(tmp_path):
         arms={f"age {QUOTES}": 2},
         features=[f"job {SCRIPT}"],
     )
-    found = eh.simulate(demo.POLICIES, world, 5, 2, seed=1, **demo.ADVISED)
+    found = eh.simulate(_demo.POLICIES, world, 5, 2, seed=1, **_demo.ADVISED)
     bias = world.bias(reference=QUOTES)
-    path = demo.write(demo.Demo(world, 3, found, bias), tmp_path / "new" / "d.html")
+    path = _demo.write(_demo.Demo(world, 3, found, bias), tmp_path / "new" / "d.html")
     page = harmless(path.read_text(encoding="utf-8"))
     assert SCRIPT in page.words and QUOTES in page.words
     assert "3 applications left out" in " ".join(page.words.split())

@@ -13,14 +13,14 @@ import jinja2
 import pytest
 
 import evenhand
-from evenhand import html
+from evenhand import _html
+from evenhand._html import drawn, render
+from evenhand._html.tables import of_rows
 from evenhand.errors import MissingExtraError
-from evenhand.html import drawn, render
-from evenhand.html.tables import of_rows
 from pages import Page
 
 SOURCE = Path(evenhand.__file__).parent
-TEMPLATES = sorted((SOURCE / "html" / "templates").iterdir())
+TEMPLATES = sorted((SOURCE / "_html" / "templates").iterdir())
 HOSTILE = "</style><script>alert('1')</script> & \"co\""
 
 
@@ -33,7 +33,7 @@ def test_a_page_is_whole_and_needs_nothing_else():
         *("footer", "p"),
     ]
     assert found.words.count(HOSTILE) == 2  # the title and the heading
-    style = files("evenhand.html").joinpath("style.css").read_text(encoding="utf-8")
+    style = files("evenhand._html").joinpath("style.css").read_text(encoding="utf-8")
     assert style in page, "the style sheet was escaped, or is not there"
     assert not re.search("@import|url[(]|https?:", style)
     assert "@media print" in style and "::details-content" in style
@@ -48,7 +48,7 @@ def test_a_name_that_is_not_given_is_an_error():
 
 def part(call: str, **names: object) -> str:
     text = "{% import 'parts.html' as parts %}{{ parts." + call + " }}"
-    return html._environment().from_string(text).render(**names)
+    return _html._environment().from_string(text).render(**names)
 
 
 def test_only_what_our_charts_drew_is_put_in_as_it_is():
@@ -71,7 +71,7 @@ def test_a_table_says_what_its_headings_are_about():
 
 
 def test_without_jinja_the_message_says_what_to_install(monkeypatch):
-    html._environment.cache_clear()
+    _html._environment.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     for call in (lambda: render("base.html", title="x"), lambda: drawn("<svg/>")):
         with pytest.raises(MissingExtraError, match=r"need jinja2: pip install 'evenhand\[charts"):
@@ -81,7 +81,7 @@ def test_without_jinja_the_message_says_what_to_install(monkeypatch):
 @pytest.mark.slow
 def test_decisions_do_not_load_what_writes_pages():
     code = (
-        "import sys, evenhand as eh, evenhand.html\n"
+        "import sys, evenhand as eh, evenhand._html\n"
         "policy = eh.TopInterval(eh.Groups(['F', 'M']), 1)\n"
         "policy.update(policy.select([[1.0], [1.0]]), 1.0)\n"
         "assert not {'jinja2', 'markupsafe'} & set(sys.modules)"
@@ -113,5 +113,5 @@ def test_no_html_is_written_outside_of_templates():
 
 
 def test_templates_are_found_as_a_part_of_the_package():
-    names = {one.name for one in files("evenhand.html").joinpath("templates").iterdir()}
+    names = {one.name for one in files("evenhand._html").joinpath("templates").iterdir()}
     assert names == {"base.html", "parts.html", "audit.html", "report.html", "demo.html"}

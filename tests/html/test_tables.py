@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.html.tables import MISSING, Cell, cell, of_frame, of_rows
+from evenhand._html.tables import MISSING, Cell, cell, of_frame, of_rows
 
 
 @pytest.mark.parametrize(

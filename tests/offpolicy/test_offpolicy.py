@@ -15,7 +15,7 @@ import pytest
 import evenhand as eh
 from evenhand.bias import Statistics, bias_report
 from evenhand.offpolicy import Logged, evaluate, policy_probabilities
-from evenhand.offpolicy._reward_model import cross_fitted
+from evenhand.offpolicy._estimators import cross_fitted
 
 LEVEL = 0.95
 LABELS = ["F", "F", "M", "M"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
-from evenhand.events.journal import journal_of, read_journal
+from evenhand.events._journal import journal_of, read_journal
 from log_scripts import Calls, bits, contexts_of, killed, make
 
 HERE = Path(__file__).parents[1] / "builders"
@@ -352,7 +352,7 @@ def test_a_full_disk_changes_nothing(tmp_path):
 import resource, sys
 sys.path.insert(0, {str(HERE)!r})
 import evenhand as eh
-from evenhand.events.journal import journal_of, read_journal
+from evenhand.events._journal import journal_of, read_journal
 from log_scripts import Calls, bits, contexts_of, make
 from pathlib import Path
 path = Path({str(tmp_path / "log.csv")!r})

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+from evenhand.events._ids import id_of, new_key, round_of
 from evenhand.events.event import DecisionMade, RewardObserved, from_line, to_line
 from evenhand.events.files import FileLedger
-from evenhand.events.ids import id_of, new_key, round_of
 from evenhand.events.ledger import Ledger
 from log_scripts import Calls, bits, contexts_of, fill, make
 from memory_ledger import MemoryLedger
@@ -155,7 +155,7 @@ def test_ids_that_no_file_can_have_are_refused(id, tmp_path):
 
 
 def test_ids_of_logs_are_unique_and_in_order_of_time(monkeypatch):
-    import evenhand.events.ids as module
+    import evenhand.events._ids as module
 
     assert len({new_key() for _ in range(1000)}) == 1000
     clock = iter(range(1_700_000_000, 1_900_000_000, 10_000_000))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.events.tables import beside
+from evenhand.events._tables import beside
 from log_scripts import (
     FEATURES,
     LABELS,

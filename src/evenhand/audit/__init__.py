@@ -8,8 +8,8 @@ called, so that the package and its only verb may share a name.
 import sys
 from types import ModuleType
 
+from evenhand.audit._report.result import Audit
 from evenhand.audit.api import audit
-from evenhand.audit.report.result import Audit
 
 __all__ = ["Audit", "audit"]
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evenhand.audit.input.clean import cleaned
-from evenhand.audit.input.counts import one_row_each
-from evenhand.audit.input.engines import Progress, told
-from evenhand.audit.input.guesses import with_guesses
-from evenhand.audit.input.roles import columns_of, with_reference
-from evenhand.audit.input.scan import Look, check_rows, look
-from evenhand.audit.input.sources import open_log
-from evenhand.audit.pipeline import Run, Tell
-from evenhand.audit.report.result import Audit
-from evenhand.audit.settings import Settings
-from evenhand.columns.encoding import CATEGORIES
-from evenhand.columns.marks import Given
-from evenhand.columns.missing import ERROR, Choice
+from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.marks import Given
+from evenhand._columns.missing import ERROR, Choice
+from evenhand.audit._input.clean import cleaned
+from evenhand.audit._input.counts import one_row_each
+from evenhand.audit._input.engines import Progress, told
+from evenhand.audit._input.guesses import with_guesses
+from evenhand.audit._input.roles import columns_of, with_reference
+from evenhand.audit._input.scan import Look, check_rows, look
+from evenhand.audit._input.sources import open_log
+from evenhand.audit._pipeline import Run, Tell
+from evenhand.audit._report.result import Audit
+from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, InputError, blank, setting
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand._prose import quoted
 from evenhand.bias._contexts import WEAK_OVERLAP, WEAK_TOGETHER
 from evenhand.bias._contrasts import few
 from evenhand.bias._fit import ARMS
-from evenhand.prose import quoted
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport

@@ -24,8 +24,7 @@ from evenhand.bias._contrasts import (
     smallest_ratio,
 )
 from evenhand.bias._fit import Fit
-from evenhand.bias._json import plain
-from evenhand.bias._sentences import ASSUMPTION, sentences
+from evenhand.bias._sentences import ASSUMPTION, plain, sentences
 from evenhand.bias.statistics import Array, Bools, Whole
 from evenhand.errors import InputError, setting
 

@@ -4,11 +4,11 @@ The functions take tidy tables and return Altair charts; `save` renders them wit
 """
 
 from evenhand.charts._style import COLOURS as COLOURS
+from evenhand.charts._style import FORMATS as FORMATS
+from evenhand.charts._style import save as save
+from evenhand.charts._style import to_svg as to_svg
 from evenhand.charts.bias import bias_chart as bias_chart
-from evenhand.charts.files import FORMATS as FORMATS
-from evenhand.charts.files import save as save
-from evenhand.charts.files import to_svg as to_svg
+from evenhand.charts.bias import windows_chart as windows_chart
 from evenhand.charts.runs import rate_chart as rate_chart
 from evenhand.charts.runs import regret_chart as regret_chart
 from evenhand.charts.runs import share_chart as share_chart
-from evenhand.charts.windows import windows_chart as windows_chart

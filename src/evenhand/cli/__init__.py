@@ -19,7 +19,7 @@ from shlex import quote
 from typing import Any, NoReturn
 
 from evenhand import __version__
-from evenhand.cli import _bugs, audit, data, demo, init, paper, run, value
+from evenhand.cli import _terminal, audit, data, demo, init, paper, run, value
 from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
@@ -121,10 +121,10 @@ def _verdict(error: Exception) -> tuple[int, str]:
     for kind, words in TOO_MUCH.items():
         if isinstance(error, kind):
             return BAD_INPUT, f"{words} ({_one_line(error)})"
-    place = _bugs.in_own_code(error)
+    place = _terminal.in_own_code(error)
     if place is not None:
         return BAD_INPUT, f"{place}: {type(error).__name__}: {_one_line(error)}; correct that file"
-    return BUG, _bugs.kept(error)
+    return BUG, _terminal.kept(error)
 
 
 @contextmanager

@@ -7,15 +7,19 @@ Whether a command can write where it was told to, asked before it does any work.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from evenhand.errors import InputError, MissingExtraError
+import evenhand
+from evenhand.errors import InputError, MissingExtraError, setting
 
 EVERY = 10.0  # seconds between two lines about the same step
 
@@ -161,3 +165,76 @@ def _check_writable(out: Path, folder: Path) -> None:
 
 def _refusal(out: Path, why: str) -> InputError:
     return InputError(f"--out is {str(out)!r}, but {why}; name another place")
+
+
+def in_own_code(error: Exception) -> str | None:
+    """Where in a policy of the user's own an error comes from, if it does."""
+    own = getattr(sys.modules.get("evenhand.experiments.model"), "IMPORTED", {})
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [frame for frame in frames if Path(frame.filename) in own]
+    return f"{places[-1].filename}, line {places[-1].lineno}" if places else None
+
+
+def kept(error: BaseException) -> str:
+    """One line about a bug, and its traceback in a file that only the user can read."""
+    kind = type(error).__name__
+    said = " ".join(str(error).split())
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", prefix="evenhand-bug-", suffix=".txt", delete=False
+        ) as file:
+            file.write(f"evenhand {evenhand.__version__}\n{text}")
+        where = f"the traceback is kept in {file.name}: please report it with that file"
+    except OSError as full:  # the disk may be what is wrong
+        where = f"the traceback could not be kept ({full.strerror}): please report it"
+    about = f"{kind}: {said}" if said else kind
+    return f"this is a bug in evenhand, not in your input: {about}; {where}"
+
+
+# VALUE=NUMBER and a comma; a value may have commas in it.
+WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
+
+
+def add_values(group: Any) -> None:
+    """Declare the flags that say what values mean."""
+    group.add_argument(
+        "--reward-values", metavar="VALUE=NUMBER,...",
+        help="numbers for a reward in words, such as approved=1,denied=0",
+    )  # fmt: skip
+    group.add_argument(
+        "--missing-marks", action="append", metavar="MARK,...",
+        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -); "
+        "COLUMN=MARK for one column; may be repeated",
+    )  # fmt: skip
+
+
+def marks_of(text: str) -> dict[str, list[str]]:
+    """Marks by column, from MARK,COLUMN=MARK; those without a column are of every one, "*"."""
+    found: dict[str, list[str]] = {}
+    for part in text.split(","):
+        name, sign, mark = part.partition("=")
+        column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
+        found.setdefault(column, []).append(mark)
+    return found
+
+
+def choice_of(text: str) -> str | dict[str, str]:
+    """What is done about missing values: a word, or COLUMN=WORD,COLUMN=WORD."""
+    parts = [part.rpartition("=") for part in text.split(",")]
+    return {name.strip(): word.strip() for name, _, word in parts} if "=" in text else text
+
+
+def worth_of(text: str) -> dict[str, float]:
+    """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
+    pairs, at = dict[str, float](), 0
+    while at < len(text):
+        found = WORTH.match(text, at)
+        if found is None or found[1].strip() in pairs:
+            raise InputError(
+                f"{setting('reward_values')} is {text!r}; allowed are values with their numbers, "
+                "each once, such as approved=1,denied=0"
+            )
+        pairs[found[1].strip()] = float(found[2])
+        at = found.end()
+    return pairs

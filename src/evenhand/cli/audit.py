@@ -9,12 +9,19 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli._terminal import check_file, needs, steps
-from evenhand.cli._values import add_values, choice_of, marks_of, worth_of
+from evenhand.cli._terminal import (
+    add_values,
+    check_file,
+    choice_of,
+    marks_of,
+    needs,
+    steps,
+    worth_of,
+)
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.audit.report.result import Audit
+    from evenhand.audit._report.result import Audit
 
 INTERRUPTED = 130
 NEEDED = ("ibis", "duckdb", "rich", "altair", "jinja2", "vl_convert")
@@ -161,8 +168,8 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
+    from evenhand.audit._input.sources import without_password
     from evenhand.audit.api import audit
-    from evenhand.audit.input.sources import without_password
 
     with steps() as (tell, progress):
         found = audit(

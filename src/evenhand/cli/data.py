@@ -53,15 +53,14 @@ def _list(options: argparse.Namespace) -> int:
 
 def _where(name: str, folder: Path | None) -> str:
     from evenhand.datasets import _files as files
-    from evenhand.datasets import _packaged as packaged
     from evenhand.datasets import find
 
     try:
         found = find(name, folder)
     except files.WrongFile:
         return f"a wrong file: evenhand data fetch {name} says more"
-    if name == packaged.NAME:
-        return f"in the package {packaged.PACKAGE}" if found else packaged.MISSING
+    if name == files.PACKAGED:
+        return f"in the package {files.PACKAGE}" if found else files.MISSING
     return f"here: {found}" if found else "not fetched"
 
 

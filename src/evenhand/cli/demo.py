@@ -32,17 +32,17 @@ def _demo(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from evenhand.experiments import demo
+    from evenhand.experiments import _demo
 
     with waiting() as tell:
         tell("playing three policies on mortgage applications")
-        found = demo.play()
+        found = _demo.play()
         tell("drawing and writing the page")
-        path = demo.write(found, options.out)
+        path = _demo.write(found, options.out)
     out = Console(file=sys.stdout)
-    for text in demo.sentences(found):
+    for text in _demo.sentences(found):
         out.print(text + "\n", highlight=False)
-    shown = demo.table(found)
+    shown = _demo.table(found)
     table = Table(title="share of the choices by group")
     for column in shown.columns:
         table.add_column(column)

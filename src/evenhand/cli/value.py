@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli._terminal import check_file
-from evenhand.cli._values import add_values, marks_of, worth_of
+from evenhand.cli._terminal import add_values, check_file, marks_of, worth_of
 from evenhand.errors import InputError
 
 ROLES = ("arm", "reward", "propensity", "group")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from evenhand import _checks
 from evenhand.datasets import _files as files
-from evenhand.datasets import _packaged as packaged
 from evenhand.datasets._files import NAMES
 from evenhand.datasets.cards import Card, card
 from evenhand.errors import MissingExtraError
@@ -55,7 +54,7 @@ def load(
         >>> loans.groupby("race")["approve"].mean().round(3).to_dict()
         {'black': 0.675, 'hispanic': 0.766, 'white': 0.908}
     """
-    from evenhand.datasets._tables import READERS
+    from evenhand.datasets._files import READERS
 
     path = fetch(name, folder, progress)
     return READERS[name](path)
@@ -80,8 +79,8 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
     found = find(name, folder)
     if found is not None:
         return found
-    if name == packaged.NAME:
-        raise MissingExtraError(packaged.MISSING)
+    if name == files.PACKAGED:
+        raise MissingExtraError(files.MISSING)
     from evenhand.datasets._download import download
 
     return download(name, files.home(folder), progress)
@@ -103,6 +102,6 @@ def find(name: str, folder: str | PathLike[str] | None = None) -> Path | None:
         True
     """
     _checks.one_of("name", name, NAMES)
-    if name == packaged.NAME:
-        return packaged.find()
+    if name == files.PACKAGED:
+        return files.find_packaged()
     return files.find(name, files.home(folder), strict=files.given(folder) is not None)

@@ -19,11 +19,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, InputError
-from evenhand.events._own import are_older
-from evenhand.events.candidates import CHANCES, CONTEXTS, to_json
+from evenhand.events._candidates import CHANCES, CONTEXTS, to_json
+from evenhand.events._header import About, one_line
+from evenhand.events._rows import are_older
+from evenhand.events._schema import NAMES, ORDER_SCHEMA
 from evenhand.events.columns import ORDER
-from evenhand.events.header import About, one_line
-from evenhand.events.schema import NAMES, ORDER_SCHEMA
 
 PART = 50_000  # rows that are looked at together where not all are needed at once
 _KEY = b"evenhand"

@@ -24,7 +24,10 @@ from typing import Any
 import pandas as pd
 
 from evenhand.errors import DamagedError
-from evenhand.events._frames import (
+from evenhand.events._candidates import from_base64
+from evenhand.events._header import About
+from evenhand.events._ids import id_of
+from evenhand.events._rows import (
     ARM,
     ARMS,
     CONTEXT,
@@ -41,13 +44,10 @@ from evenhand.events._frames import (
     TIME,
     TRUE,
     TRUE_SEQ,
+    Rows,
     rows_of,
 )
-from evenhand.events._rows import Rows
-from evenhand.events.candidates import from_base64
 from evenhand.events.columns import ORDER
-from evenhand.events.header import About
-from evenhand.events.ids import id_of
 
 
 class OlderRows:

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError
-from evenhand.events._frames import (
+from evenhand.events._header import About
+from evenhand.events._rows import (
     ARM,
     ARMS,
     CONTEXT,
@@ -31,6 +32,7 @@ from evenhand.events._frames import (
     TRUE_SEQ,
     columns_of,
 )
+from evenhand.events._schema import NAMES
 from evenhand.events.event import (
     DecisionMade,
     Event,
@@ -39,9 +41,7 @@ from evenhand.events.event import (
     RowsAbsorbed,
     TrueRewardObserved,
 )
-from evenhand.events.header import About
 from evenhand.events.read import Whole
-from evenhand.events.schema import NAMES
 
 _SEQS = ("seq", "reward_seq", "true_seq")
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError
-from evenhand.events.candidates import from_base64, to_base64
+from evenhand.events._candidates import from_base64, to_base64
 
 Array = NDArray[np.float64]
 Context = tuple[float, ...]

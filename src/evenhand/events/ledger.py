@@ -7,11 +7,16 @@ what all events from the first on make of the policy in `about`.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
+from zlib import crc32
 
+from evenhand.events._header import About
+from evenhand.events._tables import sync_folder
 from evenhand.events.event import Event
-from evenhand.events.header import About
 
 
 class Snapshot(NamedTuple):
@@ -77,3 +82,67 @@ class Ledger(Protocol):
 
     def release(self) -> None:
         """Let go as it is, as if the process had ended here."""
+
+
+FORMAT, VERSION = "evenhand snapshot", 1
+
+
+class Kept(NamedTuple):
+    """What a file has: of which log, after which event, and the checksum of the log up to it."""
+
+    log: str
+    seq: int
+    sum: int
+    state: dict[str, Any]
+
+
+def snapshot_files(path: Path) -> tuple[Path, Path]:
+    """Where the snapshots of a log stand, the newest first."""
+    return path.with_name(path.name + ".snapshot"), path.with_name(path.name + ".snapshot.before")
+
+
+def write_snapshot(path: Path, log: str, seq: int, sum: int, state: Mapping[str, Any]) -> None:
+    """Put a snapshot beside a log, whole or not at all. The newest so far becomes the one before.
+
+    Args:
+        path: of the log.
+        log: its key.
+        seq: the last event in the state.
+        sum: the checksum of the log up to it.
+        state: plain data.
+    """
+    told = {"format": FORMAT, "version": VERSION, "log": log, "seq": seq, "sum": sum}
+    text = json.dumps({**told, "state": state}, allow_nan=False).encode()
+    newest, before = snapshot_files(path)
+    part = newest.with_name(newest.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.write(b"%b\n%08x\n" % (text, crc32(text)))
+            file.flush()
+            os.fsync(file.fileno())
+        if newest.exists():
+            newest.replace(before)
+        part.replace(newest)
+        sync_folder(path.parent)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def read_snapshots(path: Path) -> list[Kept]:
+    """The snapshots of a log that are whole, the newest first."""
+    found = [_read(file) for file in snapshot_files(path)]
+    return sorted((one for one in found if one is not None), key=lambda one: -one.seq)
+
+
+def _read(file: Path) -> Kept | None:
+    try:
+        text, told, rest = file.read_bytes().split(b"\n")
+        if rest or told != b"%08x" % crc32(text):
+            return None
+        found = json.loads(text)
+        if (found["format"], found["version"]) != (FORMAT, VERSION):
+            return None
+        return Kept(str(found["log"]), int(found["seq"]), int(found["sum"]), dict(found["state"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, MemoryError):
+        return None

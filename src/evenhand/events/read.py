@@ -14,16 +14,15 @@ from typing import IO, Any, NamedTuple
 import pandas as pd
 
 from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.events._candidates import candidates
 from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
+from evenhand.events._header import DAMAGE, VERSION, About, one_line
+from evenhand.events._journal import journal_of, read_journal
 from evenhand.events._older import OlderRows
-from evenhand.events._own import are_older, has_all_columns, own
-from evenhand.events._rows import Rows
-from evenhand.events.candidates import candidates
+from evenhand.events._rows import Rows, are_older, has_all_columns, own
+from evenhand.events._schema import NAMES, checked
+from evenhand.events._tables import beside, log_path
 from evenhand.events.event import TrueRewardObserved, from_line
-from evenhand.events.header import DAMAGE, VERSION, About, one_line
-from evenhand.events.journal import journal_of, read_journal
-from evenhand.events.schema import NAMES, checked
-from evenhand.events.tables import beside, log_path
 
 ATTRS = "evenhand"
 Prepare = Callable[[pd.DataFrame], pd.DataFrame]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from evenhand._prose import in_digits
 from evenhand.conventions import Conventions
+from evenhand.experiments._worlds import SYNTHETIC
 from evenhand.experiments.bundled import in_paper
 from evenhand.experiments.model import HORIZON, Experiment
-from evenhand.experiments.worlds import SYNTHETIC
-from evenhand.prose import in_digits
 from evenhand.worlds import TableWorld
 
 READINGS = {

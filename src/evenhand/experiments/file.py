@@ -11,8 +11,20 @@ import pandas as pd
 from evenhand import _checks, datasets
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
-from evenhand.experiments._checks import try_all
-from evenhand.experiments._toml import TomlFile
+from evenhand.experiments._toml import TomlFile, try_all
+from evenhand.experiments._worlds import (
+    LIST,
+    NUMBER,
+    NUMBERS_BY_NAME,
+    SECTION,
+    SOURCES,
+    SYNTHETIC,
+    TABLE,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Kind,
+)
 from evenhand.experiments.model import (
     FORMATS,
     HORIZON,
@@ -25,19 +37,6 @@ from evenhand.experiments.model import (
     policy_from,
     settings_of,
     values_of,
-)
-from evenhand.experiments.worlds import (
-    LIST,
-    NUMBER,
-    NUMBERS_BY_NAME,
-    SECTION,
-    SOURCES,
-    SYNTHETIC,
-    TABLE,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    Kind,
 )
 from evenhand.policies.base import POLICIES, Policy
 from evenhand.simulation._pieces import PolicyMaker

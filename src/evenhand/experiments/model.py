@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from evenhand import _checks
 from evenhand.conventions import Conventions
 from evenhand.errors import InputError
-from evenhand.experiments.worlds import (
+from evenhand.experiments._worlds import (
     NUMBERS,
     NUMBERS_BY_NAME,
     SYNTHETIC,

@@ -14,7 +14,7 @@ import evenhand
 from evenhand import charts
 from evenhand._files import write_whole
 from evenhand.errors import InputError
-from evenhand.experiments import report
+from evenhand.experiments import _report
 from evenhand.experiments._checkpoints import run_experiment
 from evenhand.experiments._introduction import Facts
 from evenhand.experiments.model import Experiment
@@ -87,7 +87,7 @@ def run_all(
     seconds["tables and figures"] = time.perf_counter() - started
     facts = Facts(title, rounds, seconds, evenhand.__version__)
     tell("writing the report", 0)
-    path = report.write(out / "report.html", experiments, runs, figures, facts)
+    path = _report.write(out / "report.html", experiments, runs, figures, facts)
     about = {"rounds": rounds, "seconds": seconds, "version": evenhand.__version__}
     write_whole(out / "run.json", json.dumps(about))
     return Done(path, rounds, seconds)

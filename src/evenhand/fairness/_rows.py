@@ -10,8 +10,8 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._checks import Array, numbers, whole_numbers
 from evenhand.errors import DataError, InputError, setting
+from evenhand.events._decisions import GROUP, chances_of, decided, log_labels
 from evenhand.events.columns import ROLES
-from evenhand.events.decisions import GROUP, chances_of, decided, log_labels
 from evenhand.fairness.sums import GroupSums
 from evenhand.groups import Groups
 

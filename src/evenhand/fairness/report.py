@@ -16,16 +16,16 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._prose import records
 from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons as comparing
-from evenhand.fairness import _parity as parity
+from evenhand.fairness import _comparisons as parity
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
 from evenhand.fairness.metrics import METRICS, SELECTION, Row, possible, rows
 from evenhand.fairness.sums import GroupSums
-from evenhand.prose import records
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand.errors import InputError, MissingExtraError, setting
-from evenhand.events.decisions import decided
+from evenhand.events._decisions import decided
 from evenhand.fairness._rows import arm_column, group_sums
 
 if TYPE_CHECKING:

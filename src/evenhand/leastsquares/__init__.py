@@ -18,8 +18,7 @@ need and its form in files, `_triangle` and `_rotate` the linear algebra, `_basi
 seen and the units that they are judged in, `_sums` and `_merge` what is read out and added up.
 """
 
-from evenhand.leastsquares._absorb import absorb, absorb_in
-from evenhand.leastsquares._merge import merge
+from evenhand.leastsquares._absorb import absorb, absorb_in, merge
 from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,

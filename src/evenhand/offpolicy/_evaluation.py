@@ -15,12 +15,11 @@ from evenhand._checks import Array, numbers
 from evenhand.errors import InputError, setting
 from evenhand.fairness.report import LEAST
 from evenhand.offpolicy._correction import Correction, correction
-from evenhand.offpolicy._estimators import ESTIMATORS, Rows
+from evenhand.offpolicy._estimators import ESTIMATORS, Rows, cross_fitted
 from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
+from evenhand.offpolicy._leakage import warn_if_seen
 from evenhand.offpolicy._overlap import overlap
-from evenhand.offpolicy._reward_model import cross_fitted
-from evenhand.offpolicy._seen import warn_if_seen
 from evenhand.offpolicy._table import Settings, shares, span, table
 from evenhand.offpolicy.logged import Logged
 from evenhand.offpolicy.reading import later, read_own

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
-from evenhand.columns.marks import Given, Marks, without_marks
-from evenhand.columns.rewards import numbers_for, observed_rewards
+from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.events._decisions import parts_of_log
 from evenhand.events.columns import ROLES
-from evenhand.events.decisions import parts_of_log
 from evenhand.groups import Groups
-from evenhand.offpolicy._seen import Origin
+from evenhand.offpolicy._leakage import Origin
 
 
 @dataclass(frozen=True, eq=False)

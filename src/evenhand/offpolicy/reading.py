@@ -10,16 +10,16 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from evenhand import _checks
-from evenhand.columns.marks import Given, Marks, without_marks
-from evenhand.columns.rewards import numbers_for, observed_rewards
+from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.events._header import About
+from evenhand.events._schema import NAMES
+from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.header import About
 from evenhand.events.read import labelled, read_whole
-from evenhand.events.schema import NAMES
-from evenhand.events.tables import log_path
 from evenhand.groups import Groups
-from evenhand.offpolicy._seen import Origin, rewards_by_arm
+from evenhand.offpolicy._leakage import Origin, rewards_by_arm
 from evenhand.offpolicy.logged import Logged
 from evenhand.offpolicy.targets import check_fit
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._prose import records
 from evenhand.fairness.metrics import SUFFICIENT
 from evenhand.offpolicy._estimators import SHARE, VALUE
 from evenhand.offpolicy._overlap import Overlap
 from evenhand.offpolicy._sentences import sentences, warnings
 from evenhand.offpolicy._table import COLUMNS
-from evenhand.prose import records
 
 FORMAT, VERSION = "evenhand value report", 1
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.errors import InputError
+from evenhand.events._header import About, feature_names
+from evenhand.events._ids import new_key
 from evenhand.events.files import FileLedger
-from evenhand.events.header import About, feature_names
-from evenhand.events.ids import new_key
 from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,60 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.events._header import DAMAGE, About, one_line
+from evenhand.events._schema import checked
+from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
+from evenhand.events.event import Event, RewardObserved, RowsAbsorbed
 from evenhand.events.files import FileLedger
-from evenhand.events.header import DAMAGE, About, one_line
-from evenhand.events.ledger import Ledger
+from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.events.read import read_whole
-from evenhand.events.schema import checked
-from evenhand.events.tables import log_path
 from evenhand.policies.base import Policy
-from evenhand.recording._fold import fold, start
+from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._standing import Standing
+
+
+def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Standing]:
+    """The policy and the standing of a log in a snapshot, or at its beginning."""
+    if snapshot is None:
+        return from_dict(about.policy), Standing(about)
+    standing = Standing.from_dict(about, snapshot.seq, snapshot.state)
+    return from_dict(snapshot.state["policy"]), standing
+
+
+def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
+    """Take in events: rewards are learned in the order in which they came."""
+    arms: list[int] = []
+    contexts: list[Any] = []
+    rewards: list[float] = []
+    for event in events:
+        earned = standing.take(event)
+        if earned is not None and isinstance(event, RewardObserved):
+            arms.append(earned[0])
+            contexts.append(earned[1])
+            rewards.append(event.reward)
+        elif isinstance(event, RowsAbsorbed):
+            arms.extend(event.arms)
+            contexts.extend(event.contexts)
+            rewards.extend(event.rewards)
+    if rewards:
+        table = np.array(contexts, dtype=np.float64).reshape(-1, policy.n_features)
+        policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards))
+    policy.round = standing.round
+
+
+def state_of(policy: Policy, standing: Standing) -> dict[str, Any]:
+    """What a snapshot keeps."""
+    return {**standing.to_dict(), "policy": to_dict(policy)}
+
+
+def is_saved_whole(policy: Policy) -> bool:
+    """Whether `to_dict` has everything that a policy knows.
+
+    One that learns in a way of its own may know more; replaying all its rewards gives that back.
+    """
+    kind = type(policy)
+    return kind.absorb is Policy.absorb and kind.update is Policy.update
 
 
 def replay(

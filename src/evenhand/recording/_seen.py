@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import LARGEST
 from evenhand.errors import InputError
-from evenhand.events.candidates import CLOSE
-from evenhand.events.schema import FIRST_YEAR, LAST_YEAR, SCHEMA
+from evenhand.events._candidates import CLOSE
+from evenhand.events._schema import FIRST_YEAR, LAST_YEAR, SCHEMA
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import DamagedError, InputError
-from evenhand.events import ids
+from evenhand.events import _ids
+from evenhand.events._header import About
 from evenhand.events.event import (
     Context,
     DecisionMade,
@@ -23,7 +24,6 @@ from evenhand.events.event import (
     RewardObserved,
     RowsAbsorbed,
 )
-from evenhand.events.header import About
 from evenhand.policies.decision import Decision, Scores
 
 _ARM = Struct("<q")
@@ -45,13 +45,13 @@ class Standing:
 
     def id_of(self, round: int) -> str:
         """The id of a decision that was made."""
-        return self._names.get(round) or ids.id_of(self._key, round)
+        return self._names.get(round) or _ids.id_of(self._key, round)
 
     def round_of(self, id: str) -> int | None:
         """The round of a decision that was made; None if there is none with this id."""
         round = self._named.get(id)
         if round is None:
-            round = ids.round_of(self._key, id)
+            round = _ids.round_of(self._key, id)
             if round in self._names:  # it has another
                 return None
         return round if round is not None and self.has(round) else None
@@ -63,8 +63,8 @@ class Standing:
     def new_id(self, id: object) -> str:
         """The id of the next decision: what the user gives, if no other has it."""
         if id is None:
-            return ids.id_of(self._key, self.round + 1)
-        name = ids.checked_id(self._key, id)
+            return _ids.id_of(self._key, self.round + 1)
+        name = _ids.checked_id(self._key, id)
         if name in self._named:
             raise InputError(
                 f"id is {name!r}, which the decision of round {self._named[name]} has; allowed is "
@@ -84,7 +84,7 @@ class Standing:
         if isinstance(event, DecisionMade):
             if event.round != self.round + 1:
                 raise DamagedError(f"round {event.round} comes after round {self.round}")
-            if event.id != ids.id_of(self._key, event.round):
+            if event.id != _ids.id_of(self._key, event.round):
                 if event.id in self._named:
                     raise DamagedError(f"decision {event.id!r} is there twice")
                 self._named[event.id], self._names[event.round] = event.round, event.id

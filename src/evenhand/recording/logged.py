@@ -23,8 +23,7 @@ from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._fold import is_saved_whole, state_of
-from evenhand.recording._replay import checksum
+from evenhand.recording._replay import checksum, is_saved_whole, state_of
 from evenhand.recording._seen import now, seen, with_candidates
 from evenhand.recording._standing import Standing
 

@@ -15,8 +15,7 @@ from evenhand._dispatch import telling
 from evenhand.policies.base import Policy
 from evenhand.policies.kernels import check_arm, choose, learn
 from evenhand.policies.state import on_round, room_of_call
-from evenhand.simulation._rounds import each_round, for_both
-from evenhand.simulation._watch import Watch
+from evenhand.simulation._rounds import Watch, each_round, for_both
 from evenhand.worlds.base import World, begin, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from threading import Event, Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,3 +75,37 @@ def for_both(
     of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
     both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
     return for_sources(function, both)
+
+
+class Stopped(Exception):
+    """The run was asked to stop."""
+
+
+class Watch:
+    """Shared by the threads of a simulation.
+
+    Example:
+        >>> from evenhand.simulation._rounds import Watch
+        >>> watch = Watch()
+        >>> watch.add(20)
+        >>> watch.done
+        20
+    """
+
+    def __init__(self) -> None:
+        self.done = 0
+        self._lock, self._stop = Lock(), Event()
+
+    def add(self, rounds: int) -> None:
+        """So many more rounds are done."""
+        with self._lock:
+            self.done += rounds
+
+    def stop(self) -> None:
+        """Whoever asks next is to stop."""
+        self._stop.set()
+
+    def check(self) -> None:
+        """Raise `Stopped` if it was asked for."""
+        if self._stop.is_set():
+            raise Stopped

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from evenhand.groups import Groups
 from evenhand.metrics import summarise
 from evenhand.simulation._loop import EXPLORED, PERCEIVED, TRACE, TRUE
-from evenhand.simulation._pieces import Runs
-from evenhand.simulation._traces import read_traces
+from evenhand.simulation._pieces import Runs, read_traces
 
 KEY = ("policy", "world", "replication")
 METRICS = ("share", "perceived_regret", "true_regret", "explored")

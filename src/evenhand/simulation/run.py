@@ -21,9 +21,8 @@ from typing import Any
 from evenhand import _checks
 from evenhand.errors import InputError, setting
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece
-from evenhand.simulation._traces import trace_folder
-from evenhand.simulation._watch import Watch
+from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece, trace_folder
+from evenhand.simulation._rounds import Watch
 from evenhand.simulation.results import Part, Simulation
 from evenhand.worlds.base import World
 

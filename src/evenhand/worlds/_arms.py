@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand.columns.buckets import Buckets, bucketed
-from evenhand.columns.missing import with_category
-from evenhand.columns.notices import tell
-from evenhand.columns.words import category, word
+from evenhand._columns.buckets import Buckets, bucketed
+from evenhand._columns.missing import with_category
+from evenhand._columns.words import category, tell, word
 from evenhand.errors import DataError, InputError, setting
 
 FEW_ROWS = 30  # an arm with fewer is drawn from the same few people over and over

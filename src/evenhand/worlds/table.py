@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand.columns.buckets import AS_IS, Buckets, group_labels, is_nominal, plain
-from evenhand.columns.encoding import (
+from evenhand._columns.buckets import AS_IS, Buckets, group_labels, is_nominal, plain
+from evenhand._columns.encoding import (
     CATEGORIES,
     Encoding,
     columns_of,
@@ -22,11 +22,11 @@ from evenhand.columns.encoding import (
     matrix,
     told_of_constants,
 )
-from evenhand.columns.files import read_table
-from evenhand.columns.identifiers import identifiers
-from evenhand.columns.marks import Given, Marks
-from evenhand.columns.missing import ERROR, Choice, Missing
-from evenhand.columns.rewards import numbers_for, rewards_of, true_rewards_of
+from evenhand._columns.files import read_table
+from evenhand._columns.identifiers import identifiers
+from evenhand._columns.marks import Given, Marks
+from evenhand._columns.missing import ERROR, Choice, Missing
+from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few

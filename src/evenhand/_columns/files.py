@@ -1,0 +1,258 @@
+"""Reading a table: a data frame of any kind, a CSV file or a Parquet file, as pandas.
+
+Messages name a row by its label in the frame's index. The rows of a CSV file are numbered as a
+spreadsheet shows them: the column names are row 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from io import TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
+
+import pandas as pd
+
+from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.words import tell
+from evenhand.errors import DataError, InputError, MissingExtraError, setting
+
+SEPARATORS = (",", ";", "\t", "|")
+IN_FILE = "row of the file"  # what the index of a table from a CSV file is called
+LOOKED_AT = 50  # records, to find the separator
+UNREADABLE = (  # what damaged files raise
+    pd.errors.ParserError,
+    csv.Error,
+    BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+)
+
+
+def read_table(
+    data: Any,
+    missing_marks: Given | Marks = (),
+    separator: str | None = None,
+    columns: Collection[str] | None = None,
+) -> pd.DataFrame:
+    """`data` as a pandas frame, whose columns have text for names.
+
+    Only the `missing_marks` and, in a CSV file, the empty text stand for missing values: "NA" and
+    "None" are often categories, and are kept.
+
+    Args:
+        data: a frame (pandas, or anything with `to_pandas` or the Arrow interface), a mapping of
+            columns, or the path of a file that ends in .csv, .tsv, .txt (also .gz, .zip) or
+            .parquet.
+        missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
+            {"age": [-1], "*": ["?"]}, with "*" for every column.
+        separator: between the columns of a CSV file; found by itself without one.
+        columns: those that will be used; without it all.
+
+    Example:
+        >>> from evenhand._columns.files import read_table
+        >>> read_table({"sex": ["F", "M"], "paid": [1, 0]}).shape
+        (2, 2)
+    """
+    return without_marks(_read(data, separator, columns), Marks.of(missing_marks))
+
+
+def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
+    if isinstance(data, (str, os.PathLike)):
+        path = Path(data).expanduser()
+        if not path.is_file():
+            raise InputError(
+                f"{setting('data')} is {str(data)!r}, where there is no file; give the path of one"
+            )
+        inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
+        if inside.suffix.lower() in (".csv", ".tsv", ".txt") or path.suffix.lower() == ".zip":
+            return _read_csv(path, separator, columns)
+        if path.suffix.lower() not in (".parquet", ".pq"):
+            raise InputError(
+                f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv, "
+                ".txt (also with .gz or .zip) or .parquet"
+            )
+    if separator is not None:
+        raise InputError(
+            f"{setting('separator')} is for CSV files, which data is not; leave it out"
+        )
+    frame = _read_parquet(path, columns) if isinstance(data, (str, os.PathLike)) else _pandas(data)
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise InputError(
+            f"{setting('data')} has column names of several levels; give each column one name"
+        )
+    if not all(isinstance(name, str) for name in frame.columns):
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    return frame
+
+
+def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
+    """The first row of these in words, which say how it is counted."""
+    label = frame.index[where][0]
+    if frame.index.name == IN_FILE:
+        return f"row {label} of the file (row 1 has the column names)"
+    return f"the row with index {label}"
+
+
+def _pandas(data: Any) -> pd.DataFrame:
+    if isinstance(data, pd.DataFrame):
+        return data
+    try:
+        if isinstance(data, Mapping):
+            return pd.DataFrame(dict(data))
+        if hasattr(data, "to_pandas"):  # Polars, Arrow, Modin and their like
+            return pd.DataFrame(data.to_pandas())
+        if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
+            import pyarrow
+
+            return pd.DataFrame(pyarrow.table(data).to_pandas())
+    except ImportError as error:
+        raise MissingExtraError(
+            f"a {type(data).__name__} needs pyarrow: install it with pip install 'evenhand[data]'"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{setting('data')} is a {type(data).__name__} that does not make a table: "
+            f"{_line(error)}"
+        ) from error
+    raise InputError(
+        f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
+        "columns, or the path of a CSV or Parquet file"
+    )
+
+
+def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
+    if separator is not None and (
+        not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
+    ):
+        raise InputError(
+            f"{setting('separator')} is {separator!r}; allowed is a single character",
+            value=separator,
+        )
+    try:
+        mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one)))
+        head = _head(path, mark)
+        if not head:
+            raise DataError(f"{path.name} is empty; give a file with a line of column names")
+        _check_first_row(path, head, mark)
+        with _opened(path) as file:
+            frame = pd.read_csv(
+                file,
+                sep=mark,
+                header=0,
+                names=range(len(head[0])),
+                index_col=False,
+                keep_default_na=False,
+                na_values=[""],
+                low_memory=False,
+            )
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path.name} is not in UTF-8 ({error.reason}); save it in UTF-8, or read it with "
+            "pandas and give the frame"
+        ) from error
+    except UNREADABLE as error:
+        raise DataError(
+            f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
+            "and give the frame"
+        ) from error
+    kept = _kept(path, head[0], columns)
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
+    return frame[list(kept)].set_axis(list(kept.values()), axis=1)
+
+
+def _head(path: Path, mark: str) -> list[list[str]]:
+    """The first records, without blank lines."""
+    with _opened(path) as file:
+        text = TextIOWrapper(file, "utf-8-sig", newline="")
+        records = islice(csv.reader(text, delimiter=mark), LOOKED_AT)
+        return [record for record in records if record]
+
+
+def _fit(records: list[list[str]]) -> tuple[bool, int]:
+    """How well a separator fits: all records of the same length come first, then the longest."""
+    width = len(records[0]) if records else 0
+    return width > 1 and all(len(record) == width for record in records), width
+
+
+def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
+    """Refuse a first row that is too long: pandas does so in all rows but this one."""
+    if len(head) > 1 and any(head[1][len(head[0]) :]):
+        raise DataError(
+            f"{path.name} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
+            f"(separator {mark!r}); correct it, or give the separator"
+        )
+
+
+def _kept(path: Path, names: list[str], columns: Collection[str] | None) -> dict[int, str]:
+    """The columns to keep: those with a name, and the first where a name is there twice."""
+    repeated = {name for name in names if name and names.count(name) > 1}
+    used = sorted(name for name in repeated if columns is None or name in columns)
+    if used:
+        tell(f"{path.name}: column {', '.join(used)} is there more than once; the first is used")
+    nameless = [str(place) for place, name in enumerate(names, 1) if not name.strip()]
+    if nameless and columns is None:
+        tell(
+            f"{path.name}: column {', '.join(nameless)} has no name and is left out: such columns "
+            "hold row numbers as a rule; name it to use it"
+        )
+    return {
+        place: name
+        for place, name in enumerate(names)
+        if name.strip() and names.index(name) == place
+    }
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix.lower() == ".gz":
+        with gzip.open(path) as file:
+            yield file  # type: ignore[misc]
+    elif path.suffix.lower() == ".zip":
+        with ZipFile(path) as archive:
+            inside = [
+                name
+                for name in archive.namelist()
+                if not name.endswith("/") and not name.startswith("__MACOSX/")
+            ]
+            if len(inside) != 1:
+                raise DataError(
+                    f"{path.name} holds {len(inside)} files; give one that holds a single table"
+                )
+            with archive.open(inside[0]) as file:
+                yield file
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet files need pyarrow: install it with pip install 'evenhand[data]'"
+        ) from error
+    try:
+        known = parquet.read_schema(path).names
+        all_known = columns is not None and set(columns) <= set(known)
+        return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path.name} cannot be read as Parquet: {_line(error)}; write it anew"
+        ) from error
+
+
+def _line(error: BaseException) -> str:
+    """The first line of what an error says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,193 @@
+"""Marks: what people write where they have no value, such as "?", "NA" or -9.
+
+A value is compared with a mark by what the column is: text without the spaces around it, numbers
+as numbers, so that "-9" is the -9 of a column of whole numbers and the -9.0 of one of doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from evenhand._columns.words import NUMBER, as_written, shown, tell, written
+from evenhand.errors import InputError, setting
+
+EVERY = "*"  # in place of a column's name: of all columns
+
+# In small letters. A hint in messages, and nothing is missing because of it.
+LIKELY = frozenset(
+    ("", "?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "unknown")
+)
+Given = Collection[str | float] | Mapping[str, Collection[str | float] | float] | str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands for missing values: in every column, and in single ones by name."""
+
+    every: tuple[str, ...] = ()
+    own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Any) -> Marks:
+        """From what a user gives, checked.
+
+        Args:
+            given: a list, or lists by column, {"*": ["?"], "age": [-1]}, with "*" for all columns.
+
+        Example:
+            >>> from evenhand._columns.marks import Marks
+            >>> marks = Marks.of({"*": ["?"], "age": [-1.0]})
+            >>> marks.of_column("age"), marks.of_column("debt")
+            (('?', '-1'), ('?',))
+        """
+        if isinstance(given, Marks):
+            return given
+        if not isinstance(given, Mapping):
+            return cls(listed_marks(given))
+        for name in given:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"{setting('missing_marks')} has {name!r} for a column; allowed are names of "
+                    f"columns, and {EVERY!r} for all of them"
+                )
+        own = {
+            name: listed_marks([marks] if isinstance(marks, Real) else marks)
+            for name, marks in given.items()
+        }
+        every = own.pop(EVERY, ())
+        return cls(every, {name: marks for name, marks in own.items() if marks})
+
+    def __bool__(self) -> bool:
+        return bool(self.every or self.own)
+
+    def of_column(self, name: str) -> tuple[str, ...]:
+        """Those of a column."""
+        return (*self.every, *self.own.get(name, ()))
+
+    def with_more(self, more: Collection[str]) -> list[str] | dict[str, list[str]]:
+        """These and more of every column, as a user would give them."""
+        every = list(dict.fromkeys([*self.every, *more]))
+        if not self.own:
+            return every
+        own = {name: list(marks) for name, marks in self.own.items()}
+        return {**own, EVERY: every} if every else own
+
+    def check_columns(self, known: Collection[str]) -> None:
+        """An error if marks are of a column that is not there."""
+        for name in self.own:
+            if name not in known:
+                raise InputError(
+                    f"{setting('missing_marks')} names {name!r}, which is no column; there are "
+                    f"{shown(known)}"
+                )
+
+    def check_rewards(self, reward: str, values: Mapping[str, float] | None) -> None:
+        """An error if a mark of the reward is one of the values that are worth something."""
+        both = [one for one in self.of_column(reward) if one in (values or ())]
+        if both:
+            raise InputError(
+                f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; "
+                "a value is a reward or stands for a missing one: take it out of one of them"
+            )
+
+
+def listed_marks(given: Any) -> tuple[str, ...]:
+    """Marks of a list as words, checked."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, Collection) or isinstance(listed, Mapping):
+        raise InputError(
+            f"{setting('missing_marks')} is {given!r}; allowed is a list of texts and numbers, "
+            'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}'
+        )
+    for one in listed:
+        if isinstance(one, bool) or not isinstance(one, (str, Real)):
+            raise InputError(
+                f"{setting('missing_marks')} has {one!r}; allowed are texts and numbers"
+            )
+    return tuple(dict.fromkeys(written(one) for one in listed))
+
+
+def tell_of_idle(mark: str, where: str) -> None:
+    """Warn of a mark that marks nothing, as one that is misspelt does."""
+    tell(
+        f"{setting('missing_marks')} has {mark!r}, which is not in {where}; a mark is a whole "
+        "value: correct it, or take it out"
+    )
+
+
+def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
+    """The table with nothing in place of marks and, where there are marks, of empty text.
+
+    Text that held marks and otherwise nothing but numbers becomes numbers. Without a mark it is
+    left alone: "01" may be a code, and only its owner can tell.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.marks import Marks, without_marks
+        >>> table = pd.DataFrame({"age": [31, -9], "debt": ["?", "2.5"]})
+        >>> without_marks(table, Marks.of(["?", -9])).isna().to_dict("list")
+        {'age': [False, True], 'debt': [True, False]}
+    """
+    if not marks:
+        return frame
+    marks.check_columns([str(name) for name in frame.columns])
+    changed, idle = {}, {mark for mark in marks.every if mark.lower() not in LIKELY}
+    for place, name in enumerate(frame.columns):
+        words = marks.of_column(str(name))
+        if words:
+            column = frame.iloc[:, place]
+            here = _is_one_of(column, ("", *words))
+            _find(idle, column, here)
+            if here.any() or str(name) in marks.own:
+                changed[place] = _cleared(column, here)
+    for mark in sorted(idle):
+        tell_of_idle(mark, "any column")
+    if not changed:
+        return frame
+    columns = [changed.get(place, frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return pd.concat(columns, axis=1)
+
+
+def _find(idle: set[str], column: pd.Series[Any], here: pd.Series[bool]) -> None:
+    """Take out of the idle marks those that are in a column."""
+    if idle and here.any():
+        idle -= {mark for mark in idle if _is_one_of(column[here], [mark]).any()}
+
+
+def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool]:
+    kind = column.dtype
+    if types.is_bool_dtype(kind) and not types.is_object_dtype(kind):
+        known = [one.lower() == "true" for one in words if one.lower() in ("true", "false")]
+        return column.isin(known)
+    if types.is_numeric_dtype(kind):
+        found = [one for one in map(as_written, words) if one is not None]
+        if kind == np.float32:  # which holds another number in its place
+            found += [float(np.float32(one)) for one in found if abs(one) < np.finfo("f4").max]
+        return column.isin(found)
+    if types.is_datetime64_any_dtype(kind):
+        return pd.Series(False, index=column.index)
+    if isinstance(kind, pd.CategoricalDtype):
+        known = [one for one in column.cat.categories if written(one) in words]
+        return column.isin(known)
+    return column.astype(object).map(written, na_action="ignore").isin(list(words))
+
+
+def _cleared(column: pd.Series[Any], here: pd.Series[bool]) -> pd.Series[Any]:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.where(~here).cat.remove_unused_categories()
+    if types.is_bool_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
+        return column.astype(object).where(~here, None).convert_dtypes()
+    left = column.where(~here)
+    if types.is_numeric_dtype(column.dtype):
+        return left
+    values = left.dropna().map(written)
+    if len(values) and values.str.match(NUMBER).all():
+        return pd.to_numeric(left.astype(object).map(written, na_action="ignore"))
+    return left

@@ -1,0 +1,211 @@
+"""Missing values: the user chooses what is done, and is told how many rows it concerns.
+
+Numbers get the mean of their column, and a 0/1 column says where. Categories get one of their own.
+Rows without what cannot be filled in, such as the reward, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._columns.files import row_of
+from evenhand._columns.words import MISSING, gap, shown, tell
+from evenhand.errors import DataError, InputError, blank, setting
+
+ERROR, DROP, FILL = "error", "drop", "fill"
+CHOICES = (ERROR, DROP, FILL)
+OTHERS = "others"
+MOST_LISTED = 6
+
+Choice = str | Mapping[str, str]
+
+
+def check_choice(choice: Any) -> None:
+    """An error unless this is "error", "drop" or "fill", or one of them by column."""
+    by_name = dict(choice) if isinstance(choice, Mapping) else {"": choice}
+    for name, what in by_name.items():
+        if what not in CHOICES:
+            of = f" for column {name!r}" if name else ""
+            raise InputError(
+                f"{setting('missing')} is {what!r}{of}; allowed is one of {', '.join(CHOICES)}, or "
+                'one of them by column, such as {"age": "fill", "others": "drop"}'
+            )
+
+
+def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
+    """What is done about each of the used columns, checked.
+
+    Args:
+        columns: those that are used.
+        choice: "error", "drop" or "fill", or one of them by column, with "others" for the rest.
+
+    Example:
+        >>> from evenhand._columns.missing import choices
+        >>> choices(["age", "debt"], {"age": "fill", "others": "drop"})
+        {'age': 'fill', 'debt': 'drop'}
+    """
+    check_choice(choice)
+    if not isinstance(choice, Mapping):
+        return dict.fromkeys(columns, choice)
+    by_name = {str(name): what for name, what in choice.items()}
+    rest = by_name.pop(OTHERS, ERROR)
+    unknown = [name for name in by_name if name not in columns]
+    if unknown:
+        raise InputError(
+            f"{setting('missing')} names {unknown[0]!r}, which is no used column; used are "
+            f"{shown(columns)}"
+        )
+    return {name: by_name.get(name, rest) for name in columns}
+
+
+def listed(rows: Mapping[str, int], names: Sequence[str] | None = None) -> str:
+    """Columns and how many values they lack, in words.
+
+    Example:
+        >>> from evenhand._columns.missing import listed
+        >>> listed({"age": 3, "home town": 1200})
+        "'home town' 1,200, age 3"
+    """
+    most = sorted(rows if names is None else names, key=lambda name: -rows[name])
+    text = ", ".join(f"{shown([name])} {rows[name]:,}" for name in most[:MOST_LISTED])
+    left = len(most) - MOST_LISTED
+    return text + (f" and {left} more columns" if left > 0 else "")
+
+
+def not_chosen(lacking: int, rows: int, by_column: Mapping[str, int], where: str = "") -> DataError:
+    """The error for missing values where nothing was chosen.
+
+    Args:
+        lacking: rows that lack a value.
+        rows: all rows.
+        by_column: how many values each column lacks.
+        where: the first such row, if it is known.
+    """
+    return DataError(
+        f"missing values in {lacking:,} of {rows:,} rows ({listed(by_column)}){where}; choose "
+        f"{setting('missing', DROP)} to leave such rows out, or {setting('missing', FILL)} to fill "
+        "in features (mean, or a category of their own) and leave out rows without what cannot be "
+        f"filled in, such as the reward; or by column, {setting('missing', _example(by_column))}"
+    )
+
+
+def _example(by_column: Mapping[str, int]) -> dict[str, str]:
+    return {max(by_column, key=lambda name: by_column[name]): DROP, OTHERS: FILL}
+
+
+def nothing_left(rows: int, by_column: Mapping[str, int]) -> DataError:
+    """The error where every row lacks something."""
+    return DataError(
+        f"missing values in all {rows:,} rows ({listed(by_column)}), and no row remains; leave "
+        f"such columns out with {setting('leave_out', blank('COLUMN'))}, or choose "
+        f"{setting('missing', FILL)}"
+    )
+
+
+def nothing_to_fill(name: str) -> DataError:
+    """The error for a column without any value that is to be filled in."""
+    return DataError(
+        f"column {name!r} has no value in any row, so there is nothing to fill in; leave it out "
+        f"with {setting('leave_out', [name])}"
+    )
+
+
+class Missing:
+    """What is missing in the used columns of a table, and what is done about it.
+
+    Args:
+        frame: the table.
+        columns: those that are used.
+        choice: "error", "drop" or "fill", or one of them by column, with "others" for the rest.
+        unfillable: columns whose values cannot be made up, such as the reward: where they are to
+            be filled in, rows are left out.
+    """
+
+    def __init__(
+        self, frame: pd.DataFrame, columns: Sequence[str], choice: Choice, unfillable: Sequence[str]
+    ) -> None:
+        chosen = choices(columns, choice)
+        self.rows = {name: int(frame[name].isna().sum()) for name in columns}
+        concerned = [name for name in columns if self.rows[name]]
+        self._forced = [name for name in concerned if chosen[name] == FILL and name in unfillable]
+        chosen |= dict.fromkeys(self._forced, DROP)
+        self.done = {name: chosen[name] for name in concerned}
+        refused = {name: self.rows[name] for name in concerned if chosen[name] == ERROR}
+        if refused:
+            lacking = frame[list(refused)].isna().any(axis=1)
+            where = f", the first in {row_of(frame, lacking)}"
+            raise not_chosen(int(lacking.sum()), len(frame), refused, where)
+        self._drop = [name for name in concerned if chosen[name] == DROP]
+        self._fill = [name for name in concerned if chosen[name] == FILL]
+        self.dropped_rows = self.filled_rows = 0
+
+    def settle(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows to keep; says how many were left out, and how many have values filled in."""
+        told = []
+        if self._drop:
+            keep = frame[self._drop].notna().all(axis=1)
+            self.dropped_rows = int((~keep).sum())
+            one = self.dropped_rows == 1
+            forced = set(self._forced) == set(self._drop)
+            why = f", for what {'it lacks' if one else 'they lack'} cannot be filled in"
+            left_out = (
+                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if one else 'are'} left out"
+                f"{why if forced else ''} (missing: {listed(self.rows, self._drop)})"
+            )
+            if not keep.any():
+                raise nothing_left(len(frame), {name: self.rows[name] for name in self._drop})
+            told.append(left_out)
+            frame = frame[keep]
+        if self._fill:
+            empty = [name for name in self._fill if frame[name].isna().all()]
+            if empty:
+                raise nothing_to_fill(empty[0])
+            self.filled_rows = int(frame[self._fill].isna().any(axis=1).sum())
+            told.append(
+                f"{self.filled_rows:,} {'row has' if self.filled_rows == 1 else 'rows have'} "
+                f"values filled in (missing: {listed(self.rows, self._fill)})"
+            )
+        if told:
+            tell("; ".join(told))
+        return frame
+
+    def table(self) -> pd.DataFrame:
+        """A row per column that lacks values: how many, and what was done."""
+        rows = [(name, self.rows[name], done) for name, done in self.done.items()]
+        return pd.DataFrame(rows, columns=["column", "rows", "done"])
+
+
+def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Series[Any] | None]:
+    """A feature without gaps, and a 0/1 column that says where they were.
+
+    Numbers get their mean, and the flag lets a policy learn that the mean is not a value.
+    Categories get one of their own, which needs no flag.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.missing import filled
+        >>> column, flag = filled(pd.Series([1.0, None, 5.0], name="debt"), nominal=False)
+        >>> column.tolist(), flag.name, flag.tolist()
+        ([1.0, 3.0, 5.0], 'debt is missing', [False, True, False])
+    """
+    gaps = column.isna()
+    if not gaps.any():
+        return column, None
+    if nominal:
+        return with_category(column), None
+    numbers = pd.Series(
+        column.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index, name=column.name
+    )
+    return numbers.fillna(numbers.mean()), gaps.rename(gap(str(column.name)))
+
+
+def with_category(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Categories in which "missing" is one more."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = MISSING in column.cat.categories
+        return (column if known else column.cat.add_categories(MISSING)).fillna(MISSING)
+    return column.astype(object).where(column.notna(), MISSING)

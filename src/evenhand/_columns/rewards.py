@@ -1,0 +1,150 @@
+"""The reward of every row: a column of numbers, or of words with a number for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evenhand import _checks
+from evenhand._columns.buckets import is_nominal, plain
+from evenhand._columns.diagnosis import counted, no_number
+from evenhand._columns.encoding import finite
+from evenhand._columns.marks import Marks
+from evenhand._columns.words import shown, written
+from evenhand.errors import DataError, InputError, setting
+
+
+def numbers_for(values: Any) -> dict[str, float] | None:
+    """What every value of a reward in words is worth, checked.
+
+    Example:
+        >>> from evenhand._columns.rewards import numbers_for
+        >>> numbers_for({"paid": 1, "default ": 0, 2.0: 0.5})
+        {'paid': 1.0, 'default': 0.0, '2': 0.5}
+    """
+    if values is None:
+        return None
+    if not isinstance(values, Mapping) or not values:
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; allowed is a number for every value of the "
+            'reward, such as {"approved": 1, "denied": 0}'
+        )
+    largest = _checks.LARGEST
+    found = {
+        written(name): _checks.number(f"reward_values[{name!r}]", worth, -largest, largest)
+        for name, worth in values.items()
+    }
+    if len(found) < len(values):
+        raise InputError(
+            f"{setting('reward_values')} is {values!r}; it has the same value twice: take one out"
+        )
+    return found
+
+
+def not_named(
+    role: str,
+    name: str,
+    values: Sequence[tuple[str, int]],
+    numbers: Mapping[str, float],
+    where: str = "",
+) -> DataError:
+    """The error for values of a reward in words that nobody gave a number.
+
+    Args:
+        role: "reward" or "true_reward".
+        name: the column.
+        values: those, and in how many rows they are.
+        numbers: what others are worth.
+        where: the row of the first, if it is known.
+    """
+    return DataError(
+        f"{setting(role)} {name!r} has {counted(values)}{where}, which {setting('reward_values')} "
+        f"does not name; it names {shown(numbers)}: name all values, and those that stand for a "
+        f"missing one in {setting('missing_marks')}"
+    )
+
+
+def rewards_of(
+    column: pd.Series[Any],
+    numbers: Mapping[str, float] | None,
+    role: str = "reward",
+    marks: Marks | None = None,
+) -> NDArray[np.float64]:
+    """The reward of every row.
+
+    Args:
+        column: without missing values.
+        numbers: what each value is worth, of a reward in words.
+        role: what it is called in errors: "reward" or "true_reward".
+        marks: those that are known, to be named again beside new ones.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.rewards import rewards_of
+        >>> rewards_of(pd.Series(["paid", "default"]), {"paid": 1.0, "default": 0.0}).tolist()
+        [1.0, 0.0]
+    """
+    if numbers is not None:
+        return _valued(column, numbers, role)
+    if not is_nominal(column):
+        return finite(column).astype(np.float64)
+    text = column.astype(str)
+    read = pd.to_numeric(text, errors="coerce")
+    if read.notna().all():
+        return finite(read).astype(np.float64)
+    first = column.index[read.isna()][0]
+    raise no_number(
+        role, str(column.name), "text", _counts(text), marks or Marks(), f" (first row {first})"
+    )
+
+
+def observed_rewards(
+    column: pd.Series[Any], numbers: Mapping[str, float] | None, marks: Marks | None = None
+) -> NDArray[np.float64]:
+    """The reward of every row of a log, NaN where it is missing.
+
+    Args:
+        column: the rewards.
+        numbers: what each value is worth, of a reward in words.
+        marks: those that are known, to be named again beside new ones.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.rewards import observed_rewards
+        >>> observed_rewards(pd.Series(["paid", None]), {"paid": 1.0}).tolist()
+        [1.0, nan]
+    """
+    known = column.notna().to_numpy(dtype=np.bool_)
+    found = np.full(len(column), np.nan)
+    found[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    return found
+
+
+def true_rewards_of(
+    column: pd.Series[Any], numbers: Mapping[str, float] | None
+) -> NDArray[np.float64]:
+    """The true rewards: by the same numbers where they name all its values, else as they are."""
+    named = numbers is not None and column.map(written).isin(list(numbers)).all()
+    return rewards_of(column, numbers if named or is_nominal(column) else None, "true_reward")
+
+
+def _valued(column: pd.Series[Any], numbers: Mapping[str, float], role: str) -> NDArray[np.float64]:
+    text = column.astype(object).map(written)
+    # As TOML and SQL write truth.
+    if text.isin(["True", "False"]).all() and not {"True", "False"} & set(numbers):
+        text = text.str.lower()
+    unknown = text[~text.isin(list(numbers))]
+    if len(unknown):
+        where = f" (first row {unknown.index[0]})"
+        raise not_named(role, str(column.name), _counts(unknown), numbers, where)
+    return np.asarray(text.map(dict(numbers)), dtype=np.float64)
+
+
+def _counts(text: pd.Series[str]) -> list[tuple[str, int]]:
+    counts = text.value_counts().rename_axis("value").reset_index(name="n")
+    counts = counts.sort_values(["n", "value"], ascending=[False, True], kind="stable")
+    return [(str(value), int(n)) for value, n in zip(counts["value"], counts["n"], strict=True)]

@@ -1,0 +1,74 @@
+"""Pages by templates: one look for all of them, and nothing else needed to read one.
+
+A view puts plain data together, a template in `templates` writes the HTML. Whatever comes in is
+escaped, except for pictures that our own charts have drawn.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+
+def render(template: str, **names: Any) -> str:
+    """A whole page, with its style in it: no network and no other file is needed to read it.
+
+    Args:
+        template: a file in `templates`, such as "audit.html".
+        names: what the template speaks of. One that it needs and does not get is an error.
+
+    Example:
+        >>> from evenhand._html import render
+        >>> page = render("base.html", title="Loans & more")
+        >>> "<h1>Loans &amp; more</h1>" in page
+        True
+    """
+    return _environment().get_template(template).render(**names)
+
+
+def drawn(svg: str) -> Markup:
+    """A picture of `evenhand.charts`, to be put into a page as it is; nothing else may be.
+
+    Args:
+        svg: what `charts.to_svg` made. Text in it is escaped already.
+
+    Example:
+        >>> from evenhand._html import drawn
+        >>> drawn("<svg></svg>")
+        Markup('<svg></svg>')
+    """
+    _environment()  # says what to install
+    from markupsafe import Markup
+
+    return Markup(svg)
+
+
+@cache
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError("pages need jinja2: pip install 'evenhand[charts]'") from error
+    from markupsafe import Markup
+
+    found = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals["style"] = Markup((files(__name__) / "style.css").read_text(encoding="utf-8"))
+    return found
+
+
+def _template(name: str) -> str | None:
+    path = files(__name__) / "templates" / name
+    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -1,0 +1,96 @@
+"""A frame or rows as a table of a page: text for every cell, and which columns hold numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+MISSING = "\u2013"  # an en dash
+
+
+class Cell(NamedTuple):
+    """A value as it is shown. Numbers that are text already are told so by hand."""
+
+    text: str
+    number: bool = False
+
+
+class Column(NamedTuple):
+    """A heading; numbers stand to the right."""
+
+    name: str
+    number: bool
+
+
+class Table(NamedTuple):
+    """What the template of a table takes.
+
+    Args:
+        columns: the headings.
+        rows: the text of every cell.
+        keys: how many columns, from the first on, say what a row is about.
+        caption: words that belong to the table; none if it is "".
+    """
+
+    columns: list[Column]
+    rows: list[list[str]]
+    keys: int = 1
+    caption: str = ""
+
+
+def of_frame(frame: pd.DataFrame, keys: int = 1, caption: str = "") -> Table:
+    """A frame as a table, without its index; in headings "_" becomes a space.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._html.tables import of_frame
+        >>> table = of_frame(pd.DataFrame({"group": ["F"], "mean_reward": [0.123456], "n": [1200]}))
+        >>> [column.name for column in table.columns if column.number], table.rows
+        (['mean reward', 'n'], [['F', '0.12346', '1,200']])
+    """
+    names = [str(name).replace("_", " ") for name in frame.columns]
+    return of_rows(names, frame.itertuples(index=False, name=None), keys, caption)
+
+
+def of_rows(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], keys: int = 1, caption: str = ""
+) -> Table:
+    """Rows of values, or of cells, as a table.
+
+    Example:
+        >>> from evenhand._html.tables import Cell, of_rows
+        >>> of_rows(["policy", "share"], [["TopInterval", Cell("40 % ± 2", number=True)]]).columns
+        [Column(name='policy', number=False), Column(name='share', number=True)]
+    """
+    shown = [[cell(value) for value in row] for row in rows]
+    columns = [
+        Column(name, bool(shown) and all(row[k].number for row in shown))
+        for k, name in enumerate(names)
+    ]
+    return Table(columns, [[one.text for one in row] for row in shown], keys, caption)
+
+
+def cell(value: Any) -> Cell:
+    """A value as people read it: yes or no, five digits that count, commas for thousands.
+
+    Example:
+        >>> from evenhand._html.tables import cell
+        >>> [cell(one).text for one in (True, "F", 12345, 0.000123456, float("inf"))]
+        ['yes', 'F', '12,345', '0.00012346', '∞']
+    """
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return Cell("yes" if value else "no")
+    if isinstance(value, str):
+        return Cell(value)
+    if value is None or value is pd.NA or pd.isna(value):
+        return Cell(MISSING, number=True)
+    if np.isinf(value):
+        return Cell("\u2212\u221e" if value < 0 else "\u221e", number=True)
+    if isinstance(value, (int, np.integer)) or (float(value).is_integer() and abs(value) >= 1):
+        return Cell(f"{int(value):,}", number=True)
+    return Cell(f"{value:,.5g}", number=True)

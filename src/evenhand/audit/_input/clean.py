@@ -1,0 +1,282 @@
+"""A log as it is meant: marks are missing values, a reward in words is a number, and a column
+without a name is none.
+
+It is the same table with other expressions for some columns, so the engine does the work in the
+queries that are made anyway. Without marks and words the log is left as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evenhand._columns.marks import LIKELY, tell_of_idle
+from evenhand._columns.rewards import not_named
+from evenhand._columns.words import NUMBER, as_written
+from evenhand.audit._input.diagnosis import values_of
+from evenhand.audit._input.engines import equals, is_missing, number, without
+from evenhand.audit._input.roles import columns_of, idle_names
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import DataError, InputWarning, setting
+from evenhand.events.columns import Columns
+
+NUMERIC = ("reward", "true_reward", "propensity", "weight")
+OTHER_ROLES = (
+    "group", "arm", "true_reward", "propensity", "timestamp", "override", "explored", "position",
+    "cluster",
+)  # fmt: skip
+# Names that pandas makes up, for a header without one and for an index; blanks are no name.
+MADE_UP = r"\s*|Unnamed: \d+|__index_level_\d+__"
+FIRST = 100_000  # rows in which a mark is looked for before all are
+
+
+def cleaned(source: Source, settings: Settings) -> Source:
+    """The log with nothing in place of marks, and numbers in place of a reward in words."""
+    source = _named(source)
+    _tell_names(source, settings)
+    source = _as_written(source, settings)
+    source = _without_nan(source, settings)
+    if not settings.marks and settings.reward_values is None:
+        return source
+    columns = columns_of(source, settings)
+    if settings.marks:
+        _check_marks(source, columns, settings)
+        source = _without_marks(source, columns, settings)
+    if settings.reward_values is not None:
+        source = _in_numbers(source, columns, settings.reward_values)
+    return source
+
+
+def _as_written(source: Source, settings: Settings) -> Source:
+    """The log with the words of a CSV file where they are labels."""
+    columns = columns_of(source, settings)
+    labels = [columns.group, columns.arm, columns.cluster, *settings.nominal_columns]
+    return source.with_labels([name for name in labels if name is not None])
+
+
+def _without_nan(source: Source, settings: Settings) -> Source:
+    """The log with NULL for NaN where a NaN would be taken for a value, such as a group "nan".
+
+    In features and rewards it spoils a sum, and is found by that.
+    """
+    import ibis
+
+    columns, schema = columns_of(source, settings), source.table.schema()
+    roles = [getattr(columns, role) for role in OTHER_ROLES]
+    names = [name for name in (*roles, *settings.nominal_columns) if name in schema.names]
+    table = source.table
+    null = {
+        name: table[name].isnan().ifelse(ibis.null(schema[name]), table[name])
+        for name in dict.fromkeys(names)
+        if schema[name].is_floating()
+    }
+    return replace(source, table=table.mutate(**null)) if null else source
+
+
+def _named(source: Source) -> Source:
+    """With the columns that have no name, or one that another has."""
+    names = source.table.columns
+    if source.files:
+        _check_apart(source.files[0], names)
+    header = _header(source.files[0], names) if source.files else names
+    pairs = list(zip(names, header, strict=True))
+    return replace(
+        source,
+        unnamed=tuple(name for name, read in pairs if re.fullmatch(MADE_UP, read)),
+        repeated={name: read for name, read in pairs if name != read and read.strip()},
+    )
+
+
+def _check_apart(path: str, names: Sequence[str]) -> None:
+    """An error if the whole first line of a CSV file was taken for one column."""
+    header = names[0]
+    between = [one for one in ",;\t|" if one in header]
+    if len(names) > 1 or not between:
+        return
+    said = f"LOG is {path!r}, whose columns cannot be told apart: the first line is {header!r}"
+    if Path(path).suffix.lower() in (".csv", ".tsv"):
+        with Path(path).open(encoding="utf-8", errors="replace", newline="") as lines:
+            rows = csv.reader(lines, delimiter=max(between, key=header.count))
+            count = len(next(rows))
+            other = next((row for row in rows if len(row) not in (0, count)), None)
+            if other is not None:
+                said += f" with {count} values, and line {rows.line_num} has {len(other)}"
+    raise DataError(f"{said}; allowed are lines with equally many values")
+
+
+def _header(path: str, names: Sequence[str]) -> Sequence[str]:
+    """The names of columns as a CSV file has them: engines fill in and number silently."""
+    for separator in (",", ";", "\t", "|"):
+        try:
+            first = pd.read_csv(
+                path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+            )
+        except (ValueError, OSError, ImportError):  # what it is, the engine has read it
+            continue
+        header = [str(one) for one in first.to_numpy(dtype=object).ravel()]
+        # Some engines number every one of the columns that share a name.
+        folded = [one.casefold() for one in header]
+        odd = [one for one in header if one.strip() and folded.count(one.casefold()) == 1]
+        if len(header) == len(names) and set(odd) <= set(names):
+            return header
+    return names
+
+
+def _tell_names(source: Source, settings: Settings) -> None:
+    if settings.features is None:  # otherwise nobody expects more
+        for name in idle_names(source, settings):
+            told = InputWarning(
+                f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
+                "left out, as the number of a row should be; give it a name to use it"
+            )
+            warnings.warn(told, stacklevel=4)
+    used = _used(columns_of(source, settings))
+    for name, read in source.repeated.items():
+        if name in used:
+            told = InputWarning(
+                f"{source.label}: column {read!r} is there more than once, and column "
+                f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
+                f"with {setting('leave_out', [name])} if it says the same"
+            )
+            warnings.warn(told, stacklevel=4)
+
+
+def _used(columns: Columns) -> list[str]:
+    roles = [name for role, name in vars(columns).items() if role != "features" and name]
+    return list(dict.fromkeys([*roles, *columns.features]))
+
+
+def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
+    """Marks of columns that are not there are errors, and those that mark nothing are told."""
+    settings.marks.check_columns(source.table.columns)
+    settings.marks.check_rewards(columns.reward, settings.reward_values)
+    for mark, names in _idle_marks(source, _used(columns), settings):
+        tell_of_idle(mark, "any column" if len(names) > 1 else f"column {names[0]!r}")
+
+
+def _idle_marks(
+    source: Source, used: Sequence[str], settings: Settings
+) -> list[tuple[str, list[str]]]:
+    """Marks, and the columns where they should be, that mark nothing.
+
+    Those that everybody uses, such as "?", are no typos: a list of them serves many logs.
+    """
+    rare = [mark for mark in settings.marks.every if mark.lower() not in LIKELY]
+    places = [(mark, list(used)) for mark in rare]
+    places += [
+        (mark, [name])
+        for name, marks in settings.marks.own.items()
+        for mark in marks
+        if mark and name in used
+    ]
+    left = [
+        (mark, names) for mark, names in places if not source.taken & {(n, mark) for n in names}
+    ]
+    written = source.as_text()  # in the table itself they are nothing already
+    text = written is not None and set(used) <= set(written.columns)
+    table: Any = written if text else source.table
+    for rows in (table.limit(FIRST), table):
+        asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(left)}
+        asked = {key: flag for key, flag in asked.items() if flag is not None}
+        if asked:
+            found = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
+            left = [place for i, place in enumerate(left) if not found.get(f"m{i}", False)]
+    return left
+
+
+def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | None:
+    value = as_written(mark)
+    flags: list[Any] = [equals(rows[name], [mark]) for name in names]
+    if text and value is not None:
+        flags += [rows[name].try_cast("float64") == number(value) for name in names]
+    flags = [flag.coalesce(False) for flag in flags if flag is not None]
+    if not flags:
+        return None
+    there = flags[0]
+    for flag in flags[1:]:
+        there = there | flag
+    return there.any()
+
+
+def _without_marks(source: Source, columns: Columns, settings: Settings) -> Source:
+    table = source.table
+    changed = {
+        name: without(table[name], settings.marks.of_column(name)) for name in _used(columns)
+    }
+    asked = _may_be_numbers(source, columns, settings)
+    for name in _numbers(source, asked, changed, settings):
+        values = changed[name].strip().cast("float64")
+        changed[name] = without(values, settings.marks.of_column(name))
+    return replace(source, table=table.mutate(**changed))
+
+
+def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> list[str]:
+    """Columns of text that would be numbers but for marks: no words are expected of them."""
+    roles = [getattr(columns, role) for role in NUMERIC]
+    if settings.reward_values is not None:
+        roles = roles[2:]
+    features = [name for name in columns.features if name not in settings.nominal_columns]
+    schema = source.table.schema()
+    return [name for name in [*roles, *features] if name and schema[name].is_string()]
+
+
+def _numbers(
+    source: Source, names: Sequence[str], changed: Mapping[str, Any], settings: Settings
+) -> list[str]:
+    """Those that hold marks and otherwise nothing but numbers.
+
+    Text without marks is left alone: "01" may be a code, and only its owner can tell. Whoever
+    names marks of a column expects some.
+    """
+    if not names:
+        return []
+    asked = dict[str, Any]()
+    for i, name in enumerate(names):
+        is_number = changed[name].strip().re_search(NUMBER)
+        asked |= {
+            f"all{i}": source.table[name].count(),
+            f"left{i}": changed[name].count(),
+            f"numbers{i}": is_number.cast("int32").sum(),
+        }
+    found = source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0)
+    return [
+        name
+        for i, name in enumerate(names)
+        if found[f"all{i}"] + (name in settings.marks.own) > found[f"left{i}"] > 0
+        and found[f"numbers{i}"] == found[f"left{i}"]
+    ]
+
+
+def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) -> Source:
+    """With numbers for the reward, and for the true reward where it is in the same words."""
+    changed = {}
+    for role, name in (("reward", columns.reward), ("true_reward", columns.true_reward)):
+        if name is None:
+            continue
+        mapped = _mapped(source.table[name], worth)
+        unknown = source.table[name]
+        rest = replace(source, table=source.table.filter(~is_missing(unknown) & mapped.isnull()))
+        values = values_of(rest, rest.table[name])
+        if values and role == "true_reward" and source.table.schema()[name].is_numeric():
+            continue  # numbers that are meant as such
+        if values:
+            raise not_named(role, name, values, worth)
+        changed[name] = mapped
+    return replace(source, table=source.table.mutate(**changed))
+
+
+def _mapped(column: Any, worth: Mapping[str, float]) -> Any:
+    import ibis
+
+    nothing = ibis.null("float64")
+    branches = [(equals(column, [name]), number(value)) for name, value in worth.items()]
+    branches = [(here, value) for here, value in branches if here is not None]
+    return ibis.cases(*branches, else_=nothing) if branches else nothing

@@ -1,0 +1,73 @@
+"""Rows that stand for several people: a column says for how many.
+
+Such a row is made as many rows as it stands for, in the engine, before anything is looked at. So
+every number is that of a log with a row per person by construction, and no formula needs to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.sources import Source
+from evenhand.errors import DataError, setting
+
+COPY = "evenhand_copy"
+# Engines hold the copies of a batch of rows at once, in 8 bytes each: 400 MB for these.
+MOST_PEOPLE = 50_000_000
+
+
+def one_row_each(source: Source, column: str | None) -> Source:
+    """A row per person. Rows that stand for nobody are gone.
+
+    Args:
+        source: the log.
+        column: says how many people a row stands for; None where every row is one.
+    """
+    import ibis
+
+    if column is None:
+        return source
+    _check(source, column)
+    many = as_number(source.table[column]).cast("int64")
+    table = source.table.mutate(**{COPY: ibis.range(ibis.literal(0, "int64"), many)})
+    return replace(source, table=table.unnest(COPY).drop(COPY))
+
+
+def _check(source: Source, column: str) -> None:
+    table = source.table
+    if not table.schema()[column].is_numeric():
+        raise DataError(
+            f"count is {column!r}, a column of {table.schema()[column]}; allowed are whole numbers "
+            "from 0 on: for how many people a row stands"
+        )
+    many: Any = as_number(table[column])
+    found = source.fetch(
+        table.aggregate(
+            rows=table.count(),
+            missing=is_missing(table[column]).sum(),
+            broken=(many != many.floor()).sum(),
+            least=many.min(),
+            people=many.sum(),
+        )
+    ).iloc[0]
+    said = f"count {column!r} has"
+    allowed = "allowed are whole numbers from 0 on"
+    if found["missing"]:
+        raise DataError(
+            f"{said} {int(found['missing']):,} missing values of {int(found['rows']):,}; "
+            f"{allowed}: put 0 for rows that stand for nobody"
+        )
+    if found["broken"]:
+        raise DataError(
+            f"{said} {int(found['broken']):,} values that are not whole; {allowed}. Name weights "
+            f"that are no counts in {setting('weight')}"
+        )
+    if found["least"] < 0:
+        raise DataError(f"{said} a value of {found['least']:g}; {allowed}")
+    if not 0 < found["people"] <= MOST_PEOPLE:
+        raise DataError(
+            f"{said} a sum of {found['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: audit "
+            "a part of the log, or a table with a row per person"
+        )

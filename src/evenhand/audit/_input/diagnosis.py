@@ -1,0 +1,80 @@
+"""Columns of a log that cannot be used as they are, by what an engine says of their values.
+
+What they seem to be and what to do about it is in `evenhand._columns.diagnosis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from evenhand._columns import diagnosis
+from evenhand._columns.diagnosis import LOOKED_AT, SHOWN
+from evenhand._columns.marks import Marks
+from evenhand.audit._input.sources import Source
+from evenhand.errors import DataError, blank, setting
+
+
+def values_of(source: Source, column: Any, most: int = SHOWN + 1) -> list[tuple[str, int]]:
+    """The most frequent values of a column as text, and in how many rows they are."""
+    import ibis
+
+    table = source.table.select(value=column.cast("string"))
+    table = table.filter(table.value.notnull())
+    counts = table.group_by("value").aggregate(n=table.count())
+    frame = source.fetch(counts.order_by([ibis.desc("n"), "value"]).limit(most))
+    frame = frame.sort_values(["n", "value"], ascending=[False, True], kind="stable")
+    return [(str(value), int(n)) for value, n in zip(frame["value"], frame["n"], strict=True)]
+
+
+def no_number(source: Source, role: str, name: str, marks: Marks) -> DataError:
+    """The error for a role that has to be a number and is not."""
+    kind = source.table.schema()[name]
+    text = kind.is_string()
+    values = values_of(source, source.table[name], LOOKED_AT) if text else []
+    return diagnosis.no_number(role, name, "text" if text else str(kind), values, marks)
+
+
+def too_many(source: Source, name: str, many: int, nominal: bool, marks: Marks) -> DataError:
+    """The error for a feature with more categories than a feature has."""
+    held = None
+    if not nominal:
+        some = [value for value, _ in values_of(source, source.table[name], LOOKED_AT)]
+        if diagnosis.dates_in_text(some):
+            return diagnosis.dates(name, role="timestamp")
+        held = diagnosis.numbers_in_text(some, marks)
+    return diagnosis.too_many(name, many, held, role="cluster")
+
+
+def check_categories(name: str, values: Sequence[str], marks: Marks) -> None:
+    """An error for text that holds dates or numbers, which would be taken for categories."""
+    if not values:
+        raise diagnosis.no_value(name)
+    if diagnosis.dates_in_text(values):
+        raise diagnosis.dates(name, role="timestamp")
+    held = diagnosis.numbers_in_text(values, marks)
+    if held is not None:
+        raise diagnosis.numbers_as_text(name, held)
+
+
+def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:
+    """The error for a group that leaves nobody to compare with."""
+    only = f"only {groups[0][0]!r}" if groups else "no value"
+    return DataError(
+        f"group is {name!r}, with {only} in it; an audit compares at least two groups: name "
+        f"another column, such as {setting('group', blank('COLUMN'))}"
+    )
+
+
+def check_propensities(name: str, low: Any, high: Any) -> None:
+    """An error unless propensities from `low` to `high` are some; both are missing if all are."""
+    if pd.isna(low) or (low >= 0.0 and high <= 1.0 + 1e-5):  # rounded to single precision
+        return
+    raise DataError(
+        f"propensity {name!r} has values outside of 0 to 1, such as {low if low < 0.0 else high:g};"
+        " allowed are numbers above 0 and up to 1: correct them, name another column, such as "
+        f"{setting('propensity', blank('COLUMN'))}, or leave it out with "
+        f"{setting('leave_out', [name])}"
+    )

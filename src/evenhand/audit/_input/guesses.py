@@ -1,0 +1,158 @@
+"""What is not taken for granted of columns that nobody named.
+
+A column with the name of a role is taken for it, and a column without a role for a feature. Both
+go wrong: a decision that is called "action" makes the reward and is no arm, and the number of a
+row is no feature. Such columns are left out, and told.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._columns.diagnosis import LOOKED_AT, as_texts
+from evenhand._columns.identifiers import (
+    is_categories,
+    is_identifier,
+    sounds_like_one,
+    tell_of_identifiers,
+)
+from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.roles import columns_of, guessed_roles
+from evenhand.audit._input.scan import SAMPLE
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import InputWarning, setting
+from evenhand.events.columns import NEEDED
+
+MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the last one
+
+
+def with_guesses(source: Source, settings: Settings) -> Source:
+    """The log without the columns that were taken for a role or a feature and cannot be it."""
+    source = _without_decisions(source, settings)
+    return _without_identifiers(source, settings) if settings.features is None else source
+
+
+# Columns that make the reward ---------------------------------------------------------------------
+
+
+def _without_decisions(source: Source, settings: Settings) -> Source:
+    columns = columns_of(source, settings)
+    # A true reward under its own name may well say what the reward is.
+    names = {
+        name: role
+        for role, name in guessed_roles(columns, settings).items()
+        if role not in (*NEEDED, "true_reward") and _plain(source, name)
+    }
+    if not names:
+        return source
+    sample = source.fetch(source.table.select(columns.reward, *names).limit(SAMPLE))
+    suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
+    found = [name for name in suspects if _always_decides(source, name, columns.reward)]
+    for name in found:
+        told = InputWarning(
+            f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
+            f"with the same {name} never differ in {columns.reward}, so it is a form of the "
+            f"reward; to use it all the same say {setting(names[name], name)}"
+        )
+        warnings.warn(told, stacklevel=5)
+    return replace(source, idle=(*source.idle, *found))
+
+
+def _plain(source: Source, name: str) -> bool:
+    """Whether values of a column can be compared, which lists cannot everywhere."""
+    kind = source.table.schema()[name]
+    return bool(kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal())
+
+
+def _decides(column: pd.Series[Any], reward: pd.Series[Any]) -> bool:
+    """Whether the reward varies, and never does at the same value of a column that repeats."""
+    both = pd.DataFrame({"c": column, "r": reward}).dropna()
+    values = both["c"].nunique()
+    if values < 2 or 2 * values > len(both) or both["r"].nunique() < 2:
+        return False
+    return len(both.drop_duplicates()) == values
+
+
+def _always_decides(source: Source, name: str, reward: str) -> bool:
+    """The same of all rows."""
+    value = source.table[reward]
+    value = as_number(value) if value.type().is_boolean() else value  # PostgreSQL compares no truth
+    table = source.table.select(c=source.table[name], r=value)
+    table = table.filter(~is_missing(table.c) & ~is_missing(table.r))
+    each = table.group_by("c").aggregate(low=table.r.min(), high=table.r.max())
+    apart = each.aggregate(apart=(each.low != each.high).cast("int32").sum())
+    return not source.fetch(apart)["apart"].iloc[0]
+
+
+# Columns that number rows -------------------------------------------------------------------------
+
+
+def _without_identifiers(source: Source, settings: Settings) -> Source:
+    columns, schema = columns_of(source, settings), source.table.schema()
+    named = settings.nominal_columns
+    names = [
+        name
+        for name in columns.features
+        if (schema[name].is_numeric() or schema[name].is_string()) and name not in named
+    ]
+    if not names:
+        return source
+    picked = {f"x{i}": source.table[name] for i, name in enumerate(names)}
+    sample = source.fetch(source.table.select(**picked).limit(SAMPLE))
+    suspects = [
+        name
+        for i, name in enumerate(names)
+        if _may_tell_apart(name, sample[f"x{i}"], schema[name].is_string())
+    ]
+    found = _identifiers(source, suspects) if suspects else []
+    if found:
+        tell_of_identifiers(found)
+    return replace(source, idle=(*source.idle, *found))
+
+
+def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
+    """Whether the first rows of a column could be numbers of rows, or identifiers."""
+    values = values.dropna()
+    if 2 * values.nunique() <= len(values):
+        return False
+    if text:  # numbers and dates as text have errors of their own
+        return sounds_like_one(name) or is_categories(as_texts(values)[:LOOKED_AT])
+    numbers = values.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all())
+
+
+def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
+    """Those that tell the rows of the whole log apart."""
+    schema, table = source.table.schema(), source.table
+    asked = dict[str, Any]()
+    for i, name in enumerate(names):
+        column = table[name]
+        asked |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
+        if not schema[name].is_string():
+            asked |= {f"low{i}": column.min(), f"high{i}": column.max()}
+    found = source.fetch(table.aggregate(**asked)).iloc[0]
+    rows = {name: int(found[f"all{i}"]) for i, name in enumerate(names)}
+    rough = {name: int(found[f"n{i}"]) for i, name in enumerate(names)}
+    width = {
+        name: float(found[f"high{i}"]) - float(found[f"low{i}"])
+        for i, name in enumerate(names)
+        if f"high{i}" in found
+    }
+    # Rough counts err by some per cent: what may be another value in every row is counted again.
+    likely = [
+        name for name in names if rough[name] > (0.4 if sounds_like_one(name) else 0.8) * rows[name]
+    ]
+    if likely and max(rows.values()) <= MOST_COUNTED:
+        exact = {f"n{i}": table[name].nunique() for i, name in enumerate(likely)}
+        counts = source.fetch(table.aggregate(**exact)).iloc[0]
+        rough |= {name: int(counts[f"n{i}"]) for i, name in enumerate(likely)}
+    elif likely:
+        rough |= {name: rows[name] for name in likely}
+    return [name for name in names if is_identifier(name, rows[name], rough[name], width.get(name))]

@@ -1,0 +1,67 @@
+"""Which column of a log has which role: those that are named, and those found by their names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from evenhand._columns.words import shown
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import InputError, setting
+from evenhand.events.columns import NEEDED, Columns, find_columns
+
+
+def columns_of(source: Source, settings: Settings) -> Columns:
+    """Which column of a log is what. Those left out, or without a name, are as if not there."""
+    names = list(source.table.schema().names)
+    check_named("leave_out", settings.leave_out, tuple(names))
+    out = {*settings.leave_out, *idle_names(source, settings), *source.idle}
+    left = [name for name in names if name not in out]
+    columns = find_columns(left, settings.columns, settings.features)
+    if settings.features is not None:  # whoever names these names the roles as well
+        guessed = [role for role in guessed_roles(columns, settings) if role not in NEEDED]
+        columns = replace(columns, **dict.fromkeys(guessed))  # type: ignore[arg-type]
+    if columns.group in columns.features:
+        raise InputError(
+            f"{setting('features')}: {columns.group!r} is the group; a group cannot be a feature, "
+            "for groups are compared at the same features"
+        )
+    return columns
+
+
+def guessed_roles(columns: Columns, settings: Settings) -> dict[str, str]:
+    """The roles that columns have by their names alone.
+
+    Example:
+        >>> from evenhand.audit._input.roles import guessed_roles
+        >>> from evenhand.audit._settings import Settings
+        >>> from evenhand.events import find_columns
+        >>> named = {"group": "sex"}
+        >>> columns = find_columns(["sex", "reward", "arm", "age"], named)
+        >>> guessed_roles(columns, Settings(columns=named))
+        {'reward': 'reward', 'arm': 'arm'}
+    """
+    roles = {role: name for role, name in vars(columns).items() if isinstance(name, str)}
+    return {role: name for role, name in roles.items() if role not in settings.columns}
+
+
+def with_reference(source: Source, settings: Settings) -> Settings:
+    """The settings with the reference as the log spells it: true and false have one spelling."""
+    group = columns_of(source, settings).group
+    if settings.reference is None or not source.table.schema()[group].is_boolean():
+        return settings
+    return replace(settings, reference=settings.reference.lower())
+
+
+def idle_names(source: Source, settings: Settings) -> list[str]:
+    """Columns without a name that nobody asks for: most often they number the rows."""
+    asked = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
+    return [name for name in source.unnamed if name not in asked]
+
+
+def check_named(what: str, names: Any, known: tuple[str, ...]) -> None:
+    """An error for a name that is no column of these."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{setting(what)} has {name!r}; allowed are {shown(known)}")

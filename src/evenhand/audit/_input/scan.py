@@ -1,0 +1,308 @@
+"""A first look at a log: which column is what, how many groups, arms and categories, and when.
+
+It reads few columns, and a sample of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._columns.diagnosis import dates
+from evenhand._columns.encoding import MOST_CATEGORIES, most_frequent_first
+from evenhand._columns.words import shown
+from evenhand.audit._input.diagnosis import (
+    check_categories,
+    check_propensities,
+    no_number,
+    one_group,
+    too_many,
+    values_of,
+)
+from evenhand.audit._input.engines import as_number
+from evenhand.audit._input.roles import check_named, columns_of
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import DataError, blank, setting
+from evenhand.events.columns import NEEDED, Columns
+
+SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
+MOST_GROUPS, MOST_ARMS = 200, 200
+MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
+WINDOWS = 8
+RARE, SMALL_GROUP = 0.01, 30  # a part of all rows, and rows of a group
+PER_WINDOW = 20  # rows that a window has to have for every coefficient, to be one by itself
+
+
+@dataclass(frozen=True)
+class Times:
+    """Time windows of equal length, from `start` on, in seconds or in the column's own numbers."""
+
+    start: float
+    width: float
+    count: int
+    dates: bool
+
+    def label(self, window: int) -> str:
+        """When a window begins."""
+        value = self.start + window * self.width
+        if not self.dates:
+            return f"{value:.12g}"
+        when = datetime.fromtimestamp(value, UTC)
+        if self.width < 1.0:
+            return when.isoformat(sep=" ", timespec="microseconds").removesuffix("+00:00")
+        return when.strftime("%Y-%m-%d" if self.width >= 86_400 else "%Y-%m-%d %H:%M:%S")
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the first look found."""
+
+    columns: Columns
+    rows: int  # 0 where they were not counted
+    numbers: tuple[str, ...]
+    categories: dict[str, list[str]]  # by nominal feature: those kept, the most frequent first
+    merged: dict[str, int]  # by nominal feature: how many categories were merged into "other"
+    rare: dict[str, list[str]]  # by nominal feature: those that count as the most frequent one
+    unseen: bool  # whether a feature with a single category lacks values, which no sum shows
+    centres: dict[str, float]
+    reward_centre: float
+    arms: int  # about how many; 0 without a column of them
+    by_arm: bool
+    times: Times | None
+
+
+def check_rows(source: Source) -> None:
+    """An error if there is no row: without one nothing is known of the columns either."""
+    first = source.table.select(source.table.columns[0])
+    if source.fetch(first.limit(1)).empty:
+        raise DataError(f"{source.label} has no rows; an audit needs some")
+
+
+def look(source: Source, settings: Settings) -> Look:
+    """Look at a log, or say which column is wrong and what to do about it."""
+    schema = source.table.schema()
+    columns = columns_of(source, settings)
+    check_named("nominal_columns", settings.nominal_columns, columns.features)
+    if not columns.features:
+        raise DataError(
+            "no column is left as a feature; name some, such as "
+            f"{setting('features', [blank('COLUMN')])}: the log has {shown(schema.names)}"
+        )
+    columns = _numeric(source, schema, columns, settings)
+    nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
+    counted = _count(source, schema, columns, nominal)
+    rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
+    if columns.propensity is not None:
+        check_propensities(columns.propensity, counted["least_likely"], counted["most_likely"])
+    _check_groups(source, counted, columns)
+    found, merged, rare, unseen = _categories(source, nominal, counted, columns.group, settings)
+    width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
+    times = _times(counted, schema, columns, settings, width)
+    centres = _centres(source, (*numbers, columns.reward))
+    return Look(
+        columns=columns,
+        rows=rows,
+        numbers=numbers,
+        categories=found,
+        merged=merged,
+        rare=rare,
+        unseen=unseen,
+        centres={name: centres[name] for name in numbers},
+        reward_centre=centres[columns.reward],
+        arms=arms,
+        by_arm=0 < arms <= MOST_ARMS,
+        times=times,
+    )
+
+
+def _check_groups(source: Source, counted: dict[Any, Any], columns: Columns) -> None:
+    """Groups to compare: at least two, and not as many as an identifier has."""
+    if counted["groups"] > 1.3 * MOST_GROUPS:
+        raise DataError(
+            f"group is {columns.group!r}, with about {counted['groups']:,} values; allowed are up "
+            f"to {MOST_GROUPS} groups: name another column, or merge some of them"
+        )
+    # The count is a rough one, and too low by chance where values share a hash.
+    if counted["groups"] < 2 and len(few := values_of(source, source.table[columns.group])) < 2:
+        raise one_group(columns.group, few)
+
+
+def alike_groups(groups: Sequence[str]) -> list[str]:
+    """A sentence for groups that differ only by case or blanks, as one that is misspelt does.
+
+    Example:
+        >>> from evenhand.audit._input.scan import alike_groups
+        >>> alike_groups(["Alba", "Brel"])
+        []
+        >>> alike_groups(["Alba", "Brel", "alba "])[0].split(":")[0]
+        "Groups 'Alba' and 'alba ' differ only by case or blanks"
+    """
+    folded: dict[str, list[str]] = {}
+    for name in groups:
+        folded.setdefault(" ".join(name.casefold().split()), []).append(name)
+    return [
+        f"Groups {' and '.join(map(repr, names))} differ only by case or blanks: they are compared "
+        "as different groups; if they are one, write them alike in the log and audit again."
+        for names in folded.values()
+        if len(names) > 1
+    ]
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(kind.is_numeric() or kind.is_boolean())
+
+
+def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) -> Columns:
+    """The columns, without those that were found by their names and hold nothing at all."""
+    for role in ("reward", "true_reward", "propensity", "weight"):
+        name = getattr(columns, role)
+        if name is None or _is_number(schema[name]):
+            continue
+        if role not in (*NEEDED, *settings.columns) and not values_of(source, source.table[name]):
+            columns = replace(columns, **{role: None})  # type: ignore[arg-type]
+            continue
+        raise no_number(source, role, name, settings.marks)
+    return columns
+
+
+def _kinds(
+    schema: Any, features: tuple[str, ...], named: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    nominal, numbers = [], []
+    for name in features:
+        kind = schema[name]
+        if kind.is_string() or name in named:
+            nominal.append(name)
+        elif _is_number(kind):
+            numbers.append(name)
+        elif kind.is_temporal():
+            raise dates(name, role="timestamp")
+        else:
+            raise DataError(
+                f"feature {name!r} is a column of {kind}; allowed are numbers and text: leave it "
+                f"out with {setting('leave_out', [name])}, or name its role, such as "
+                f"{setting('timestamp', name)}"
+            )
+    return tuple(nominal), tuple(numbers)
+
+
+def _count(
+    source: Source, schema: Any, columns: Columns, nominal: tuple[str, ...]
+) -> dict[Any, Any]:
+    import ibis
+
+    table = source.table
+    asked = {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
+    if columns.arm is not None:
+        asked["arms"] = table[columns.arm].approx_nunique()
+    if columns.timestamp is not None:
+        when = seconds(table[columns.timestamp], schema[columns.timestamp], columns.timestamp)
+        asked |= {"first": when.min(), "last": when.max()}
+    if columns.propensity is not None:
+        chance = as_number(table[columns.propensity])
+        chance = chance.isnan().ifelse(ibis.null("float64"), chance)
+        asked |= {"least_likely": chance.min(), "most_likely": chance.max()}
+    asked |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
+    row: dict[Any, Any] = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
+    row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
+    return row
+
+
+def seconds(column: Any, kind: Any, name: str) -> Any:
+    """A time as a number: seconds since 1970, or the number that it is."""
+    if kind.is_timestamp():
+        return column.epoch_seconds().cast("float64")
+    if "TIMESTAMPTZ_NS" in str(kind):  # of DuckDB, which Ibis does not know
+        return column.cast("string").cast("timestamp('UTC')").epoch_seconds().cast("float64")
+    if kind.is_date():
+        return column.cast("timestamp").epoch_seconds().cast("float64")
+    if kind.is_numeric():
+        return column.cast("float64")
+    raise DataError(
+        f"timestamp is {name!r}, a column of {kind}; allowed are times, dates and numbers: convert "
+        f"it, or leave it out with {setting('leave_out', [name])}"
+    )
+
+
+def _categories(
+    source: Source,
+    nominal: tuple[str, ...],
+    counted: dict[Any, Any],
+    group: str,
+    settings: Settings,
+) -> tuple[dict[str, list[str]], dict[str, int], dict[str, list[str]], bool]:
+    most = settings.categories
+    found, merged, rare, unseen = {}, {}, {}, False
+    for name in nominal:
+        many = int(counted["categories", name])
+        if many > 1.3 * MOST_CATEGORIES:
+            raise too_many(source, name, many, name in settings.nominal_columns, settings.marks)
+        table = source.table.select(
+            category=source.table[name].cast("string"), group=source.table[group].cast("string")
+        )
+        table = table.filter(table.category.notnull())
+        each = source.fetch(table.group_by(["category", "group"]).aggregate(n=table.count()))
+        # The order of equal counts must not depend on an engine's idea of the alphabet.
+        counts = each.groupby("category")["n"].sum()
+        names = most_frequent_first(counts)
+        if name not in settings.nominal_columns or not names:
+            check_categories(name, names, settings.marks)
+        unseen |= len(names) == 1 and int(counts.sum()) < counted["rows"]
+        few = _rare(each, names[0])
+        names = [one for one in names if one not in few]
+        found[name] = names[:most]
+        merged[name] = max(len(names) - most, 0)
+        rare[name] = few
+    return found, merged, rare, unseen
+
+
+def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
+    """Categories with hardly any rows that a group lacks: nothing can be said of them.
+
+    As categories of their own they would leave no average context to compare all groups at.
+    """
+    table = each.dropna(subset="group").pivot_table(
+        index="category", columns="group", values="n", aggfunc="sum", fill_value=0
+    )
+    large = table.loc[:, table.sum() >= SMALL_GROUP]
+    total = table.sum(axis=1)
+    is_rare = (large == 0).any(axis=1) & (total < RARE * total.sum())
+    return [str(one) for one in table.index[is_rare] if str(one) != baseline]
+
+
+def _times(
+    counted: dict[Any, Any], schema: Any, columns: Columns, settings: Settings, width: int
+) -> Times | None:
+    if columns.timestamp is None or pd.isna(counted["first"]) or settings.windows == 0:
+        return None
+    first, last = float(counted["first"]), float(counted["last"])
+    count = settings.windows
+    if count is None:
+        fits = int(counted["rows"] // (PER_WINDOW * width * max(counted["groups"], 1)))
+        count = min(WINDOWS, fits)
+    if count < 2 or not last > first:
+        return None
+    kind = schema[columns.timestamp]
+    return Times(first, (last - first) / count, count, not kind.is_numeric())
+
+
+def _centres(source: Source, names: tuple[str, ...]) -> dict[str, float]:
+    """A number near the mean of each column, from the first rows; 0 for columns of 0 and 1.
+
+    It is short, so that it is the same number in SQL as here.
+    """
+    picked = [as_number(source.table[name]).name(f"x{i}") for i, name in enumerate(names)]
+    sample = source.fetch(source.table.select(picked).limit(SAMPLE))
+    found = {}
+    for i, name in enumerate(names):
+        values = sample[f"x{i}"].to_numpy(dtype=np.float64, na_value=np.nan)
+        values = values[np.isfinite(values)]
+        plain = not values.size or np.isin(values, (0.0, 1.0)).all()
+        found[name] = 0.0 if plain else float(f"{values.mean():.6g}")
+    return found

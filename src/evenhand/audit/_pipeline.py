@@ -1,0 +1,349 @@
+"""The steps of an audit: sum up, fit, compare windows, compare with the truth, put together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit._inference.drift import changes, drift
+from evenhand.audit._inference.leakage import giveaways
+from evenhand.audit._inference.robust import (
+    Errors,
+    classical,
+    clustered,
+    fewest_in_an_arm,
+    robust,
+    robust_groups,
+    weighting_of,
+)
+from evenhand.audit._inference.scores import changed, fits_of
+from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, doubt, objection
+from evenhand.audit._inference.units import about_zero
+from evenhand.audit._inference.windows import make_windows, within_windows
+from evenhand.audit._input.scan import Look
+from evenhand.audit._input.sources import Source
+from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._settings import Settings
+from evenhand.audit._sums import missing as missing_values
+from evenhand.audit._sums.aggregate import (
+    aggregated,
+    by_arm,
+    by_window_only,
+    extra_sums,
+    group_sums,
+    is_binary,
+    prepared,
+    spoiled,
+)
+from evenhand.audit._sums.cells import Cells, make_cells
+from evenhand.audit._sums.design import Design, make_design
+from evenhand.audit._sums.missing import Gaps
+from evenhand.bias._fit import AUTO, PULLS
+from evenhand.bias.estimate import MEAN, bias_report
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Bools, Statistics
+from evenhand.errors import DataError, InputError, setting
+from evenhand.events.columns import Columns
+from evenhand.fairness import fairness_report
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Sums of a log, and the report about the centres that is made of them."""
+
+    cells: Cells
+    design: Design
+    gaps: Gaps
+    rows: Any  # as `prepared` made them
+    by_window: bool
+    stats: Statistics
+    binary: bool
+    errors: Errors
+    centred: BiasReport
+
+    def in_units(self, report: BiasReport, settings: Settings) -> BiasReport:
+        """A report about the centres in the columns' own units."""
+        design = self.design
+        return about_zero(report, design.centres, design.reward_centre, settings.units)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """An audit of what a first look has found."""
+
+    source: Source
+    settings: Settings
+    look: Look
+    tell: Tell
+
+    def fit(self) -> Fitted:
+        """Sum up, and compare the groups."""
+        cells, design, gaps, by_window = self._sums()
+        stats = cells.statistics(cells.groups())
+        rows = prepared(self.source, self.look, self.settings, design, gaps)
+        clusters = None
+        if self.look.columns.cluster is not None:
+            by_arm = stats.arms is not None and self.settings.weighting != PULLS
+            clusters = fewest_in_an_arm(self.source, rows) if by_arm else 0
+        weighting, instead = weighting_of(stats, self.settings, clusters)
+        binary = is_binary(cells.frame, design.reward_centre)
+        errors = self._errors(cells, stats, rows, weighting, binary)
+        report = bias_report(
+            stats,
+            reference=self.settings.reference or _largest(stats),
+            level=self.settings.level,
+            weighting=weighting,
+            feature_names=design.names,
+            covariances=errors.covariances,
+            freedom=errors.freedom,
+            between=errors.between,
+            columns=design.columns(*cells.ends(design.features)),
+        )
+        report = replace(report, _instead=instead)
+        if clusters is not None or self._weighted:
+            report = replace(report, _apart=None)  # it would cry wolf
+        return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report)
+
+    def audit(self, begin: float) -> Audit:
+        """All of it; `begin` is when the audit began, by `time.perf_counter`."""
+        fitted = self.fit()
+        cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
+        centred, by_window, binary = fitted.centred, fitted.by_window, fitted.binary
+        times, windows, over_time, within = self.look.times, None, None, None
+        if times is not None:
+            self.tell("comparing time windows")
+            frame = cells.frame if by_window else self._window_means(cells, design, gaps)
+            if by_window:
+                must = self._weighted or self.settings.errors != AUTO
+                windows = make_windows(
+                    self.source, fitted.rows, cells, times.count, centred, errors, must
+                )
+                self.tell("comparing within time windows")
+                within = within_windows(
+                    cells,
+                    fitted.rows,
+                    times.count,
+                    centred,
+                    lambda stats, rows, weighting: self._errors(
+                        cells, stats, rows, weighting, binary
+                    ),
+                )
+            over_time = drift(frame, windows, times, centred, design.reward_centre)
+        if within is not None:
+            within = fitted.in_units(within, self.settings)
+        against = self._objection(cells, design.reward_centre)
+        sums = group_sums(cells, gaps, design.reward_centre, binary)
+        return Audit(
+            bias=fitted.in_units(centred, self.settings),
+            within=within,
+            against_truth=None if against else self._against_truth(cells, centred.reference),
+            metrics=fairness_report(
+                sums,
+                level=self.settings.level,
+                unfavourable=self.settings.unfavourable and "positives" in sums,
+            ),
+            groups=sums,
+            extras=extra_sums(cells),
+            arms=by_arm(cells, design.reward_centre),
+            drift=over_time,
+            changes=None if over_time is None else changes(over_time, windows, self.settings.level),
+            missing=gaps.table,
+            facts=Facts(
+                settings=self.settings,
+                columns=self.look.columns,
+                label=self.source.label,
+                engine=self.source.kind,
+                made=datetime.now(UTC).isoformat(timespec="seconds"),
+                left_out=_left_out(self.source, self.look.columns),
+                rows=gaps.rows or int(cells.n.sum()),
+                used=int(cells.n.sum()),
+                filled=gaps.filled,
+                merged={name: many for name, many in self.look.merged.items() if many},
+                rare={name: few for name, few in self.look.rare.items() if few},
+                baselines={name: kept[0] for name, kept in design.kept.items()},
+                arms=self.look.arms,
+                by_arm=self.look.by_arm,
+                binary=binary,
+                errors=errors.kind,
+                classical=errors.classical,
+                clusters=errors.clusters,
+                crossing=errors.crossing,
+                constant=design.constant,
+                objection=against,
+                doubt=""
+                if self.look.columns.true_reward is None
+                else doubt(cells.frame, self.look.columns.reward, self.look.columns.true_reward),
+                windows=None if windows is None else (windows.weighting, windows.errors),
+                common=() if windows is None else windows.common,
+                effective=_effective(cells, centred.groups),
+                whole_weights=self.look.columns.weight is not None and _whole(cells),
+                giveaways=giveaways(fitted.stats, design),
+                seconds=time.perf_counter() - begin,
+            ),
+        )
+
+    def _objection(self, cells: Cells, centre: float) -> str:
+        columns = self.look.columns
+        if columns.true_reward is None:
+            return ""
+        return objection(cells.frame, centre, columns.reward, columns.true_reward)
+
+    def _against_truth(self, cells: Cells, reference: str | None) -> BiasReport | None:
+        """The bias measured against true rewards, if there are any to compare groups by."""
+        if "r_n" not in cells.frame:
+            return None
+        known = cells.frame.groupby("g")["r_n"].sum()
+        names = {str(name) for name in known.index[known > 0]}
+        if len(names) < 2 or (reference or min(names)) not in names:
+            return None
+        self.tell("comparing with true rewards")
+        source, seen, settings = beside_truth(self.source, self.look, self.settings)
+        settings = replace(settings, reference=reference or MEAN)
+        try:
+            fitted = Run(source, settings, seen, self.tell).fit()
+        except InputError:  # too little is left where the truth is known
+            return None
+        found = fitted.in_units(fitted.centred, settings)
+        return replace(found, assumption=ASSUMPTION)
+
+    def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
+        """Sum up as if nothing were missing; look closer only if something is."""
+        gaps = missing_values.NONE
+        missing_values.chosen(self.look, self.settings)  # refuses what is no choice
+        design = make_design(self.look, {}, fill=False)
+        frame, by_window = self._aggregate(design, gaps)
+        if self.look.unseen or spoiled(frame, self._weighted):
+            self.tell("counting missing values")
+            gaps = missing_values.count_gaps(self.source, self.look, self.settings)
+            design = make_design(self.look, gaps.to_fill, bool(gaps.fill))
+            frame, by_window = self._aggregate(design, gaps)
+            if spoiled(frame, self._weighted):
+                raise self._not_finite(frame, design)
+        self._check_weights(frame)
+        cells = make_cells(frame, len(design.features))
+        self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
+        far = cells.far()
+        if far[0].any() or far[1]:
+            design = recentred(design, cells, *far)
+            frame, by_window = self._aggregate(design, gaps)
+            before, cells = cells.n.sum(), make_cells(frame, len(design.features))
+            self._check_rows(cells, before)
+        alike = cells.constant(design.centres)
+        if alike and len(alike) < len(design.features):  # the intercept says the same
+            cells, design = cells.without(alike), design.without(alike)
+        return cells, design, gaps, by_window
+
+    @property
+    def _weighted(self) -> bool:
+        return self.look.columns.weight is not None or self.settings.weigh_by_propensity
+
+    def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
+        self.tell(f"summing up {f'{self.look.rows:,} ' if self.look.rows else ''}rows")
+        return aggregated(self.source, self.look, self.settings, design, gaps)
+
+    def _check_rows(self, cells: Cells, before: float) -> None:
+        """An error if the sums are of more or fewer rows than were seen before."""
+        if before and cells.n.sum() != before:
+            raise changed(self.source, "the whole log", before, float(cells.n.sum()))
+
+    def _window_means(self, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
+        found = by_window_only(self.source, self.look, self.settings, design, gaps)
+        if found["n"].sum() != cells.n.sum():
+            raise changed(self.source, "the whole log", cells.n.sum(), float(found["n"].sum()))
+        return found
+
+    def _errors(
+        self, cells: Cells, stats: Statistics, rows: Any, weighting: str, binary: bool
+    ) -> Errors:
+        fits = fits_of(stats, weighting, cells.places())
+        if self.look.columns.cluster is not None:
+            self.tell("errors of clusters")
+            return clustered(self.source, rows, stats, fits)
+        enough = robust_groups(stats, self.settings, weighting, self._weighted)
+        if not enough.any():
+            return classical(stats, fits, weighting, binary)
+        self.tell("robust errors")
+        careful = self.settings.errors == AUTO
+        return robust(self.source, rows, stats, fits, weighting, binary, careful, enough)
+
+    def _check_weights(self, frame: pd.DataFrame) -> None:
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
+            raise DataError(
+                f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
+                "numbers above 0 and up to 1"
+            )
+        if columns.weight is not None and not (frame["least"] > 0.0).all():
+            raise DataError(
+                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
+                f"A column that counts people belongs in {setting('count')}, where 0 is allowed"
+            )
+
+    def _not_finite(self, frame: pd.DataFrame, design: Design) -> DataError:
+        """What is wrong with sums that are no numbers although nothing is missing."""
+        columns = self.look.columns
+        if self.settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
+            return DataError(
+                f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
+                "and up to 1"
+            )
+        bad = [
+            one.column
+            for i, one in enumerate(design.features)
+            if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
+        ]
+        name = bad[0] if bad else columns.reward
+        return DataError(
+            f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
+            f"finite numbers: leave it out with {setting('leave_out')}, or correct it"
+        )
+
+
+def _largest(stats: Statistics) -> str:
+    """The group to compare with unless said: the largest is known best."""
+    return stats.groups[int(np.argmax(np.bincount(stats.of, stats.n, len(stats.groups))))]
+
+
+def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
+    """The columns of the log that have no role and are no feature."""
+    named = [value for value in vars(columns).values() if isinstance(value, str)]
+    used = {*columns.features, *named}
+    return tuple(name for name in source.table.columns if name not in used)
+
+
+def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
+    """The design about the means that are known now, of those features and of the reward."""
+    means = cells.means()
+    moved = tuple(
+        replace(one, centre=float(f"{one.centre + mean:.12g}"))
+        if far and one.kind == "number"
+        else one
+        for one, mean, far in zip(design.features, means[1:-1], features, strict=True)
+    )
+    centre = design.reward_centre
+    if reward:
+        centre = float(f"{centre + means[-1]:.12g}")
+    return replace(design, features=moved, reward_centre=centre)
+
+
+def _whole(cells: Cells) -> bool:
+    """Whether all weights are whole, as counts of people are, and not all of them 1."""
+    total = cells.frame[["w", "n", "broken"]].sum()
+    return bool(total["broken"] == 0 and total["w"] > total["n"])
+
+
+def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
+    """Kish's effective number of rows of each group, if rows have weights."""
+    if cells.weights is None:
+        return None
+    by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)
+    size = by_group["w"] ** 2 / by_group["ww"]
+    return {name: float(size[name]) for name in groups}

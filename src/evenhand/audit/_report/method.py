@@ -1,0 +1,152 @@
+"""How an audit works, what it assumes and where it ends: the last part of every report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.bias._fit import ARMS
+from evenhand.errors import blank, setting
+
+if TYPE_CHECKING:
+    from evenhand.audit._report.result import Audit
+
+ERRORS = {
+    "classical": "Errors take the noise as equal within a group, and groups may differ in it.",
+    "robust": "Errors do not take the noise as equal (HC1, from squared residuals of every row).",
+    "cluster": "Errors allow for rows of the same cluster that depend on each other (CR1), with as "
+    "many degrees of freedom in a group as it has clusters, less one.",
+}
+
+
+def method(audit: Audit) -> list[str]:
+    """How the numbers were made."""
+    from evenhand import __version__
+
+    facts = audit.facts
+    columns = facts.columns
+    said = [
+        f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
+        "summed up where they are, and everything here is made from the sums.",
+        "For every group the reward is fitted by least squares on the features and an intercept: "
+        f"{', '.join(columns.features)}. The bias of a group is its coefficients less those that "
+        "it is compared with: the gap at a context is that vector times the context.",
+        ERRORS[facts.errors],
+        *(
+            [f"Too few rows for that: the errors of {', '.join(facts.classical)} are classical."]
+            if facts.classical
+            else []
+        ),
+        f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
+        "for all groups and features at once (Bonferroni), those at the average context for all "
+        f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
+        "one on a feature, and at most as many one at the average context.",
+    ]
+    if facts.settings.reward_values is not None:
+        worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
+        said.append(f"The values of {columns.reward} count as {worth}.")
+    if facts.settings.marks.every:
+        marks = ", ".join(map(repr, facts.settings.marks.every))
+        said.append(f"These values count as missing, in every column: {marks}, and empty text.")
+    for name, own in facts.settings.marks.own.items():
+        said.append(f"In {name} these values count as missing: {', '.join(map(repr, own))}.")
+    if audit.bias.arms is not None:
+        said.append(
+            "Every arm of a group counts the same, however often it was chosen: equal averages are "
+            "about arms."
+            if audit.bias.weighting == ARMS
+            else "Arms count by how often they were chosen."
+        )
+    if columns.cluster is not None:
+        said.append("Intervals of metrics and of mean rewards take rows as independent.")
+    if audit.against_truth is not None:
+        said.append(
+            f"Against {columns.true_reward}: the same regressions of {columns.reward} less "
+            f"{columns.true_reward}, of the rows that have both, by pulls: what arms are worth "
+            "cancels."
+        )
+    if facts.baselines:
+        names = ", ".join(f"{one!r} of {name}" for name, one in facts.baselines.items())
+        said.append(f"Categories are compared with the most frequent one: {names}.")
+    if facts.settings.weigh_by_propensity:
+        said.append(
+            f"Rows count by the inverse of {columns.propensity}: the fit is that of a log in which "
+            "every choice was equally likely, if the propensities are right."
+        )
+    if columns.count is not None:
+        said.append(f"Every row stands for as many people as {columns.count} says.")
+    if columns.weight is not None:
+        said.append(f"Rows count by {columns.weight}. Metrics and counts do not use weights.")
+    if audit.drift is not None:
+        said.append(
+            f"Time windows have equal length by {columns.timestamp}. The bias in a window is at "
+            "the average context of the whole log, with intervals of that window alone; the test "
+            "for change allows for all groups at once."
+        )
+        if audit.within is not None:
+            said.append(
+                "The comparison within time windows has a column for every window but one in every "
+                "group's regression, and is at the average mix of the windows. Windows in which a "
+                "group has no rows are left out of it."
+            )
+        if facts.windows is not None and facts.windows[1] != facts.errors:
+            said.append(
+                f"Within windows errors are {facts.windows[1]}: there are too few rows or too many "
+                "regressions for others."
+            )
+    if facts.filled:
+        said.append(
+            "A number that is missing stands at about the mean, and a column of its own says "
+            "where; a missing category is a category. Which value stands there changes the "
+            "coefficient of that column and no other."
+        )
+    return said
+
+
+def limits(audit: Audit) -> list[str]:
+    """What cannot be seen in this log."""
+    facts = audit.facts
+    reward = facts.columns.reward
+    said = [
+        "Equal averages. What is called bias here is bias and true difference together, unless the "
+        "groups are equally good on average at the same features. No log can show which it is; "
+        + (
+            "the true rewards in this log can, where they are known: see what is measured against "
+            "them."
+            if audit.against_truth is not None
+            else "rewards that do not pass through the same judgement could."
+        ),
+        "Selection. Only decisions that were logged are here. If a row is in the log, or has a "
+        f"reward, because of what its {reward} is or would have been, the numbers are wrong by an "
+        "amount that this log cannot show.",
+        (
+            "Rows count by their inverse propensity, which takes out a selection that depends on "
+            "what the propensity was made from, and nothing else."
+            if facts.settings.weigh_by_propensity
+            else "Propensities are in this log and were not used: weighing by them "
+            f"({setting('weigh_by_propensity', True)}) takes out the selection that they describe."
+            if facts.columns.propensity
+            else "There are no propensities in this log, so a selection by the policy itself "
+            "cannot be taken out either."
+        ),
+        "Straight lines. If rewards are not linear in the features and the groups differ in their "
+        "features, part of the misfit is counted as bias.",
+        "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
+        "by discrimination hides bias when it is held equal.",
+    ]
+    if facts.binary:
+        said.append(
+            "Chances. Rewards are 0 or 1, and differences are in their chance of being 1, by a "
+            "straight line. How a difference is shared out among features depends on that scale; "
+            "with chances near 0 or 1 another one (odds) may share it out otherwise."
+        )
+    if facts.columns.cluster is None:
+        said.append(
+            "Independence. Rows are taken as independent. If a person has several, name the column "
+            f"that tells persons apart ({setting('cluster', blank('COLUMN'))}): the intervals here "
+            "would be too short."
+        )
+    said.append(
+        "No verdict. A difference is a reason to look at how the rewards came about. It is no "
+        "proof of discrimination, and an interval that holds zero is no proof of its absence."
+    )
+    return said

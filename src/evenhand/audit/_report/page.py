@@ -1,0 +1,194 @@
+"""The audit as one HTML page that needs nothing else and no network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from evenhand import charts
+from evenhand._columns.words import INTERCEPT
+from evenhand._html import drawn, render
+from evenhand._html.tables import Table, of_frame, of_rows
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from evenhand.audit._report.result import Audit
+    from evenhand.bias import BiasReport
+
+
+MOST_ROWS = 240  # of group and feature: more would not be read
+
+
+def gap_picture(bias: BiasReport) -> Markup | None:
+    """The gap within each category and at values of each number."""
+    table = bias.gaps()
+    if table.empty:
+        return None
+    sign = {column.name: " = " if column.categories else " at " for column in bias._columns}
+    labels = [
+        f"{name}{sign[str(name)]}{at}"
+        for name, at in zip(table["column"], table["at"], strict=True)
+    ]
+    axis = f"feedback compared with {bias.against}, in units of reward"
+    return _intervals(bias, table.assign(feature=labels), {}, axis)
+
+
+def bias_picture(bias: BiasReport) -> Markup | None:
+    """How the gap changes with each feature, without the intercept: that is no change."""
+    table = bias.to_frame()
+    table = table[table["feature"] != INTERCEPT]
+    units = dict(zip(bias.features, bias.units, strict=True))
+    return _intervals(bias, table, units, bias.change)
+
+
+def _intervals(
+    bias: BiasReport, table: pd.DataFrame, units: dict[str, float], axis: str
+) -> Markup | None:
+    """Estimates with their intervals, as SVG; the clearest, where they are too many to be read."""
+    if table.empty:
+        return None
+    if len(table) > MOST_ROWS:
+        size = (table["estimate"] / table["standard_error"]).abs().fillna(0.0)
+        best = size.groupby(table["feature"], sort=False).max().sort_values(ascending=False)
+        keep = best.index[: max(MOST_ROWS // len(bias.groups), 1)]
+        table = table[table["feature"].isin(keep)]
+    chart: Any = charts.bias_chart(table, units, axis, "", bias.level)
+    return drawn(charts.to_svg(chart.configure_axisX(labelFlush=False, labelOverlap="greedy")))
+
+
+def drift_pictures(audit: Audit) -> list[tuple[Markup, str]]:
+    """Mean reward by group and, where it is known, bias by group: over the time windows."""
+    if audit.drift is None:
+        return []
+    at = f"{100 * audit.bias.level:.6g} % intervals"
+    means = ("mean_reward", "mean_low", "mean_high")
+    asked = [(f"mean reward by time window, {at}", means)]
+    if audit.changes is not None and len(audit.changes):
+        asked.append((f"bias at the average context, {at}", ("estimate", "low", "high")))
+    pictures = []
+    for words, (value, low, high) in asked:
+        is_bias = value == "estimate"
+        chart = charts.windows_chart(
+            audit.drift,
+            value,
+            low,
+            high,
+            audit.bias.groups,
+            "feedback compared, in units of reward" if is_bias else "mean reward",
+            audit.bias.reference if is_bias else None,
+        )
+        pictures.append((drawn(charts.to_svg(chart)), words))
+    return pictures
+
+
+Named = list[tuple[str, Table]]  # tables that open on a click, with the words to click on
+
+
+def html(audit: Audit) -> str:
+    """The whole page: words first, then numbers, then the method and where it ends."""
+    facts = audit.facts
+    return render(
+        "audit.html",
+        title=facts.settings.title,
+        about=f"{facts.label}; made on {facts.made[:16].replace('T', ' ')} UTC",
+        summary=audit.summary,
+        whole=_bias(audit.bias, audit.within),
+        truth=_against_truth(audit),
+        metrics=_metrics(audit),
+        drift=_drift(audit),
+        missing=_missing(audit),
+        method=audit.method,
+        limits=audit.limits,
+        asked=_asked(audit),
+    )
+
+
+def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:
+    reports = {"over the whole log": bias}
+    if within is not None:
+        reports["within time windows"] = within
+    full = bias.to_frame()[
+        ["group", "feature", "estimate", "standard_error", "low", "high", "simultaneous_low",
+         "simultaneous_high", "p_value", "mean", "contribution", "disagrees", "why"]
+    ]  # fmt: skip
+    gaps = bias.gaps().rename(columns={"estimate": "gap"})
+    return {
+        "against": bias.against,
+        "level": f"{100 * bias.level:.6g} %",
+        "at_average": _at_average(reports),
+        "gap_picture": gap_picture(bias),
+        "gaps": of_frame(gaps.drop(columns=["freedom", "simultaneous_p_value"]), keys=3),
+        "change_picture": bias_picture(bias),
+        "changes": of_frame(full, keys=2),
+    }
+
+
+def _at_average(reports: dict[str, BiasReport]) -> Table:
+    """The gap of every group at the average context: the interval is the one of the summary."""
+    parts = []
+    for words, bias in reports.items():
+        ends = {"simultaneous_low": "low", "simultaneous_high": "high", "observations": "rows"}
+        part = bias.by_group.reset_index().rename(columns={"low": "_", "high": "__"})
+        part = part.rename(columns={**ends, "estimate": "gap"})
+        part = part[["group", "rows", "gap", "low", "high", "why"]]
+        if len(reports) > 1:
+            part.insert(1, "compared", words)
+        parts.append(part[part["group"] != bias.reference])
+    return of_frame(pd.concat(parts, ignore_index=True))
+
+
+def _against_truth(audit: Audit) -> dict[str, Any] | None:
+    if audit.against_truth is None:
+        return None
+    return {
+        "name": audit.facts.columns.true_reward,
+        "assumption": audit.against_truth.assumption,
+        "bias": _bias(audit.against_truth),
+    }
+
+
+def _metrics(audit: Audit) -> dict[str, Any]:
+    frame = audit.metrics.to_frame()
+    frame = frame.assign(metric=frame["metric"].str.replace("_", " "))
+    tables: Named = [("all numbers of the metrics", of_frame(frame))]
+    if audit.arms is not None:
+        tables.append(("pulls by arm", of_frame(audit.arms)))
+    if len(audit.extras.columns) > 1:
+        tables.append(("weights, propensities and overrides", of_frame(audit.extras)))
+    return {"sentences": audit.metrics.to_words().splitlines(), "tables": tables}
+
+
+def _drift(audit: Audit) -> dict[str, Any] | None:
+    if audit.drift is None:
+        return None
+    tables: Named = []
+    if audit.changes is not None and not audit.changes.empty:
+        tables.append(("the test for change", of_frame(audit.changes)))
+    tables.append(("all numbers by window", of_frame(audit.drift)))
+    return {"pictures": drift_pictures(audit), "tables": tables}
+
+
+def _missing(audit: Audit) -> Table | None:
+    if audit.missing.empty:
+        return None
+    percent = 100.0 * audit.missing["missing"] / audit.missing["rows"]
+    return of_frame(audit.missing.assign(percent=percent))
+
+
+def _asked(audit: Audit) -> Named:
+    """What was asked for: columns and settings."""
+    columns = audit.facts.columns
+    roles = [
+        (name.replace("_", " "), value)
+        for name, value in vars(columns).items()
+        if value is not None and name != "features"
+    ]
+    roles.append(("features", ", ".join(columns.features)))
+    roles.append(("left out", ", ".join(audit.facts.left_out) or "none"))
+    chosen = [(name, str(value)) for name, value in audit.facts.chosen().items()]
+    return [
+        ("which column is what", of_rows(["role", "column"], roles)),
+        ("all settings", of_rows(["setting", "value"], chosen)),
+    ]

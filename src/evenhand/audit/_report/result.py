@@ -1,0 +1,233 @@
+"""What an audit found: tables, words, JSON and a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from evenhand._files import write_all
+from evenhand._prose import records
+from evenhand.audit._inference.leakage import Giveaways
+from evenhand.audit._settings import Settings
+from evenhand.bias._sentences import same_findings
+from evenhand.bias.report import BiasReport
+from evenhand.errors import InputError, in_language, setting
+from evenhand.events.columns import Columns
+
+if TYPE_CHECKING:
+    from evenhand.fairness import FairnessReport
+
+FORMAT, VERSION = "evenhand audit", 1
+WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """About the log and the run itself."""
+
+    settings: Settings
+    columns: Columns
+    label: str
+    engine: str
+    made: str  # when, in UTC
+    left_out: tuple[str, ...]  # columns of the log that play no part
+    rows: int
+    used: int
+    filled: int
+    merged: dict[str, int]
+    rare: dict[str, list[str]]  # categories that count as the most frequent one
+    baselines: dict[str, str]
+    arms: int
+    by_arm: bool
+    binary: bool
+    errors: str
+    classical: tuple[str, ...]  # groups with too few rows for the errors of the others
+    clusters: dict[str, int] | None
+    crossing: int
+    objection: str  # why nothing can be measured against true rewards
+    doubt: str  # about those that are known
+    constant: dict[str, float]  # features that never vary, by name: their value
+    windows: tuple[str, str] | None  # the weighting and the errors within time windows
+    common: tuple[str, ...]  # the groups that are known in every window
+    effective: dict[str, float] | None
+    whole_weights: bool  # whether weights look like counts of people
+    giveaways: Giveaways
+    seconds: float
+
+    def chosen(self) -> dict[str, Any]:
+        """All settings as plain data."""
+        plain = {name: _plain(value) for name, value in vars(self.settings).items()}
+        return {**plain, "missing_marks": self.settings.marks.with_more(())}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What an audit found. Made by `evenhand.audit`.
+
+    Attributes:
+        bias: the bias report: estimates and intervals by group and feature.
+        within: the same with the time window held equal, or None where there are no windows.
+        against_truth: the same of the feedback less the true reward, where there is one, or None.
+        metrics: the fairness metrics with intervals, from the same sums.
+        groups: a row per group: rows, and sums of rewards.
+        extras: a row per group: sums of weights and of inverse propensities, and overrides.
+        arms: a row per group and arm, or None.
+        drift: a row per time window and group, or None without times.
+        changes: a row per group: whether its bias changes from window to window, or None.
+        missing: a row per group and column that lacks values, and what was done about it.
+        facts: about the log and the run.
+    """
+
+    bias: BiasReport
+    within: BiasReport | None
+    against_truth: BiasReport | None
+    metrics: FairnessReport
+    groups: pd.DataFrame
+    extras: pd.DataFrame
+    arms: pd.DataFrame | None
+    drift: pd.DataFrame | None
+    changes: pd.DataFrame | None
+    missing: pd.DataFrame
+    facts: Facts
+
+    @cached_property
+    def summary(self) -> list[str]:
+        """What was found, in sentences, the most important first."""
+        from evenhand.audit._report.sentences import summary
+
+        return [in_language(one) for one in summary(self)]
+
+    @cached_property
+    def believe(self) -> str:
+        """Which comparison the summary speaks of: "whole log", or "within windows".
+
+        It is the one within time windows where the two do not find the same.
+        """
+        same = self.within is None or same_findings(self.bias, self.within)
+        return WHOLE_LOG if same else WITHIN_WINDOWS
+
+    @cached_property
+    def method(self) -> list[str]:
+        """How it was found, and what that assumes."""
+        from evenhand.audit._report.method import method
+
+        return method(self)
+
+    @cached_property
+    def limits(self) -> list[str]:
+        """What cannot be known from this log."""
+        from evenhand.audit._report.method import limits
+
+        return [in_language(one) for one in limits(self)]
+
+    def to_words(self) -> str:
+        """The summary, one sentence to a line."""
+        return "\n".join(self.summary)
+
+    def __str__(self) -> str:
+        return self.to_words()
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit({self.facts.label!r}, rows={self.facts.rows}, "
+            f"groups={', '.join(self.bias.groups)})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, versioned. None stands for what is not known."""
+        from evenhand import __version__
+
+        facts = self.facts
+        roles = {
+            name: value
+            for name, value in vars(facts.columns).items()
+            if value is not None and name != "features"
+        }
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "evenhand": __version__,
+            "made": facts.made,
+            "title": facts.settings.title,
+            "log": facts.label,
+            "engine": facts.engine,
+            "rows": facts.rows,
+            "rows_used": facts.used,
+            "rows_filled": facts.filled,
+            "columns": {**roles, "features": list(facts.columns.features)},
+            "left_out": list(facts.left_out),
+            "settings": facts.chosen(),
+            "reward_values": facts.settings.reward_values,
+            "missing_marks": list(facts.settings.marks.every),
+            "missing_marks_by_column": _plain(facts.settings.marks.own),
+            "baselines": facts.baselines,
+            "constant": facts.constant,
+            "merged": facts.merged,
+            "rare": facts.rare,
+            "errors": facts.errors,
+            "errors_classical_in": list(facts.classical),
+            "clusters": facts.clusters,
+            "effective_rows": facts.effective,
+            "giveaways": {
+                "reward": facts.giveaways.reward,
+                "group": {name: list(told) for name, told in facts.giveaways.group.items()},
+            },
+            "summary": self.summary,
+            "bias": self.bias.to_dict(),
+            "within_windows": None if self.within is None else self.within.to_dict(),
+            "believe": self.believe,
+            "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
+            "metrics": self.metrics.to_dict(),
+            "groups": _rows(self.groups),
+            "extras": _rows(self.extras),
+            "arms": _rows(self.arms),
+            "drift": _rows(self.drift),
+            "changes": _rows(self.changes),
+            "missing": _rows(self.missing),
+            "method": self.method,
+            "limits": self.limits,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else and no network. Needs the extra `charts`."""
+        from evenhand.audit._report.page import html
+
+        return html(self)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the page, and the JSON beside it: "audit.html" gives audit.html and audit.json.
+
+        Args:
+            path: of the page, or of the JSON alone if it ends in .json.
+        """
+        page = Path(path)
+        if page.suffix not in (".html", ".json"):
+            raise InputError(
+                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in .html or .json"
+            )
+        texts = {page.with_suffix(".json"): self.to_json() + "\n"}
+        if page.suffix == ".html":
+            texts = {page: self.to_html(), **texts}
+        page.parent.mkdir(parents=True, exist_ok=True)
+        write_all(texts)
+        return list(texts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _rows(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:
+    return None if table is None else records(table)

@@ -1,0 +1,90 @@
+"""What the user may choose, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand import _checks
+from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.marks import Given, Marks
+from evenhand._columns.missing import ERROR, Choice, check_choice
+from evenhand._columns.rewards import numbers_for
+from evenhand.bias._fit import WEIGHTINGS
+from evenhand.errors import InputError, setting
+
+ERRORS = ("auto", "classical", "robust")
+MOST_WINDOWS = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about an audit but the log: `evenhand.audit` says what each is."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    features: Sequence[str] | None = None
+    nominal_columns: Sequence[str] = ()
+    leave_out: Sequence[str] = ()
+    reference: str | None = None
+    level: float = 0.95
+    weighting: str = "auto"
+    missing: Choice = ERROR
+    missing_marks: Given | Marks = ()
+    reward_values: Mapping[str, float] | None = None
+    errors: str = "auto"
+    weigh_by_propensity: bool = False
+    windows: int | None = None
+    categories: int = CATEGORIES
+    unfavourable: bool = False
+    units: Mapping[str, float] | None = None
+    title: str = "Audit"
+
+    def __post_init__(self) -> None:
+        _checks.number("level", self.level, 0.0, 1.0, open_ends=True)
+        _checks.one_of("weighting", self.weighting, WEIGHTINGS)
+        check_choice(self.missing)
+        _checks.one_of("errors", self.errors, ERRORS)
+        _checks.whole("categories", self.categories, least=2)
+        if self.windows is not None:
+            _checks.whole("windows", self.windows, least=0)
+            if self.windows > MOST_WINDOWS:
+                raise InputError(
+                    f"{setting('windows')} is {self.windows}; allowed are up to {MOST_WINDOWS}: "
+                    "choose fewer"
+                )
+        for name in ("features", "nominal_columns", "leave_out"):
+            given: Any = getattr(self, name)
+            if isinstance(given, str):
+                raise InputError(
+                    f"{setting(name)} is {given!r}; allowed is a list of columns", value=given
+                )
+        # As words, whatever they were given as.
+        object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
+        object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
+        Marks(self.marks.every).check_rewards("", self.reward_values)
+        if self.features is not None and not self.features:
+            raise InputError(
+                f"{setting('features')} is empty; allowed is at least one column, or None for all"
+            )
+        self._check_left_out()
+
+    def _check_left_out(self) -> None:
+        """What is left out cannot be asked for as well."""
+        for name in self.leave_out:
+            if name in (self.features or ()):
+                raise InputError(
+                    f"{setting('features')} and {setting('leave_out')} both have {name!r}; a "
+                    "column is a feature or left out: take it out of one of them"
+                )
+            for role, column in self.columns.items():
+                if name == column:
+                    raise InputError(
+                        f"{setting('leave_out')} has {name!r}, which is also named as the {role}; "
+                        "take it out of one of them"
+                    )
+
+    @property
+    def marks(self) -> Marks:
+        """What stands for missing values, checked."""
+        return Marks.of(self.missing_marks)

@@ -1,0 +1,246 @@
+"""The one aggregation: all sums that the report needs, by group, arm and time window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.audit._sums.cells import Cells
+from evenhand.audit._sums.design import Design
+from evenhand.audit._sums.exposure import OPTIONAL, attention, attention_of, attention_sums
+from evenhand.audit._sums.missing import Gaps, complete, finite
+from evenhand.errors import DataError
+
+KEYS = ("g", "a", "t")
+ROWS = "evenhand_rows"  # in every answer to a part of a question
+
+
+def prepared(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Any:
+    """The rows that are used, with short names: g group, a arm, t window, y reward, z features.
+
+    Features and reward have their centres subtracted, so that sums of products keep their digits.
+    """
+    columns = look.columns
+    table = complete(source.table, look, settings, gaps)
+    picked = {
+        "g": table[columns.group].cast("string"),
+        "y": as_number(table[columns.reward]) - number(design.reward_centre),
+        **{f"z{i}": design.expression(table, one) for i, one in enumerate(design.features)},
+    }
+    if look.by_arm:
+        picked["a"] = table[columns.arm].cast("string")
+    if look.times is not None:
+        kind = source.table.schema()[columns.timestamp]
+        picked["t"] = window(seconds(table[columns.timestamp], kind, ""), look.times)
+    weight = weights(table, look, settings)
+    if weight is not None:
+        picked["w"] = weight
+    if columns.propensity is not None:
+        picked["p"] = _inverse(table[columns.propensity])
+    if columns.true_reward is not None:
+        picked["r"] = as_number(table[columns.true_reward])
+    if columns.override is not None:
+        picked["o"] = table[columns.override].notnull().cast("int32")
+    if columns.cluster is not None:
+        picked["c"] = table[columns.cluster]
+    picked |= attention_of(table, columns)
+    return table.select(**picked)
+
+
+def weights(table: Any, look: Look, settings: Settings) -> Any | None:
+    """The weight of each row, if rows have any."""
+    columns, found = look.columns, None
+    if columns.weight is not None:
+        found = table[columns.weight].cast("float64")
+    if settings.weigh_by_propensity:
+        inverse = _inverse(table[columns.propensity])
+        found = inverse if found is None else found * inverse
+    return found
+
+
+def _inverse(propensity: Any) -> Any:
+    """1 over it, and nothing where it is 0: engines differ in what that would be."""
+    return number(1.0) / propensity.cast("float64").nullif(number(0.0))
+
+
+def window(when: Any, times: Times) -> Any:
+    """The number of the window of a time."""
+    position = ((when - number(times.start)) / number(times.width)).floor().cast("int64")
+    return position.clip(0, times.count - 1)
+
+
+def sums(rows: Any, p: int) -> dict[str, Any]:
+    """All sums, by name, of rows that `prepared` made with p features."""
+    names, have = [f"z{i}" for i in range(p)], set(rows.columns)
+    weighted = "w" in have
+    y, z = rows["y"], [rows[name] for name in names]
+    heavy = [rows["w"] * one for one in z] if weighted else z
+    heavy_y = rows["w"] * y if weighted else y
+    whole = sum(z, y)
+    asked = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
+    asked |= {"y": y.sum(), "yy": (y * y).sum()}
+    if weighted:
+        w = rows["w"]
+        asked |= {"w": w.sum(), "ww": (w * w).sum(), "least": w.min(), "weighed": w.count()}
+        asked["broken"] = (w != w.floor()).cast("int32").sum()
+        asked |= {"wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
+    asked |= {f"z{i}": one.sum() for i, one in enumerate(heavy)}
+    asked |= {f"least{i}": one.min() for i, one in enumerate(z)}
+    asked |= {f"most{i}": one.max() for i, one in enumerate(z)}
+    asked |= {f"zy{i}": (one * y).sum() for i, one in enumerate(heavy)}
+    asked |= {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
+    if "p" in have:
+        asked |= {"p": rows["p"].sum(), "pp": (rows["p"] * rows["p"]).sum()}
+        asked |= {
+            "surest": rows["p"].min(),
+            "chances": rows["p"].count(),
+        }
+    if "r" in have:
+        r = rows["r"]
+        asked |= {"r_n": r.count(), "r": r.sum(), "rr": (r * r).sum(), "yr": (y * r).sum()}
+        known = r.notnull().ifelse(y, number(0.0))
+        asked |= {"y_r": known.sum(), "yy_r": (known * known).sum()}
+    if "o" in have:
+        asked["o"] = rows["o"].sum()
+    if "c" in have:
+        asked["clustered"] = rows.count() - is_missing(rows["c"]).cast("int32").sum()
+    return asked | attention_sums({name: rows[name] for name in ("q", "s") if name in have}, y)
+
+
+def aggregated(
+    source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps
+) -> tuple[pd.DataFrame, bool]:
+    """The sums, a row per cell, and whether windows are cells. May hold NaN: see `spoiled`."""
+    rows = prepared(source, look, settings, design, gaps)
+    asked = sums(rows, len(design.features))
+    cells = max(look.arms if look.by_arm else 1, 1) * (look.times.count if look.times else 1)
+    by_window = look.times is not None and cells * len(asked) <= MOST_SUMS
+    keys = [key for key in KEYS if key in rows.columns and (key != "t" or by_window)]
+    return fetch_by(source, rows, keys, asked), by_window
+
+
+def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
+    """One query; several where an engine does not do with so many columns in an answer.
+
+    Every query counts the rows of every cell as well. If these are not the same, the log changed
+    in between, and its sums do not belong together.
+    """
+    names, most = list(asked), source.widest or len(asked)
+    parts = [names[i : i + most] for i in range(0, len(names), most)]
+    frames = []
+    for part in parts:
+        wanted = {name: asked[name] for name in part}
+        found = source.fetch(rows.group_by(keys).aggregate(**wanted, **{ROWS: rows.count()}))
+        found = found.astype({"g": object} if "g" in keys else {})
+        found = found.sort_values(keys, ignore_index=True)
+        frames.append(found)
+        if not found[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
+            raise DataError(
+                f"{source.label} changed while it was read, so its sums do not belong together; "
+                "audit it again when nothing writes to it"
+            )
+    first, *rest = [frame.drop(columns=ROWS) for frame in frames]
+    return pd.concat([first, *(frame.drop(columns=keys) for frame in rest)], axis=1)
+
+
+def by_window_only(
+    source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps
+) -> pd.DataFrame:
+    """Counts and rewards by group and window, where full sums would be too many."""
+    rows = prepared(source, look, settings, design, gaps)
+    y = rows["y"]
+    asked = {"n": rows.count(), "y": y.sum(), "yy": (y * y).sum()}
+    return fetch_by(source, rows, ["g", "t"], asked)
+
+
+def spoiled(frame: pd.DataFrame, weighted: bool) -> bool:
+    """Whether rows lack a value: then a sum is NaN, or a count is short, or a group has no name."""
+    keys = [key for key in ("g", "a") if key in frame]
+    optional = ["r", "rr", "yr", "p", "pp", "surest", "t", *OPTIONAL]
+    numbers = frame.drop(columns=[*keys, *(name for name in optional if name in frame)])
+    short = (frame["complete"] != frame["n"]).any()
+    if weighted:
+        short |= bool((frame["weighed"] != frame["n"]).any())
+    if "clustered" in frame:
+        short |= bool((frame["clustered"] != frame["n"]).any())
+    return bool(short or frame[keys].isna().any(axis=None) or not finite(numbers))
+
+
+def is_binary(frame: pd.DataFrame, reward_centre: float) -> bool:
+    """Whether all rewards are 0 or 1: only then is the sum of their squares their sum."""
+    if reward_centre != 0.0 or frame["low"].min() < 0.0 or frame["high"].max() > 1.0:
+        return False
+    return bool(frame["yy"].sum() == frame["y"].sum())
+
+
+def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> pd.DataFrame:
+    """A row per group as `fairness_report` reads it; weights are not used here."""
+    frame, centre, groups = cells.frame, reward_centre, list(cells.groups())
+    names = [name for name in ("n", "y", "yy", "r_n", "r", "rr") if name in frame]
+    total = frame[names].astype(float).fillna(0.0).groupby(frame["g"].astype(str)).sum().loc[groups]
+    every, told = total["n"], attention(frame, frame["g"].astype(str), total["n"], centre)
+    if gaps.sums is not None:  # rows that only lack a feature have a reward all the same
+        centre, every = gaps.centre, pd.Series(gaps.by_group).astype(float).loc[groups]
+        total[["n", "y", "yy"]] = gaps.sums.loc[groups, ["n", "y", "yy"]].astype(float).fillna(0.0)
+        whole = gaps.sums.loc[groups].rename_axis("g").reset_index()
+        told = attention(whole, whole["g"].astype(str), every, centre)
+        binary = binary and bool((total["y"] == total["yy"]).all())
+    n = total["n"].to_numpy()
+    square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
+    found = {
+        "group": list(total.index),
+        "n": every.to_numpy(),
+        "n_reward": n,
+        "sum_reward": (total["y"] + n * centre).to_numpy(),
+        "square_reward": square.to_numpy(),
+        **told,
+    }
+    if binary:
+        found["positives"] = total["y"].round().to_numpy()
+        found["sum_reward"] = found["square_reward"] = found["positives"]
+    if "r" in total and (total["r_n"] > 0.0).any():
+        found |= {
+            "n_true_reward": total["r_n"].to_numpy(),
+            "sum_true_reward": total["r"].to_numpy(),
+            "square_true_reward": total["rr"].to_numpy(),
+        }
+    if "a" in frame:
+        pairs = frame[["g", "a"]].astype(str).drop_duplicates()
+        if not pairs["a"].duplicated().any():  # arms that serve several groups are no shares
+            counts = pairs.groupby("g").size()
+            found["arms"] = np.array([float(counts[name]) for name in total.index])
+    return pd.DataFrame(found)
+
+
+def extra_sums(cells: Cells) -> pd.DataFrame:
+    """A row per group of what else was summed up: weights, inverse propensities, overrides."""
+    names = {
+        "w": "sum_weight",
+        "ww": "square_weight",
+        "chances": "n_propensity",
+        "p": "sum_inverse_propensity",
+        "pp": "square_inverse_propensity",
+        "o": "overrides",
+    }
+    have = {short: name for short, name in names.items() if short in cells.frame}
+    numbers = cells.frame[list(have)].astype(float).fillna(0.0).rename(columns=have)
+    total = numbers.groupby(cells.frame["g"].astype(str)).sum()
+    return total.loc[list(cells.groups())].rename_axis("group").reset_index()
+
+
+def by_arm(cells: Cells, reward_centre: float) -> pd.DataFrame | None:
+    """A row per group and arm: pulls and mean reward; None without arms."""
+    if "a" not in cells.frame:
+        return None
+    named = cells.frame[["g", "a"]].astype(str).set_axis(["group", "arm"], axis=1)
+    named = named.assign(n=cells.frame["n"], y=cells.frame["y"])
+    total = named.groupby(["group", "arm"]).sum().astype(float).reset_index()
+    total["mean_reward"] = total["y"] / total["n"] + reward_centre
+    total["n"] = total["n"].astype(np.int64)
+    return total.drop(columns="y")

@@ -1,0 +1,107 @@
+"""Sums about exploring and about positions, for the metrics of exploration and exposure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from evenhand.audit._input.engines import as_number, number
+from evenhand.bias.statistics import Array
+from evenhand.events.columns import Columns
+
+Sums = dict[str, Array]
+
+
+def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
+    """The columns that are needed of a log, with short names: q explored, s position."""
+    picked = {}
+    if columns.explored is not None and _is_flag(table[columns.explored]):
+        picked["q"] = as_number(table[columns.explored])
+    if columns.position is not None and table[columns.position].type().is_numeric():
+        picked["s"] = table[columns.position].cast("float64")
+    return picked
+
+
+def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Any]:
+    """What to ask an engine for.
+
+    Positions begin at 0 or at 1, which shows only in the end: exposure is summed up for both.
+
+    Args:
+        have: what `attention_of` picked.
+        y: the reward, NULL where it is missing.
+    """
+    asked: dict[str, Any] = {}
+    if "q" in have:
+        q = have["q"]
+        asked |= {"q_n": q.count(), "q": q.sum(), "qq": (q * q).sum()}
+        rewarded = y.notnull().ifelse(q, number(0.0))
+        asked |= {"qy_n": rewarded.sum(), "qy": (q * y).sum(), "qyy": (q * y * y).sum()}
+    if "s" in have:
+        s = have["s"]
+        asked |= {"s_n": s.count(), "s_low": s.min(), "s_high": s.max()}
+        for first in (0, 1):
+            place = s + number(2.0 - first)
+            # Below the first position there is no exposure: the logarithm would be none.
+            seen = (place > number(1.0)).ifelse(number(1.0) / place.log2(), number(0.0))
+            asked |= {f"s{first}": seen.sum(), f"ss{first}": (seen * seen).sum()}
+    return asked
+
+
+# All of them may be missing in a row, and so may their sums.
+OPTIONAL = (
+    "q_n",
+    "q",
+    "qq",
+    "qy_n",
+    "qy",
+    "qyy",
+    "s_n",
+    "s_low",
+    "s_high",
+    "s0",
+    "ss0",
+    "s1",
+    "ss1",
+)
+
+
+def attention(
+    frame: pd.DataFrame, groups: pd.Series[str], every: pd.Series[float], centre: float
+) -> Sums:
+    """Columns of the sums per group, of what every row of the log tells.
+
+    Args:
+        frame: sums, a row per cell.
+        groups: the group of each cell.
+        every: all rows of each group, by its name.
+        centre: what was subtracted from the rewards.
+    """
+    names = [name for name in OPTIONAL if name in frame]
+    numbers = frame[names].astype(float)
+    total = numbers.fillna(0.0).groupby(groups.to_numpy()).sum().loc[list(every.index)]
+    found: Sums = {}
+    if "q" in total and (total["q_n"] == every).all() and (total["q"] == total["qq"]).all():
+        n, y = total["qy_n"], total["qy"]
+        found |= {
+            "explored": total["q"].to_numpy(),
+            "n_explored_reward": n.to_numpy(),
+            "sum_explored_reward": (y + n * centre).to_numpy(),
+            "square_explored_reward": (total["qyy"] + 2.0 * centre * y + n * centre**2).to_numpy(),
+        }
+    if "s_n" in total and (total["s_n"] == every).all():
+        low, high = numbers["s_low"].min(), numbers["s_high"].max()
+        if 0.0 <= low < high:  # at a single position nobody has more attention than others
+            first = 0 if low < 1.0 else 1
+            found |= {
+                "n_exposure": total["s_n"].to_numpy(),
+                "sum_exposure": total[f"s{first}"].to_numpy(),
+                "square_exposure": total[f"ss{first}"].to_numpy(),
+            }
+    return found
+
+
+def _is_flag(column: Any) -> bool:
+    kind = column.type()
+    return bool(kind.is_boolean() or kind.is_numeric())

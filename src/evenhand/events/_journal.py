@@ -1,0 +1,235 @@
+"""The journal of a log: a line of JSON per event, written before the call that made it returns.
+
+The first line says what the log is about. Each of the others has the events of one call (see
+`event`), with a checksum of everything up to it. A line is there wholly or not at all: what follows
+the last line break was cut off by a crash, and does not count.
+A process that is killed loses nothing of the calls that returned. When the machine goes down, lost
+is at most what came after the last fsync, which is made at a cadence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+from zlib import crc32
+
+try:
+    import fcntl
+except ImportError:  # Windows: a second writer is not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+from evenhand.errors import DamagedError, InputError
+from evenhand.events._header import About, one_line
+from evenhand.events._tables import sync_folder
+
+
+def journal_of(path: Path) -> Path:
+    """Where the journal of a log stands."""
+    return path.with_name(path.name + ".journal")
+
+
+class Mark(NamedTuple):
+    """A place in a journal: what was written before it, and the checksum of that."""
+
+    size: int
+    sum: int
+
+
+class _Locked(FileIO):
+    """The file of a journal, and with it the table's: both locks end when it is closed."""
+
+    table: FileIO | None = None
+
+    def close(self) -> None:
+        if self.table is not None:
+            self.table.close()
+        super().close()
+
+
+class Journal:
+    """A journal open for writing, by this object alone.
+
+    Args:
+        path: of the log.
+        sync: the most seconds between two fsyncs while calls come in; 0 for one with every call.
+    """
+
+    def __init__(self, path: Path, sync: float) -> None:
+        self.log, self.path, self._every = path, journal_of(path), sync
+        self.broken = ""
+        self._process = os.getpid()
+        self._file = self._lock()
+        content = self.path.read_bytes()
+        size = content.rfind(b"\n") + 1
+        self.mark = Mark(size, crc32(content[:size]))
+        """Where the next line will begin."""
+        if len(content) > size:  # cut off by a crash
+            self.cut(self.mark)
+        self._due = monotonic() + sync
+
+    def _lock(self) -> _Locked:
+        while True:
+            file = _Locked(self.path, "ab")
+            try:
+                self._take(file)
+                if self._is_there(file):
+                    self._take_table(file)
+                    return file
+            except BaseException:
+                file.close()
+                raise
+            file.close()  # whoever had it closed the log in between, and took it away
+
+    def _take(self, file: FileIO) -> None:
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"{self.log} is being written already; close the other writer first"
+            ) from error
+
+    def _take_table(self, file: _Locked) -> None:
+        """The table may have another name (a hard link), with a journal of its own."""
+        try:
+            file.table = FileIO(self.log, "rb")
+            self._take(file.table)
+        except InputError:
+            if not self.path.stat().st_size:
+                self.path.unlink()
+            raise
+        except OSError:  # there is none yet, or the system locks only what can be written
+            pass
+
+    def _is_there(self, file: FileIO) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def begin(self, about: About) -> None:
+        """Write the first line, if there is none yet."""
+        if not self.mark.size:
+            self._write(about.to_json().encode() + b"\n")
+            self.sync()
+            sync_folder(self.path.parent)
+
+    def append(self, event: bytes) -> None:
+        """Write the line of an event. After an error it is as if nothing had been written."""
+        self._write(b"%b %08x\n" % (event, crc32(event, self.mark.sum)))
+
+    def _write(self, line: bytes) -> None:
+        self.check()
+        before = self.mark
+        try:
+            done = self._file.write(line)
+            while done < len(line):  # the disk may take a part and then fail
+                done += self._file.write(line[done:])
+            self.mark = Mark(before.size + done, crc32(line, before.sum))
+            if monotonic() >= self._due:
+                self.sync()
+        except BaseException as error:
+            self.cut(before)
+            if isinstance(error, OSError):
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+            raise
+
+    def check(self) -> None:
+        """Whether it can be written, here and still."""
+        if self.broken or self._process != os.getpid():
+            why = self.broken or "it was opened by another process"
+            raise InputError(f"{self.log} cannot go on: {why}; open the log again")
+
+    def cut(self, mark: Mark) -> None:
+        """Take back what was written after a mark."""
+        try:
+            os.truncate(self._file.fileno(), mark.size)
+            self.mark = mark
+        except OSError as error:
+            self.broken = f"the journal could not be repaired ({error.strerror})"
+
+    def sync(self) -> None:
+        """Make what was written outlast a failure of power."""
+        os.fsync(self._file.fileno())
+        self._due = monotonic() + self._every
+
+    def remove(self) -> None:
+        """Its events are in the table: away with it."""
+        self.path.unlink()
+        sync_folder(self.path.parent)
+
+    def release(self) -> None:
+        """Let go of it; without a first line it is of no use to anyone."""
+        if not self.mark.size:
+            self.path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def read_journal(path: Path) -> tuple[About, Iterator[Any]] | None:
+    """What the journal of a log is about, and its events; None if there is no journal."""
+    file = journal_of(path)
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    first, *lines = content[: content.rfind(b"\n") + 1].split(b"\n")
+    if not lines:
+        return None
+    return About.from_json(first, file), _events(file, lines[:-1], crc32(first + b"\n"))
+
+
+def is_older(line: bytes) -> bool:
+    """Whether a line is of version 1 or 2: then it begins with its kind, and not with a number."""
+    return line[:2] == b'["'
+
+
+def sum_after(path: Path, seq: int) -> int | None:
+    """The checksum of a log's journal up to the end of the line of event `seq`, and that line.
+
+    None if no line ends with this event.
+    """
+    try:
+        content = journal_of(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    place = content.find(b"\n") + 1
+    while (end := content.find(b"\n", place)) >= 0:
+        line = content[place:end]
+        if not is_older(line) and _last(line) == seq:
+            return crc32(content[: end + 1])
+        place = end + 1
+    return None
+
+
+def _last(line: bytes) -> int | None:
+    """The number of the last event in a line."""
+    try:
+        if line[:2] != b"[[":
+            return int(line[1 : line.index(b",")])
+        return int(json.loads(line[: line.rindex(b"]") + 1])[-1][0])
+    except (ValueError, LookupError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
+    """What the lines say. Older evenhands wrote lines without a checksum."""
+    for number, line in enumerate(lines, start=2):
+        event, told = (line[:-9], line[-8:]) if line[-10:-8] == b"] " else (line, b"")
+        try:
+            yield json.loads(event)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise DamagedError(f"{file}: line {number} is damaged: {one_line(error)}") from error
+        # after whoever applies the event, who can say better what is wrong with it
+        if not told and not is_older(event):
+            raise DamagedError(f"{file}: line {number} is damaged: it has no checksum")
+        if told and told != b"%08x" % crc32(event, sum):
+            raise DamagedError(
+                f"{file}: line {number} is damaged: its checksum is another, so that a byte was "
+                "changed, or lines before it were lost"
+            )
+        sum = crc32(line + b"\n", sum)

@@ -1,0 +1,160 @@
+"""Logs as files: Parquet, or CSV with a small JSON file beside it. Whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import pandas as pd
+
+from evenhand.errors import DamagedError, InputError
+from evenhand.events._formats import (
+    csv_parts,
+    fingerprint,
+    parquet_about,
+    parquet_parts,
+    pyarrow,
+    write_csv,
+    write_parquet,
+)
+from evenhand.events._header import DAMAGE, VERSION, About
+from evenhand.events._rows import Rows, own
+from evenhand.events.event import RowsAbsorbed
+
+SUFFIXES = (".parquet", ".csv")
+
+
+def log_path(path: str | Path) -> Path:
+    """`path` if a log can stand there; of a link, where it leads.
+
+    What belongs to a log stands beside it under its name, so there can be one name only.
+    """
+    file = Path(path)
+    if file.is_symlink():
+        file = Path(os.path.realpath(file))
+    if file.suffix not in SUFFIXES:
+        raise InputError(f"path is {str(path)!r}; allowed is a name that ends in .parquet or .csv")
+    if file.is_dir() or file.is_symlink() or not file.parent.is_dir():
+        raise InputError(f"path is {str(path)!r}; allowed is a file in a folder that exists")
+    if file.suffix == ".parquet":
+        pyarrow(path)
+    return file
+
+
+def beside(path: Path) -> Path:
+    """Where a CSV log says what it is about."""
+    return path.with_name(path.name + ".json")
+
+
+def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
+    """Write a log, and read it back before it takes the place of the old one.
+
+    A crash leaves the old file or the new one. A DamagedError says that the rows would not come
+    back as they are; then nothing was changed.
+    """
+    about = replace(about, version=VERSION)
+    about = replace(about, rows=fingerprint(about, [frame]))
+    if path.suffix == ".parquet":  # one file: there is none before it to be mixed up with
+        about = replace(about, before=None)
+        _put({path: lambda file: _write_parquet(file, about, frame)})
+        return
+    text = about.to_json().encode()
+    _put(
+        {
+            beside(path): lambda file: _write_text(file, text),
+            path: lambda file: _write_csv(file, about, frame),
+        }
+    )
+
+
+def stop_if_unwritable(path: Path, about: About) -> None:
+    """An InputError if names of groups or features would not come back from such a file."""
+    try:
+        "".join((*about.labels, *about.features)).encode()
+        rows = Rows(about)
+        for arm in range(len(about.labels)):
+            context = (0.0,) * len(about.features)
+            rows.apply(RowsAbsorbed(arm + 1, 0, None, (arm,), (context,), (0.0,)))
+        frame = rows.to_frame()
+        about = replace(about, rows=fingerprint(about, [frame]))
+        write = _write_parquet if path.suffix == ".parquet" else _write_csv
+        write(_Memory(), about, frame)
+    except DAMAGE as error:
+        names = dict.fromkeys((*about.labels, *about.features))
+        bad = [name for name in names if not _is_text(name)] or list(names)
+        raise InputError(
+            f"{path} cannot have groups or features called {', '.join(map(ascii, bad))}, which "
+            "would not be read as they were written; give other names"
+        ) from error
+
+
+class _Memory(BytesIO):
+    name = "a file"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+    return True
+
+
+def _write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
+    write_parquet(file, about, frame)
+    back = parquet_about(file)
+    same = back is not None and back.to_json() == about.to_json()
+    _stop_unless(same and _read_back(about, parquet_parts(file), texts=False) == about.rows)
+
+
+def _write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
+    write_csv(file, about, frame)
+    _stop_unless(_read_back(about, csv_parts(file), texts=True) == about.rows)
+
+
+def _write_text(file: IO[bytes], text: bytes) -> None:
+    file.write(text)
+    file.seek(0)
+    _stop_unless(file.read() == text)
+
+
+def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict[str, Any]:
+    """The fingerprint of what was written, part by part: all of it need not be there twice."""
+    return fingerprint(about, (own(about, part, 0, texts) for part in parts))
+
+
+def _stop_unless(same: bool) -> None:
+    if not same:
+        raise DamagedError("what was written was not read back as it is; nothing was replaced")
+
+
+def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:
+    """Write files beside their places, all of them, before the first goes into its place."""
+    parts = {path: path.with_name(path.name + ".part") for path in writers}
+    try:
+        for path, write in writers.items():
+            with parts[path].open("wb+") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, part in parts.items():
+            part.replace(path)
+            sync_folder(path.parent)
+    except BaseException:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new and removed names in a folder last, where the system knows how."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,269 @@
+"""The report: one HTML file that needs nothing else and no network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from evenhand._files import write_whole
+from evenhand._html import drawn, render
+from evenhand._html.tables import Cell, Table, of_rows
+from evenhand._prose import in_digits
+from evenhand.experiments._claims import (
+    CLAIMS,
+    HOLDS,
+    PARTLY,
+    REAL_CLAIMS,
+    TOP,
+    Claim,
+    Means,
+    Verdict,
+)
+from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
+from evenhand.experiments.model import HORIZON, Experiment
+from evenhand.metrics import prices, summarise
+
+if TYPE_CHECKING:
+    from evenhand.experiments.run import Figure
+
+
+class Prices(NamedTuple):
+    """The price of fairness in the first panel, and in the others."""
+
+    first: Table
+    others: Table
+
+
+def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Prices | None:
+    """The price of fairness at the last x, by panel; nothing where none can be told."""
+    if not _has_prices(experiment, runs):
+        return None
+    last = runs[runs["x"] == runs["x"].max()]
+    rows = []
+    for panel, mine in last.groupby("panel", sort=False):
+        for policy, share, share_reach, regret, regret_reach, price in prices(mine).to_numpy():
+            rows.append(
+                (
+                    *([str(panel)] if experiment.panels else []),
+                    policy,
+                    Cell(f"{100 * share:+.1f} ± {100 * share_reach:.1f}", number=True),
+                    Cell(f"{_plain(regret, sign=True)} ± {_plain(regret_reach)}", number=True),
+                    Cell(_price(price), number=True),
+                )
+            )
+    keys = ["", "policy"] if experiment.panels else ["policy"]
+    names = [*keys, "points of share gained", "perceived regret paid", "price of a point"]
+    caption = (
+        f"The price of fairness at {_at_last(experiment)}, {reading}: against TopInterval in the "
+        "same rounds, with 95 % intervals. There is no price where no share was gained."
+    )
+    each = last["policy"].nunique() - 1
+    first = of_rows(names, rows[:each], len(keys), caption)
+    return Prices(first, of_rows(names, rows[each:], len(keys)))
+
+
+def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
+    """Whether there is a share to gain over TopInterval, and more than one run to tell it from."""
+    compared = TOP in set(runs["policy"]) and runs["policy"].nunique() > 1
+    repeated = runs["replication"].nunique() > 1
+    return experiment.is_table and compared and repeated and bool(runs["share"].notna().any())
+
+
+def _at_last(experiment: Experiment) -> str:
+    """Where a figure ends on the right: "T = 240"."""
+    name = "T" if experiment.sweep.own_name == HORIZON else experiment.sweep.own_name
+    return f"{name} = {in_digits(max(experiment.sweep.values))}"
+
+
+def _price(value: float) -> str:
+    return "no share gained" if pd.isna(value) else _plain(value, sign=True)
+
+
+def _plain(value: float, sign: bool = False) -> str:
+    """Three digits that count, thousands with commas."""
+    form = "+" if sign else ""
+    digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+    return f"{value:{form},.{digits}f}"
+
+
+def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
+    """Means of shares and regrets with their intervals, of every point and policy."""
+    shown = [
+        name for name in ("share", "perceived_regret", "true_regret") if runs[name].notna().any()
+    ]
+    keys = ["panel", "x", "policy"] if experiment.panels else ["x", "policy"]
+    names = {"panel": "", "x": experiment.axis, "policy": "policy"}
+    means = {name: summarise(runs, keys, name) for name in shown}
+    rows = [
+        [
+            *(one if isinstance(one, str) else Cell(in_digits(one), number=True) for one in key),
+            *(Cell(_with_reach(means[name].iloc[i]), number=True) for name in shown),
+        ]
+        for i, key in enumerate(means[shown[0]][keys].itertuples(index=False))
+    ]
+    headings = [names[key] for key in keys] + [name.replace("_", " ") for name in shown]
+    return of_rows(headings, rows, keys=len(keys))
+
+
+def _with_reach(row: pd.Series[float]) -> str:
+    """A mean with as many digits as its interval is worth, and at least three behind the point."""
+    reach = row["high"] - row["mean"]
+    size = abs(row["mean"]) if pd.isna(reach) or not reach > 0 else reach
+    small = -math.floor(math.log10(size)) + 1 if 0.0 < size < 0.01 else 3
+    digits = 0 if abs(row["mean"]) >= 1000 else min(small, 15)
+    text = f"{row['mean']:,.{digits}f}"
+    return text + ("" if pd.isna(reach) else f" ± {reach:,.{digits}f}")
+
+
+def write(
+    path: Path,
+    experiments: Sequence[Experiment],
+    runs: pd.DataFrame,
+    figures: Sequence[Figure],
+    facts: Facts,
+) -> Path:
+    """Write the report to `path`."""
+    readings = list(dict.fromkeys(runs["conventions"]))
+    sections = []
+    for experiment in experiments:
+        mine = [figure for figure in figures if figure.experiment == experiment.name]
+        sections.append(_section(experiment, runs[runs["experiment"] == experiment.name], mine))
+    page = render(
+        "report.html",
+        title=facts.title,
+        readings=readings,
+        introduction=introduction(experiments, readings, facts),
+        claims=_claims(check_claims(experiments, runs), readings),
+        sections=sections,
+        method=_method(experiments, facts),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, page)
+    return path
+
+
+def check_claims(
+    experiments: Sequence[Experiment], runs: pd.DataFrame
+) -> list[tuple[Claim, dict[str, Verdict]]]:
+    """Every claim of the paper that these runs can speak to, under each reading."""
+    of_paper = {one.name for one in experiments if one.in_paper}
+    by_reading = {str(name): table for name, table in runs.groupby("conventions", sort=False)}
+    found = []
+    for claim in (*CLAIMS, *REAL_CLAIMS):
+        verdicts = {
+            name: verdict
+            for name, table in by_reading.items()
+            if claim.experiment in of_paper & set(table["experiment"])
+            and (verdict := _checked(claim, table)) is not None
+        }
+        if verdicts:
+            found.append((claim, verdicts))
+    return found
+
+
+def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
+    """Nothing where a copy of the paper's file lacks the policies that the claim speaks of."""
+    try:
+        return claim.check(Means(runs))
+    except KeyError:
+        return None
+
+
+def _claims(
+    verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence[str]
+) -> list[dict[str, Any]]:
+    """A row per claim, with its verdict under each reading, or None where it was not run."""
+    kinds = {HOLDS: "yes", PARTLY: "partly"}
+    return [
+        {
+            "says": claim.says,
+            "experiment": claim.experiment,
+            "verdicts": [
+                {**found._asdict(), "kind": kinds.get(found.verdict, "no")} if found else None
+                for found in map(by_reading.get, readings)
+            ],
+        }
+        for claim, by_reading in verdicts
+    ]
+
+
+def _section(
+    experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figure]
+) -> dict[str, Any]:
+    """What the report says about one experiment."""
+    source = f"In the paper: {experiment.in_paper}. " if experiment.in_paper else ""
+    place = (table_in_words if experiment.is_table else world_in_words)(experiment)
+    readings = []
+    for reading in dict.fromkeys(runs["conventions"]):
+        mine = runs[runs["conventions"] == reading]
+        pictures = [
+            (drawn(figure.svg), f"{reading}: {_caption(figure, experiment)}")
+            for figure in figures
+            if figure.conventions == reading
+        ]
+        readings.append(
+            {
+                "name": reading,
+                "figures": pictures,
+                "prices": price_tables(mine, experiment, reading),
+                "numbers": numbers_table(mine, experiment),
+            }
+        )
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "notes": [words for words in (source + experiment.note, place.words) if words],
+        "learned": place.learned,
+        "wide": bool(experiment.panels),
+        "readings": readings,
+    }
+
+
+def _caption(figure: Figure, experiment: Experiment) -> str:
+    single = len(experiment.sweep.values) == 1
+    crosses = "; crosses: published" if figure.published and not single else ""
+    if figure.shows == "share":
+        return "share of sensitive pulls; dotted: proportional" + crosses
+    if experiment.chart == "rate":
+        return "true regret; grey: growth as T^(2/3) from the first point on"
+    if experiment.is_table and "true_reward" not in experiment.place:
+        return "perceived regret; true regret cannot be known from this table"
+    if single:
+        return "perceived regret as dots, true regret as squares"
+    return "perceived regret solid, true regret dashed" + crosses
+
+
+def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
+    """How the numbers were made, in sentences."""
+    took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
+    seeds = sorted({one.seed for one in experiments})
+    sentences = [
+        f"evenhand {facts.version}, seed {', '.join(map(str, seeds))}; all policies "
+        "meet the same worlds, contexts and noise in a replication.",
+        f"Time, compiling aside: {took}.",
+        "Perceived regret is the best mean observed reward less the reward received, true regret "
+        "the best true reward less that of the chosen arm, without noise.",
+    ]
+    if any(len(one.sweep.values) > 1 for one in experiments):
+        sentences.insert(
+            1,
+            "The points of a figure share their random numbers, so curves are smoother than their "
+            "bands.",
+        )
+    if any(one.is_table for one in experiments):
+        sentences.append(
+            "In a table, a round draws one row per arm with replacement, and the row's reward is "
+            "the observed one; what it would be without bias is not known."
+        )
+    if any(one.in_paper and not one.is_table for one in experiments):
+        sentences.append(
+            "Coefficients are uniform on [30, 30 + c], as in the authors' code; the appendix says "
+            "[0, c]. Published values were read off the pictures that the authors published with "
+            "their code (means of about 10 seeds; those of GroupFairTopInterval come from an "
+            "earlier version of it, and NaiveFair is not in them)."
+        )
+    return sentences
