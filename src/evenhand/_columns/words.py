@@ -1,7 +1,7 @@
-"""Values as people write them, and the names that are made of columns and values.
+"""Values as people write them, the names made of columns and values, and notices about them.
 
-There is one of each, so that a world, an audit and an experiment file speak of the same things by
-the same names.
+There is one of each, so that a world, an audit and an experiment file use the same names for the
+same things. Outcomes that are bad for people are a list of words, no more than a reason to ask.
 """
 
 from __future__ import annotations

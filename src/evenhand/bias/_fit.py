@@ -1,4 +1,7 @@
-"""A coefficient vector per group, weighted by pulls or balanced over arms, with its covariance."""
+"""A coefficient vector per group, weighted by pulls or balanced over arms, with its covariance.
+
+A direction of the features that the contexts never showed has no estimate, whatever their scales.
+"""
 
 from __future__ import annotations
 

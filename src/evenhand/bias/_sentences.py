@@ -1,7 +1,7 @@
-"""The report in sentences.
+"""The report in sentences, and as plain data for JSON.
 
-Each must be true of any table. So a coefficient is told as what it is, a change of the gap, and the
-gap itself is told only at contexts at which the fit was asked for it.
+Each sentence must be true of any table. So a coefficient is told as what it is, a change of the
+gap, and the gap itself is told only at contexts at which the fit was asked for it.
 """
 
 from __future__ import annotations

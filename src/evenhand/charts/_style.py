@@ -1,7 +1,4 @@
-"""What all figures look like: colours, sizes, the frame around them, and Altair itself.
-
-Whether a table has what a chart needs.
-"""
+"""What all figures share: colours, sizes, the frame, the checks of a table, and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bias report as a picture: every group and feature with its intervals."""
+"""Bias reports and audits as pictures: groups and features with intervals, and time windows."""
 
 from __future__ import annotations
 

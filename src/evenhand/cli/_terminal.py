@@ -1,8 +1,7 @@
-"""What long commands share: a bar on the error stream, and a word about extras.
+"""What commands share: progress, flags for the values of columns, checks of outputs, bugs.
 
-Where the error stream is no terminal (a pipe, CI), there are plain lines in place of a bar.
-
-Whether a command can write where it was told to, asked before it does any work.
+Where the error stream is no terminal (a pipe, CI), plain lines take the place of the bar. What is
+not the user's mistake is shown as a bug, with its traceback kept in a file.
 """
 
 from __future__ import annotations

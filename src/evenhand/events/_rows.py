@@ -1,4 +1,4 @@
-"""The rows of a log while it is put together from what happened, event by event.
+"""The rows of a log: put together from events, as a table of the schema, and back.
 
 A table has all events of a log but one kind: true rewards that a later one replaced. They are in
 `replaced`. Events that the rows have already are passed over, so that a journal can be read again

@@ -2,7 +2,8 @@
 
 A ledger is written by one at a time. It keeps events in their order, and now and then a snapshot
 of the state that they lead to. Snapshots save time and nothing else: without them the state is
-what all events from the first on make of the policy in `about`.
+what all events from the first on make of the policy in `about`. In files, the newest snapshot and
+the one before it are kept; a damaged one is as if it were not there.
 """
 
 from __future__ import annotations

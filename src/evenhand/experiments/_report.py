@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else and no network."""
+"""The report: one HTML file with figures, tables and claims that needs no network."""
 
 from __future__ import annotations
 

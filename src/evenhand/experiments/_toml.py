@@ -1,4 +1,4 @@
-"""A TOML file, and errors about it that say where in it."""
+"""A TOML file, errors that say where in it, and a trial of all of it before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups beside each other: all pairs, the largest difference, the smallest ratio, the overall."""
+"""Groups beside each other and beside parity: pairs, differences, ratios, the overall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adding an observation: d plane rotations, whatever has been seen before."""
+"""Adding observations: a single one by d plane rotations, or all that another regression saw."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ With weights w = target / propensity of the chosen arm, and q what a model predi
 | IPS | w r | w r [g] over 1 | w r [g] over the target's chance of g |
 | SNIPS | w r over w | w r [g] over w | w r [g] over w [g] |
 | DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same chance |
+
+The model q is a ridge regression per arm, cross-fitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A policy from a log: the one that wrote it, bit for bit, or another that learns from it."""
+"""A policy from a log: the one that wrote it, bit for bit, or another that learns from it.
+
+The state is what events make of a policy, from the beginning or from a snapshot: the same bits.
+"""
 
 from __future__ import annotations
 

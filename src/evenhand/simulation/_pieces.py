@@ -1,4 +1,4 @@
-"""Pieces of work: some replications of one policy in one world, and what comes out of them."""
+"""Pieces of work: some replications of one policy in one world, and where their results go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A policy in a world, round by round, in plain Python: slower than the compiled loop, and seen."""
+"""A policy in a world, round by round, in plain Python: slower than the compiled loop, and seen.
+
+`Watch` tells how far a simulation is, and can end it.
+"""
 
 from __future__ import annotations
 

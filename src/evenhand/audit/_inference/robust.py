@@ -1,14 +1,13 @@
-"""Errors that do not trust equal noise, or that allow for rows that belong together.
+"""Errors that do not assume equal noise, or that allow for rows that belong together.
 
 With the scores of single rows, or their sums over clusters, B is the sum of their squares, and the
-covariance is A^-1 B A^-1, times the correction that is usual for one regression with all groups in
-it (HC1 and CR1). Clusters with rows in several groups make these depend on each other.
+covariance is A^-1 B A^-1, times the usual correction for one regression with all groups in it (HC1
+and CR1). Clusters with rows in several groups make the groups' estimates depend on each other.
 
-Sums of scores over clusters, and the products of these: what rows of one person have in common.
+There may be as many clusters as rows, so their products are summed in the engine too. Clusters
+that lie within one regression need only a GROUP BY; the others are joined with themselves.
 
-There may be as many clusters as rows, so products are summed up in the engine too. Clusters that
-lie within one regression need no more than a GROUP BY. Only those that do not are joined with
-themselves.
+`robust_groups` and `weighting_of` settle what a user leaves open.
 """
 
 from __future__ import annotations

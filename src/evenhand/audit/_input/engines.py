@@ -1,11 +1,8 @@
-"""The engines that hold logs, opened: DuckDB, PostgreSQL and Spark.
+"""The engines that hold logs: DuckDB, PostgreSQL and Spark.
 
-Waiting for DuckDB: how far a query is, and an end to it on Ctrl-C.
-
-The query runs in a thread of its own, for a thread that is inside of DuckDB hears of Ctrl-C late
-or not at all. Other engines' drivers see to that themselves.
-
-What an engine complains of, in one line, with what to do where that is known.
+Opening them, waiting for them, expressions that mean the same in all of them, and their complaints
+in one line. A query of DuckDB runs in a thread of its own, because a thread inside DuckDB hears of
+Ctrl-C late or not at all; the drivers of the others see to that themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The audit as one HTML page that needs nothing else and no network."""
+"""The audit as one HTML page with its pictures, which needs nothing else and no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The one aggregation: all sums that the report needs, by group, arm and time window."""
+"""The one aggregation: all sums that the report needs, by group, arm and time window.
+
+`group_sums` and its kin make the sums of the fairness metrics from the same answer.
+"""
 
 from __future__ import annotations
 
