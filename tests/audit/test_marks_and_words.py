@@ -610,3 +610,12 @@ def test_columns_of_the_format_that_are_empty_are_as_if_they_were_not_there(tmp_
     assert not any("true_reward" in one for one in found.summary)
     with pytest.raises(ValueError, match="true_reward is 'true_reward'"):
         eh.audit(tmp_path / "log.csv", reference="M", true_reward="true_reward")
+
+
+def test_a_column_may_be_called_self():
+    table = made_log(52)
+    words = table["x0"].astype(str).where(np.arange(len(table)) % 9 > 0, "NA")
+    table = table.rename(columns={"x0": "self"})
+    table["self"] = words
+    report = eh.audit(table, missing_marks=["NA"], missing="drop", windows=0)
+    assert report.facts.used == len(table) - (len(table) + 8) // 9

@@ -19,6 +19,7 @@ import evenhand as eh
 from evenhand._columns.buckets import bucketed, plain
 from evenhand._columns.encoding import Encoding, encode
 from evenhand._columns.files import read_table
+from evenhand._columns.missing import filled
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")
 
@@ -311,7 +312,7 @@ def test_decimals_and_gaps_in_objects():
     truth = pd.Series([True, None, *[False] * (N - 2)], dtype=object)
     with pytest.warns(UserWarning, match="1 row has values filled in"):
         made = world(TABLE.assign(debt=truth), missing="fill", arms="job", features="debt")
-    assert set(contexts(made)[:, 0]) == {0.0, 1.0, 1 / (N - 1)}  # the mean
+    assert set(contexts(made)[:, 0]) == {0.0, 1.0}  # a column of 0 and 1 stays one
     mixed = plain(pd.Series([1, 2.0, "a", True, None], dtype=object))
     assert mixed[:4].tolist() == ["1", "2", "a", "True"] and mixed.isna()[4]
 
@@ -752,3 +753,32 @@ def test_dates_as_text_are_not_numbered(form):
     table = pd.DataFrame({"sex": ["F", "M"] * 40, "day": days, "paid": np.arange(80.0)})
     with pytest.raises(ValueError, match="feature 'day' holds dates or times"):
         eh.TableWorld(table, group="sex", reward="paid")
+
+
+def test_a_rare_category_is_told_in_whole_steps():
+    """Standardised features of 0 and 1 have no step but 1: a tenth of it would be a false gap."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], n),
+            "job": rng.choice(["a", "b"], n),
+            "town": rng.choice(["Leeds", "York", "Hull"], n, p=[0.87, 0.07, 0.06]),
+            "late": (rng.random(n) < 0.05).astype(float),
+        }
+    )
+    worse = (table["sex"] == "F") * (1 + 2 * (table["town"] == "York") + 3 * table["late"])
+    table["paid"] = 0.1 * rng.normal(size=n) - worse
+    roles = {"group": "sex", "sensitive": "F", "arms": "job", "reward": "paid"}
+    world = eh.TableWorld(table, **roles, scale="standardise")
+    report = world.bias()
+    assert set(report.units) == {1.0}
+    assert "is 1.999 below the gap in town Leeds" in str(report)
+    assert np.isclose(
+        report.to_frame().query("feature == 'late' and group == 'F'").estimate, -3, 0.1
+    )
+
+
+def test_a_filled_column_of_0_and_1_stays_one():
+    column, flag = filled(pd.Series([0.0, 1.0, 1.0, None], name="late"), nominal=False)
+    assert column.tolist() == [0.0, 1.0, 1.0, 0.0] and flag.tolist() == [False, False, False, True]

@@ -182,7 +182,8 @@ class Missing:
 def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Series[Any] | None]:
     """A feature without gaps, and a 0/1 column that says where they were.
 
-    Numbers get their mean, and the flag lets a policy learn that the mean is not a value.
+    Numbers get their mean (0 where all are 0 or 1), and the flag lets a policy learn that it is
+    not a value.
     Categories get one of their own, which needs no flag.
 
     Example:
@@ -200,7 +201,9 @@ def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Se
     numbers = pd.Series(
         column.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index, name=column.name
     )
-    return numbers.fillna(numbers.mean()), gaps.rename(gap(str(column.name)))
+    # A column of 0 and 1 stays one; its flag takes what the filled rows differ by.
+    filler = 0.0 if numbers.dropna().isin((0.0, 1.0)).all() else numbers.mean()
+    return numbers.fillna(filler), gaps.rename(gap(str(column.name)))
 
 
 def with_category(column: pd.Series[Any]) -> pd.Series[Any]:

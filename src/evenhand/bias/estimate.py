@@ -124,7 +124,9 @@ def bias_report(
         reference=against,
         level=level,
         weighting=weighting,
-        units=units_of(contexts, features, {**dict.fromkeys(codes or (), 1.0), **(units or {})}),
+        units=units_of(
+            contexts, features, {**_single_steps(features, codes, columns), **(units or {})}
+        ),
         observations=tuple(int(n) for n in counts),
         arms=None if statistics.arms is None else tuple(int(n) for n in sizes),
         average=own,
@@ -174,3 +176,15 @@ def _average(given: ArrayLike, statistics: Statistics) -> tuple[Array, Array]:
     own = np.broadcast_to(rows, (groups, d)).copy()
     weights = np.bincount(statistics.of, statistics.n, groups)
     return own, np.average(own, axis=0, weights=weights if weights.any() else None)
+
+
+def _single_steps(
+    features: Sequence[str],
+    codes: Mapping[str, Sequence[str]] | None,
+    columns: Sequence[Column] | None,
+) -> dict[str, float]:
+    """A step of 1 for what stands for a category: between two of them there is no other step."""
+    nominal = [
+        features[k] for column in columns or () if column.categories for k in column.features
+    ]
+    return dict.fromkeys([*(codes or ()), *nominal], 1.0)

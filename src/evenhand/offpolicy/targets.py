@@ -52,8 +52,8 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise InputError(
             "contexts of all arms are not in the log, so a policy cannot say what it would do; "
-            "log with eh.log_to(..., candidates=True), give contexts of shape (rows, arms, "
-            "features), or give its probabilities as target"
+            "log with eh.log_to(..., candidates=True), or choose another target, such as "
+            "uniform"
         )
     k = log.groups.n_arms
     rows = log.contexts

@@ -62,6 +62,11 @@ def _as_written(source: Source, settings: Settings) -> Source:
     return source.with_labels([name for name in labels if name is not None])
 
 
+def _as_columns(values: dict[str, Any]) -> list[Any]:
+    """Expressions with their columns' names, as a list: a column may be called `self`."""
+    return [value.name(name) for name, value in values.items()]
+
+
 def _without_nan(source: Source, settings: Settings) -> Source:
     """The log with NULL for NaN where a NaN would be taken for a value, such as a group "nan".
 
@@ -78,7 +83,7 @@ def _without_nan(source: Source, settings: Settings) -> Source:
         for name in dict.fromkeys(names)
         if schema[name].is_floating()
     }
-    return replace(source, table=table.mutate(**null)) if null else source
+    return replace(source, table=table.mutate(_as_columns(null))) if null else source
 
 
 def _named(source: Source) -> Source:
@@ -215,7 +220,7 @@ def _without_marks(source: Source, columns: Columns, settings: Settings) -> Sour
     for name in _numbers(source, asked, changed, settings):
         values = changed[name].strip().cast("float64")
         changed[name] = without(values, settings.marks.of_column(name))
-    return replace(source, table=table.mutate(**changed))
+    return replace(source, table=table.mutate(_as_columns(changed)))
 
 
 def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> list[str]:
@@ -270,7 +275,7 @@ def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) ->
         if values:
             raise not_named(role, name, values, worth)
         changed[name] = mapped
-    return replace(source, table=source.table.mutate(**changed))
+    return replace(source, table=source.table.mutate(_as_columns(changed)))
 
 
 def _mapped(column: Any, worth: Mapping[str, float]) -> Any:
