@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.robust import (
@@ -141,15 +142,23 @@ class Run:
             within = fitted.in_units(within, self.settings)
         against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
+        metrics = fairness_report(
+            sums,
+            level=self.settings.level,
+            unfavourable=self.settings.unfavourable and "positives" in sums,
+        )
+        means = averages(fitted.stats)
         return Audit(
             bias=fitted.in_units(centred, self.settings),
             within=within,
             against_truth=None if against else self._against_truth(cells, centred.reference),
-            metrics=fairness_report(
-                sums,
-                level=self.settings.level,
-                unfavourable=self.settings.unfavourable and "positives" in sums,
+            decomposition=decomposition(
+                centred,
+                means,
+                centred._columns,
+                unadjusted_by(metrics, centred.groups, means, weighted=self._weighted),
             ),
+            metrics=metrics,
             groups=sums,
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 NOT = "not identified: "
+POWER = 0.8  # with which a bias of the size that is called detectable would have been found
 
 
 class Comparison(NamedTuple):
     """A row per question "how much is this group's feedback distorted at this context?".
 
     `low` and `high` are one interval at its level; `all_low` and `all_high` hold for all rows at
-    once. Where `why` starts with "not identified", all numbers are NaN.
+    once. `detectable` is the smallest size that these would have told from zero with 80 % power.
+    Where `why` starts with "not identified", all numbers are NaN.
     """
 
     estimate: Array
@@ -38,6 +40,7 @@ class Comparison(NamedTuple):
     all_high: Array
     p_value: Array
     all_p_value: Array
+    detectable: Array
     why: list[str]
 
     @property
@@ -110,6 +113,8 @@ def compare(
     alpha = 1.0 - level
     reach = stdtrit(freedom, 1.0 - alpha / 2.0) * error
     reach_all = -stdtrit(freedom, alpha / (2.0 * max(many, 1))) * error
+    detectable = reach_all + stdtrit(freedom, POWER) * error
+    detectable[empty] = np.nan
     p_value = 2.0 * stdtr(freedom, -size)
     p_value[empty] = freedom[empty] = np.nan  # 0 by definition: there is nothing to test
     return Comparison(
@@ -122,6 +127,7 @@ def compare(
         estimate + reach_all,
         p_value,
         np.minimum(many * p_value, 1.0),
+        detectable,
         [
             "" if known[q] else NOT + why_not(fit, weights[q], contexts[q], shown[:, q], features)
             for q in range(len(contexts))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand._prose import quoted, records, value
+from evenhand._prose import in_digits, quoted, records, value
 from evenhand.bias._contexts import FLAGS, INTERCEPT, Column
-from evenhand.bias._contrasts import NOT, few
+from evenhand.bias._contrasts import NOT, POWER, few
 from evenhand.bias.statistics import Array
 
 if TYPE_CHECKING:
@@ -82,14 +82,18 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
     unclear = [row for row in spoken if row not in clear]
     if unclear:
         rows = [
-            f"group {quoted(report.groups[g])} with {quoted(report.features[k])}"
+            f"group {quoted(report.groups[g])} with {quoted(report.features[k])} (by "
+            f"{_size(_detectable(report, g, k))} or more)"
             for g, k in unclear
         ]
         named = f"{len(rows)} of {len(spoken)} pairs of a group and a feature"
+        few_rows = len(rows) <= 3
+        where = "" if few_rows else " that the column `detectable` of the table has"
         said.append(
             "Whether the gap changes cannot be told for "
-            f"{', '.join(rows) if len(rows) <= 3 else named}, where the interval holds zero: this "
-            "is no proof that there is no bias."
+            f"{', '.join(rows) if few_rows else named}, where the interval holds zero: this is no "
+            f"proof that there is no bias. Changes of the size{where or ' in brackets'} would have "
+            f"been found with {_power()}."
         )
     return said + _of_codes(report)
 
@@ -205,12 +209,19 @@ def totals(report: BiasReport) -> list[str]:
                 f"{why.removeprefix(NOT)}."
             )
     if len(unclear) == 1:
-        said.append(f"At the average context {_compared(report, unclear[0], *ends[unclear[0]])}")
+        compared = _compared(report, unclear[0], *ends[unclear[0]])
+        size = float(table["detectable"].iloc[unclear[0]])
+        power = f" A gap of {_size(size)} or more would have been found with {_power()}."
+        said.append(f"At the average context {compared}{power if size > 0.0 else ''}")
     elif unclear:
         of = f"the other {len(unclear)}" if clear else f"all {len(unclear)}"
+        size = float(table["detectable"].iloc[unclear].max())
+        power = (
+            f" In each of them, one of {_size(size)} or more would have been found with {_power()}."
+        )
         said.append(
             f"At the average context the feedback for {of} groups cannot be told from "
-            f"{_reference(report)}."
+            f"{_reference(report)}.{power if size > 0.0 else ''}"
         )
     return said
 
@@ -337,6 +348,24 @@ def _number(value: float, half_width: float) -> str:
     if 0.0 < half_width < np.inf:
         digits = int(np.clip(1 - np.floor(np.log10(half_width)), 0, 15))
     return f"{value:,.{digits}f}"
+
+
+def _detectable(report: BiasReport, g: int, k: int) -> float:
+    """The smallest change for one step of a feature that would have been found."""
+    size = report._by_feature.detectable[g * len(report.features) + k]
+    return float(report.units[k] * size)
+
+
+def _size(value: float) -> str:
+    """Two digits, rounded up: a size that would have been found must not be told too small."""
+    if not 0.0 < value < np.inf:
+        return in_digits(value) if np.isfinite(value) else "any size"
+    step = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    return in_digits(float(f"{np.ceil(value / step * (1.0 - 1e-9)) * step:.2g}"))
+
+
+def _power() -> str:
+    return f"{100.0 * POWER:.0f} % power"
 
 
 def _amount(unit: float) -> str:

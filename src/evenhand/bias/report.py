@@ -41,6 +41,7 @@ _NUMBERS = {
     "simultaneous_high": "all_high",
     "p_value": "p_value",
     "simultaneous_p_value": "all_p_value",
+    "detectable": "detectable",
 }
 
 
@@ -103,7 +104,8 @@ class BiasReport:
         `estimate` is the bias: how the gap between this group and the reference changes with one
         more of the feature. It is no gap itself: see `gaps` for those. `low` to `high` is its
         interval alone;
-        `simultaneous_low` to `simultaneous_high` are intervals that hold for all rows at once.
+        `simultaneous_low` to `simultaneous_high` are intervals that hold for all rows at once, and
+        `detectable` is the smallest bias that these would have found with 80 % power.
         `contribution` is the bias times the `mean` of the feature in the group, in units of
         reward. `disagrees` is true where the other weighting gives another answer. Where the bias
         is not identified every number is NaN, and `why` says what is in the way; it also says

@@ -10,6 +10,8 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
+from evenhand.audit._inference.decomposition import BY_ARMS, EXPLAINED, LEFT, UNADJUSTED
+from evenhand.audit._report.explained import compared_with, reverses
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from evenhand.bias import BiasReport
 
 
+MOST_PANELS = 6  # of groups in the picture of gaps; all are in its table
 MOST_ROWS = 240  # of group and feature: more would not be read
 
 
@@ -94,6 +97,7 @@ def html(audit: Audit) -> str:
         title=facts.settings.title,
         about=f"{facts.label}; made on {facts.made[:16].replace('T', ' ')} UTC",
         summary=audit.summary,
+        explained=_explained(audit),
         whole=_bias(audit.bias, audit.within),
         truth=_against_truth(audit),
         metrics=_metrics(audit),
@@ -103,6 +107,35 @@ def html(audit: Audit) -> str:
         limits=audit.limits,
         asked=_asked(audit),
     )
+
+
+def _explained(audit: Audit) -> dict[str, Any] | None:
+    """The headline: the gap before and after adjustment."""
+    table = audit.decomposition
+    if table.empty:
+        return None
+    against = f"group {compared_with(audit)}"
+    outcome = audit.facts.columns.reward
+    few = list(dict.fromkeys(table["group"]))[:MOST_PANELS]
+    chart = charts.decomposition_chart(
+        table[table["group"].isin(few)], against, f"difference in mean {outcome}"
+    )
+    words = {EXPLAINED: "explained by all features", LEFT: "left after adjustment"}
+    words |= {UNADJUSTED: "unadjusted gap", BY_ARMS: "explained by who met which arm"}
+    shown = table.assign(
+        part=[
+            words.get(part, f"explained by {column}")
+            for part, column in zip(table["part"], table["column"], strict=True)
+        ]
+    )
+    return {
+        "picture": drawn(charts.to_svg(chart)),
+        "outcome": outcome,
+        "against": against,
+        "level": f"{100 * audit.bias.level:.6g} %",
+        "reversed": [name for name, part in table.groupby("group", sort=False) if reverses(part)],
+        "table": of_frame(shown[["group", "part", "estimate", "low", "high", "why"]], keys=2),
+    }
 
 
 def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:

@@ -74,6 +74,8 @@ class Audit:
         bias: the bias report: estimates and intervals by group and feature.
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
+        decomposition: a row per group and part of its gap: unadjusted, explained by the features
+            and by each of them, and what is left.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -87,6 +89,7 @@ class Audit:
     bias: BiasReport
     within: BiasReport | None
     against_truth: BiasReport | None
+    decomposition: pd.DataFrame
     metrics: FairnessReport
     groups: pd.DataFrame
     extras: pd.DataFrame
@@ -183,6 +186,7 @@ class Audit:
             "within_windows": None if self.within is None else self.within.to_dict(),
             "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
+            "decomposition": _rows(self.decomposition),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "extras": _rows(self.extras),

@@ -13,6 +13,7 @@ from evenhand._prose import quoted
 from evenhand.audit._inference.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._input.scan import alike_groups
+from evenhand.audit._report.explained import explained
 from evenhand.audit._report.result import WHOLE_LOG
 from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
@@ -38,6 +39,7 @@ def summary(audit: Audit) -> list[str]:
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_leave_out(audit),
+        *explained(audit),
         *_found(audit),
         *_against_truth(audit),
         *_drift(audit),

@@ -1,0 +1,227 @@
+"""The gap explained: which part of an unadjusted gap the features account for, and what is left.
+
+After Kitagawa (1955), Oaxaca (1973) and Blinder (1973). With the average context of everyone c, and
+the average m and the vector b of a group g and of the reference r:
+
+    mean reward of g less that of r  =  c'(b_g - b_r)  +  (m_g - c)'b_g + (c - m_r)'b_r
+            the unadjusted gap             what is left        explained by the features
+
+What is left is the gap at the average context, the number that the rest of the audit speaks of. The
+features' part is a sum over columns: how far the groups differ in each, valued by the groups' own
+coefficients. (With two groups the coefficients weigh by the size of the other group.)
+
+Where arms weigh the same, vectors are averages over arms and no longer meet the mean rewards: the
+difference is a part of its own, of who is seen by which arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from evenhand.bias._contexts import Column
+from evenhand.bias._contrasts import compare
+from evenhand.bias._fit import ARMS
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array, Statistics, totals
+from evenhand.fairness.metrics import BY_REWARD as SELECTED
+
+if TYPE_CHECKING:
+    from evenhand.fairness import FairnessReport
+
+UNADJUSTED, EXPLAINED, FEATURE, BY_ARMS, LEFT = "unadjusted", "explained", "feature", "arms", "left"
+MEAN_REWARD = "mean_reward"
+COLUMNS = ["group", "part", "column", "estimate", "low", "high", "why"]
+
+Interval = tuple[float, float, float]
+Unadjusted = Callable[[int, int, float], Interval]  # group, reference and level
+
+
+class Averages(NamedTuple):
+    """Of each group: the average context, how it varies by chance, and the mean reward."""
+
+    context: Array  # (groups, d)
+    covariance: Array  # (groups, d, d): of the average, not of single contexts
+    reward: Array  # (groups,)
+    variance: Array  # (groups,): of the mean reward
+    freedom: Array  # (groups,)
+
+
+def averages(stats: Statistics, inflation: Array | None = None) -> Averages:
+    """The averages of the groups from their sums.
+
+    Args:
+        stats: with the intercept as the first feature.
+        inflation: how much larger variances of means are because rows belong together.
+    """
+    many = len(stats.groups)
+    gram, moment, square = (
+        totals(part, stats.of, many) for part in (stats.gram, stats.moment, stats.square)
+    )
+    n = np.bincount(stats.of, stats.n, many).astype(np.float64)
+    weight = np.maximum(gram[:, 0, 0], 1e-300)
+    context, reward = gram[:, 0] / weight[:, None], moment[:, 0] / weight
+    inside = gram / weight[:, None, None] - context[:, :, None] * context[:, None, :]
+    spread = np.maximum(square / weight - reward**2, 0.0)
+    rows = np.maximum(n - 1.0, 1e-300)
+    more = np.ones(many) if inflation is None else inflation
+    return Averages(
+        context,
+        inside * (more / rows)[:, None, None],
+        reward,
+        spread * more / rows,
+        np.maximum(n - 1.0, 1.0),
+    )
+
+
+def welch(means: Averages) -> Unadjusted:
+    """The difference of two mean rewards, with Welch's interval."""
+
+    def interval(group: int, reference: int, level: float) -> Interval:
+        parts = means.variance[[group, reference]]
+        estimate = float(means.reward[group] - means.reward[reference])
+        total = parts.sum()
+        if not total > 0.0:
+            return estimate, estimate, estimate
+        freedom = total**2 / np.sum(parts**2 / means.freedom[[group, reference]])
+        reach = float(stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total))
+        return estimate, estimate - reach, estimate + reach
+
+    return interval
+
+
+def unadjusted_by(
+    metrics: FairnessReport, groups: tuple[str, ...], means: Averages, *, weighted: bool
+) -> Unadjusted:
+    """The interval that the metrics give to the same number, so that there is one of it.
+
+    Args:
+        metrics: of the same log.
+        groups: in the order of `means`.
+        means: for rows with weights, which the metrics do not know.
+        weighted: whether they have.
+    """
+    rate = SELECTED in metrics.metrics
+    if weighted or not (rate or MEAN_REWARD in metrics.metrics):
+        return welch(means)
+    measure = metrics._measure(SELECTED if rate else MEAN_REWARD)
+    at = [metrics.groups.index(name) for name in groups]
+    # Selected are rewards of 0 where more reward is worse, and the gap is one of rewards.
+    sign = -1.0 if rate and metrics.sums.has("favourable") else 1.0
+
+    def interval(group: int, reference: int, level: float) -> Interval:
+        ends = measure.difference(at[group], at[reference], level)
+        estimate, low, high = (sign * float(np.squeeze(end)) for end in ends)
+        return estimate, min(low, high), max(low, high)
+
+    return interval
+
+
+def decomposition(
+    report: BiasReport, means: Averages, columns: tuple[Column, ...], unadjusted: Unadjusted
+) -> pd.DataFrame:
+    """A row per group but the reference, and part: all intervals of a kind hold at once.
+
+    The averages of the groups are estimates, and the intervals of what is explained say so. The
+    average context of everyone is taken as given, as everywhere in a report.
+
+    Args:
+        report: about the centres, as `means` are.
+        means: of the groups.
+        columns: with the features that each became.
+        unadjusted: the interval of the unadjusted gap.
+    """
+    names, overall = report.groups, report.overall
+    reference = _reference(report)
+    others = [g for g in range(len(names)) if g != reference]
+    left = _left(report, reference)
+    table: list[tuple[str, str, str, float, float, float, str]] = []
+    level = 1.0 - (1.0 - report.level) / max(len(others), 1)
+    by_arms = report.weighting == ARMS
+    for g in others:
+        raw = unadjusted(g, reference, level)
+        table.append((names[g], UNADJUSTED, "", *raw, ""))
+        rest, low, high, why = left[g]
+        if overall is None or np.isnan(rest):
+            continue
+        away = np.array([means.context[g] - overall, overall - means.context[reference]])
+        away[:, 0] = 0.0  # the intercept is alike in all
+        pair = (g, reference)
+        whole = _part(report, means, pair, away, range(len(overall)), level)
+        if not by_arms:  # the identity holds, and keeps every digit
+            moved = raw[0] - rest - whole[0]
+            whole = (raw[0] - rest, whole[1] + moved, whole[2] + moved)
+        table.append((names[g], EXPLAINED, "", *whole, ""))
+        narrow = 1.0 - (1.0 - level) / max(len(columns), 1)
+        for column in columns:
+            single = _part(report, means, pair, away, column.features, narrow)
+            unknown = "" if np.isfinite(single[0]) else "not known apart from other features"
+            table.append((names[g], FEATURE, column.name, *single, unknown))
+        if by_arms:
+            arms = raw[0] - rest - whole[0]
+            table.append((names[g], BY_ARMS, "", arms, np.nan, np.nan, "no interval"))
+        table.append((names[g], LEFT, "", rest, low, high, why))
+    return pd.DataFrame(table, columns=COLUMNS)
+
+
+def _reference(report: BiasReport) -> int:
+    """The group that is compared with; the largest where that is the mean of all."""
+    if report.reference is not None:
+        return report.groups.index(report.reference)
+    return int(np.argmax(report.observations))
+
+
+def _left(report: BiasReport, reference: int) -> dict[int, tuple[float, float, float, str]]:
+    """The gap of each group at the average context of everyone: the headline's own numbers."""
+    if report.reference is not None:
+        rows = report.by_group
+        ends = rows[["estimate", "simultaneous_low", "simultaneous_high", "why"]]
+        return {
+            g: (float(row[0]), float(row[1]), float(row[2]), str(row[3]))
+            for g, row in enumerate(ends.itertuples(index=False))
+        }
+    if report.overall is None:
+        return dict.fromkeys(range(len(report.groups)), (np.nan, np.nan, np.nan, ""))
+    own = np.eye(len(report.groups))
+    contexts = np.tile(report.overall, (len(own), 1))
+    gaps = compare(report._fit, own - own[reference], contexts, report.level, report.features)
+    return {
+        g: (float(gaps.estimate[g]), float(gaps.all_low[g]), float(gaps.all_high[g]), gaps.why[g])
+        for g in range(len(own))
+    }
+
+
+def _part(
+    report: BiasReport,
+    means: Averages,
+    pair: tuple[int, int],
+    away: Array,
+    numbers: Sequence[int],
+    level: float,
+) -> Interval:
+    """What some features explain: the estimate and its interval, by the delta method.
+
+    Its variance is that of the coefficients at these averages, plus that of the averages at these
+    coefficients; that of the product of both errors is smaller than either by 1 / n.
+    """
+    features = np.array(numbers, dtype=np.int64)
+    contexts = np.zeros_like(away)
+    contexts[:, features] = away[:, features]
+    if not contexts.any():
+        return 0.0, 0.0, 0.0
+    weights = np.eye(len(report.groups))[list(pair)]
+    weights[~contexts.any(axis=1)] = 0.0
+    parts = compare(report._fit, weights, contexts, report.level, report.features)
+    estimate = float(parts.estimate.sum())
+    variance = float(np.sum(parts.error**2))
+    inside = np.ix_(features, features)
+    for g in pair:
+        slope = report._fit.vectors[g][features]
+        variance += float(slope @ means.covariance[g][inside] @ slope)
+    freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
+    reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
+    return estimate, estimate - reach, estimate + reach
