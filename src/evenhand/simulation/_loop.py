@@ -46,9 +46,9 @@ class Found:
     def generator(self, world: World, stream: np.random.SeedSequence) -> np.random.Generator:
         """A generator at the beginning of a stream.
 
-        Compiled code asks a new one for pointers, which leaves circular garbage behind: a third of
-        the 0.1 ms that a replication takes beside its rounds. So one is set back to the beginning,
-        but for worlds of the user's, which may use more of it than its numbers.
+        Compiled code asks a new one for pointers, which leaves circular garbage behind: about a
+        quarter of the 0.1 ms that a replication takes beside its rounds. So one is set back to the
+        beginning, but for worlds of the user's, which may use more of it than its numbers.
         """
         if not type(world).__module__.startswith("evenhand."):
             return np.random.default_rng(stream)
