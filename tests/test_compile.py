@@ -1,5 +1,6 @@
 """The cache of compiled code: never stale, never in the way."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -113,7 +114,8 @@ def test_compiling_is_told_once_and_only_where_the_cache_has_nothing(tmp_path, c
 @pytest.mark.usefixtures("listening")
 def test_nothing_is_told_where_the_cache_is_hit_or_code_is_not_ours(tmp_path, caplog):
     caplog.set_level("ERROR", "evenhand")  # how to silence it
-    compiled_anew(tmp_path, "one")(2)
+    kept = compiled_anew(tmp_path, "one")  # Numba asks a living function for what has no module
+    kept(2)
     caplog.set_level("WARNING", "evenhand")
     event.register("numba:compile", again := Notice())
     try:
@@ -122,6 +124,71 @@ def test_nothing_is_told_where_the_cache_is_hit_or_code_is_not_ours(tmp_path, ca
     finally:
         event.unregister("numba:compile", again)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_garbage_is_searched_again_after_compiling_and_after_an_error(before):
+    right, wrong = numba.njit(lambda x: x + 1), numba.njit(lambda x: x + gc.isenabled)
+    was = gc.isenabled()
+    (gc.enable if before else gc.disable)()
+    try:
+        right(1)
+        assert gc.isenabled() is before
+        with pytest.raises(numba.core.errors.NumbaError):
+            wrong(1)
+        assert gc.isenabled() is before
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+INNER = """
+from evenhand import _inner
+{before}
+from evenhand._compile import compiled, subroutine
+
+@subroutine
+def double(x):
+    return 2 * x
+
+@compiled
+def first(x):
+    return double(x) + 1
+
+@compiled
+def second(x):
+    return double(x) + 2
+"""
+
+
+def call_inner(folder, name):
+    """What the function gives, and the number of functions that `double` has as machine code."""
+    code = (
+        f"from inner import {name}, double\nprint({name}(20))\n"
+        "libraries = [one.library for one in double.overloads.values()]\n"
+        "print(sum(one.get_llvm_str().count('define ') for one in libraries))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+    )
+    assert found.returncode == 0, found.stderr
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
+    (tmp_path / "inner.py").write_text(INNER.format(before=""))
+    assert call_inner(tmp_path, "first") == [41, 0]
+    assert call_inner(tmp_path, "second") == [42, 0]  # with `double` from the cache
+    assert call_inner(tmp_path, "first") == [41, 0]
+
+
+def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
+    (tmp_path / "inner.py").write_text(INNER.format(before="_inner._NEEDED = ('gone',)"))
+    assert call_inner(tmp_path, "first") == [41, 1]
 
 
 @pytest.mark.slow

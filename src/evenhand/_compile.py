@@ -12,6 +12,7 @@ otherwise. `logging.getLogger("evenhand").setLevel("ERROR")` silences it.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import multiprocessing
@@ -28,6 +29,8 @@ import numba
 import numpy as np
 from numba.core import config as numba_config
 from numba.core import event as numba_event
+
+from evenhand import _inner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Sources = tuple[tuple[Path, str], ...] | None
@@ -47,6 +50,7 @@ SUBROUTINE: Any = {
     **OPTIONS,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
+    **_inner.options(),
 }
 INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}
@@ -254,5 +258,35 @@ class Notice(numba_event.Listener):
         """Nothing is said at the end."""
 
 
+class Undisturbed(numba_event.Listener):
+    """No search for circular garbage while anything is compiled.
+
+    Numba makes objects all the time then, and searching them was about a tenth of the time to the
+    first decision (10.4 against 11.7 seconds of processor time). It costs memory: 306 MB at the
+    peak against 244.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._searched = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        """One function is compiled within another; the outermost counts."""
+        if self._depth == 0:
+            self._searched = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        """Also after an error."""
+        self._depth -= 1
+        if self._depth == 0 and self._searched:
+            if gc.get_freeze_count() == 0:  # nobody else's: all counts as old, and is not searched
+                gc.freeze()  # at once, which took 0.3 seconds
+                gc.unfreeze()
+            gc.enable()
+
+
 NOTICE = Notice()
-numba_event.register("numba:compile", NOTICE)  # from now on
+for _listener in (NOTICE, Undisturbed()):
+    numba_event.register("numba:compile", _listener)  # from now on

@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 
 from evenhand._checks import numbers
 from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
@@ -54,6 +53,8 @@ class Designs:
 
     def sets(self, row: int) -> list[list[int]]:
         """The sets of collinear features in a regression, each linked by what is missing."""
+        from scipy.sparse.csgraph import connected_components  # 0.06 s, and rarely needed
+
         links = np.abs(self.missing[row]) > OUTSIDE
         _, label = connected_components(links, directed=False)
         sets = [np.flatnonzero(label == one).tolist() for one in dict.fromkeys(label)]

@@ -30,8 +30,9 @@ Progress = Callable[[int, int], None]
 Outcomes = Generator[Runs, None, None]
 
 # Rounds in a piece of work: short enough to share out, long enough not to matter. With traces in
-# files a piece is a file, and there should not be too many.
-CHUNK, CHUNK_OF_FILE = 20_000, 1_000_000
+# files a piece is a file, and there should not be too many. To begin one takes as long as thousands
+# of rounds, and holds the interpreter's lock, so a worker gets no more than this many of them.
+CHUNK, CHUNK_OF_FILE, PIECES = 20_000, 1_000_000, 60
 # Making a policy ready holds the interpreter's lock for as long as some hundred rounds take. So
 # replications shorter than these, if there are enough for the start of processes to pay, do not go
 # in threads: two of them took longer than one at T = 100.
@@ -83,6 +84,9 @@ def simulate(
     count = available_cores() if workers is None else _checks.whole("workers", workers)
     kept = trace_folder(trace)
     chunk = CHUNK if isinstance(kept, bool) else CHUNK_OF_FILE
+    if isinstance(kept, bool) and client is None:
+        rounds = len(makers) * len(places) * replications * horizon
+        chunk = max(chunk, rounds // (PIECES * count))
     work = [
         (policy, world, make, place, part)
         for world, place in places.items()
