@@ -45,6 +45,7 @@ from evenhand.audit._sums.aggregate import (
 from evenhand.audit._sums.cells import Cells, make_cells
 from evenhand.audit._sums.design import Design, make_design
 from evenhand.audit._sums.missing import Gaps
+from evenhand.audit._sums.truth import known_truth
 from evenhand.bias._fit import AUTO, PULLS
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
@@ -158,6 +159,7 @@ class Run:
                 centred._columns,
                 unadjusted_by(metrics, centred.groups, means, weighted=self._weighted),
             ),
+            truth=known_truth(cells, design.reward_centre, self.settings.level),
             metrics=metrics,
             groups=sums,
             extras=extra_sums(cells),

@@ -1,12 +1,24 @@
 """How a policy treats groups, from logs: fairness metrics with intervals.
 
 `fairness_report` works from sums per group, so that a database or a cluster can supply them;
-`group_sums` makes them from rows. Nothing here looks into policies.
+`group_sums` makes them from rows. Where the truth is known, `error_rates` and `calibration` compare
+decisions with it. Nothing here looks into policies.
 """
 
 from evenhand.fairness._rows import group_sums
+from evenhand.fairness.calibration import calibration
+from evenhand.fairness.confusion import ErrorRates, error_rates
 from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.sums import GroupSums
 from evenhand.fairness.with_fairlearn import metric_frame
 
-__all__ = ["FairnessReport", "GroupSums", "fairness_report", "group_sums", "metric_frame"]
+__all__ = [
+    "ErrorRates",
+    "FairnessReport",
+    "GroupSums",
+    "calibration",
+    "error_rates",
+    "fairness_report",
+    "group_sums",
+    "metric_frame",
+]

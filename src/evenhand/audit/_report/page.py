@@ -100,6 +100,7 @@ def html(audit: Audit) -> str:
         explained=_explained(audit),
         whole=_bias(audit.bias, audit.within),
         truth=_against_truth(audit),
+        errors=_error_rates(audit),
         metrics=_metrics(audit),
         drift=_drift(audit),
         missing=_missing(audit),
@@ -180,6 +181,23 @@ def _against_truth(audit: Audit) -> dict[str, Any] | None:
         "assumption": audit.against_truth.assumption,
         "bias": _bias(audit.against_truth),
     }
+
+
+def _error_rates(audit: Audit) -> dict[str, Any] | None:
+    """Decisions beside what came true."""
+    if audit.truth is None:
+        return None
+    errors, calibration = audit.truth.errors, audit.truth.calibration.reset_index()
+    tables: Named = [("calibration", of_frame(calibration))]
+    if errors is None:
+        return {"sentences": [], "table": None, "tables": tables}
+    rates = errors.by_group.reset_index()
+    rates["rate"] = rates["rate"].str.replace("_", " ")
+    apart = errors.differences.reset_index()
+    apart["rate"] = apart["rate"].str.replace("_", " ")
+    tables.append(("counts", of_frame(errors.counts.astype(int).reset_index())))
+    tables.insert(0, ("largest differences between groups", of_frame(apart)))
+    return {"sentences": errors.to_words(), "table": of_frame(rates, keys=2), "tables": tables}
 
 
 def _metrics(audit: Audit) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from evenhand._files import write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._settings import Settings
+from evenhand.audit._sums.truth import KnownTruth
 from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport
 from evenhand.errors import InputError, in_language, setting
@@ -76,6 +77,7 @@ class Audit:
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
+        truth: error rates and calibration by group, where the true reward is known, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -90,6 +92,7 @@ class Audit:
     within: BiasReport | None
     against_truth: BiasReport | None
     decomposition: pd.DataFrame
+    truth: KnownTruth | None
     metrics: FairnessReport
     groups: pd.DataFrame
     extras: pd.DataFrame
@@ -187,6 +190,7 @@ class Audit:
             "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
             "decomposition": _rows(self.decomposition),
+            "truth": None if self.truth is None else self.truth.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "extras": _rows(self.extras),

@@ -148,6 +148,12 @@ def _direction(audit: Audit) -> list[str]:
 
 def _against_truth(audit: Audit) -> list[str]:
     """What the true rewards say, for they need no assumption about averages."""
+    errors = None if audit.truth is None else audit.truth.errors
+    return [*_of_feedback(audit), *([] if errors is None else errors.to_words())]
+
+
+def _of_feedback(audit: Audit) -> list[str]:
+    """What the feedback is beside the true rewards."""
     found, columns = audit.against_truth, audit.facts.columns
     if found is None:
         if audit.facts.objection:
