@@ -41,12 +41,12 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
     if types.is_string_dtype(kind) and not types.is_object_dtype(kind):
         return column
     objects = column.astype(object)
-    found = types.infer_dtype(objects, skipna=True)
-    if found in NUMBERS:
+    content = types.infer_dtype(objects, skipna=True)
+    if content in NUMBERS:
         return _numbers(objects)
-    if found == "boolean":
+    if content == "boolean":
         return _boolean(objects)
-    if found in ("string", "empty", *DATES):
+    if content in ("string", "empty", *DATES):
         return objects
     unfit = [row for row, value in objects.items() if not isinstance(value, Hashable)]
     if unfit:
@@ -157,26 +157,26 @@ def _quantiles(values: pd.Series[Any], number: int) -> pd.Series[Any]:
             "no quantiles; use another column"
         )
     buckets = pd.Series(pd.qcut(values, number, duplicates="drop"))
-    found = len(buckets.cat.categories)
-    if found < number:
+    n_buckets = len(buckets.cat.categories)
+    if n_buckets < number:
         tell(
             f"arms: column {values.name!r} has so many equal values that {number} quantiles make "
-            f"{found} buckets; give edges to choose them yourself"
+            f"{n_buckets} buckets; give edges to choose them yourself"
         )
     return buckets
 
 
 def _as_is(column: pd.Series[Any]) -> pd.Series[Any]:
-    found = pd.unique(column.dropna())
-    if len(found) > MOST_VALUES:
+    values = pd.unique(column.dropna())
+    if len(values) > MOST_VALUES:
         raise DataError(
-            f"{setting('arms')}: column {column.name!r} has {len(found):,} values, and each would "
+            f"{setting('arms')}: column {column.name!r} has {len(values):,} values, and each would "
             f"be an arm; cut it into buckets, such as "
             f"{literal({str(column.name): 5})}"
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.as_ordered()
-    return column.astype(pd.CategoricalDtype(sorted(found), ordered=True))
+    return column.astype(pd.CategoricalDtype(sorted(values), ordered=True))
 
 
 def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
@@ -216,13 +216,13 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
     whole = parts.iloc[:, 0]
     for name in columns[1:]:
         whole = whole + " & " + parts[name]
-    found = whole.nunique()
-    if found > MOST_VALUES:
+    n_labels = whole.nunique()
+    if n_labels > MOST_VALUES:
         raise DataError(
-            f"{setting('group')}: column {', '.join(columns)} has {found:,} values; groups are "
+            f"{setting('group')}: column {', '.join(columns)} has {n_labels:,} values; groups are "
             "few: name a column of categories, or cut it into some first"
         )
-    if found < len(parts.drop_duplicates()):
+    if n_labels < len(parts.drop_duplicates()):
         raise DataError(
             f"{setting('group')}: different values of {', '.join(columns)} make the same label, "
             'because some have " & " in them; rename these values'

@@ -59,7 +59,7 @@ def dates_in_text(values: Sequence[str]) -> bool:
     """
     if len(values) < 3:
         return False
-    return sum(DATE.fullmatch(one) is not None for one in values) > 0.9 * len(values)
+    return sum(DATE.fullmatch(value) is not None for value in values) > 0.9 * len(values)
 
 
 def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
@@ -84,7 +84,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
     bare, decimal = _bare(text)
     numbers = pd.to_numeric(bare, errors="coerce").notna()
     words = text[~numbers].str.strip().tolist()
-    only_gaps = bool(words) and {one.lower() for one in words} <= LIKELY
+    only_gaps = bool(words) and {word.lower() for word in words} <= LIKELY
     plain = text.str.strip().str.contains(NUMBER.replace("(", "(?:"), regex=True)
     names = len(text) < 3 and not (numbers & ~plain).any()
     mostly = 2 * numbers.sum() > len(text) and not names
@@ -108,7 +108,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
             "read_csv(..., thousands=',') or str.replace",
             first,
         )
-    fit = [one for one in words[:SHOWN] if "," not in one]
+    fit = [word for word in words[:SHOWN] if "," not in word]
     if not fit:
         return Held(f"numbers as text{beside}", "", first)
     named = setting("missing_marks", marks.with_more(fit))
@@ -165,8 +165,8 @@ def no_number(
             f"{start}: say what each value is worth in {setting('reward_values')}, or {other}"
         )
     words = list(dict.fromkeys(value.strip() for value, _ in values))
-    gone = [one for one in words if one.lower() in LIKELY]
-    worth = _guesses([one for one in words if one not in gone])
+    gone = [word for word in words if word.lower() in LIKELY]
+    worth = _guesses([word for word in words if word not in gone])
     missing = f" {setting('missing_marks', marks.with_more(gone))}" if gone else ""
     return DataError(
         f"{start}: say what each is worth{', or that it is missing' if gone else ''}, such as "
@@ -176,13 +176,15 @@ def no_number(
 
 def _guesses(words: Sequence[str]) -> dict[str, float]:
     """A number for each word of a reward: 0 for those that say no, and what numbers are."""
-    read = {one: as_written(one) for one in words}
-    found = {one: value for one, value in read.items() if value is not None}
-    if len(found) == len(words):
-        return {one: int(value) if value == int(value) else value for one, value in found.items()}
-    noes = [one for one in words if one.lower() in NOES or is_bad(one)] or words[1:]
-    ordered = [*(one for one in words if one not in noes), *noes]
-    return {one: 0 if one in noes and len(words) > 1 else 1 for one in ordered}
+    read = {word: as_written(word) for word in words}
+    numbers = {word: value for word, value in read.items() if value is not None}
+    if len(numbers) == len(words):
+        return {
+            word: int(value) if value == int(value) else value for word, value in numbers.items()
+        }
+    noes = [word for word in words if word.lower() in NOES or is_bad(word)] or words[1:]
+    ordered = [*(word for word in words if word not in noes), *noes]
+    return {word: 0 if word in noes and len(words) > 1 else 1 for word in ordered}
 
 
 def numbers_as_text(name: str, held: Held, where: str = "") -> DataError:
@@ -246,16 +248,16 @@ def likely_marks(frame: pd.DataFrame) -> list[str]:
         >>> likely_marks(pd.DataFrame({"debt": ["1", "2.5", "?"], "job": ["cook", "NA", "cook"]}))
         ['?']
     """
-    found: list[str] = []
+    marks: list[str] = []
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         if pd.api.types.infer_dtype(column, skipna=True) == "string":
             values = as_texts(column)
             if numbers_in_text(values, Marks()) is not None:
-                found += [one for one in values if one and one.lower() in LIKELY]
-    return list(dict.fromkeys(found))
+                marks += [value for value in values if value and value.lower() in LIKELY]
+    return list(dict.fromkeys(marks))
 
 
 def as_texts(column: pd.Series[Any]) -> list[str]:
     """The different values of a column of a frame as text."""
-    return list(dict.fromkeys(written(one) for one in pd.unique(column.dropna())))
+    return list(dict.fromkeys(written(value) for value in pd.unique(column.dropna())))

@@ -77,21 +77,21 @@ def features_of(
         how: how categories are encoded.
         marks: those that are known, to be named again in errors.
     """
-    found: list[Feature] = []
+    features: list[Feature] = []
     for name in listed:
         column = frame[name]
         if name not in nominal_columns:
             _check_kind(column, marks or Marks())
         nominal = name in nominal_columns or is_nominal(column)
         column, flag = filled(column, nominal)
-        found += encode(column, nominal, how)
+        features += encode(column, nominal, how)
         if flag is not None:
-            found.append(Feature(str(flag.name), flag.to_numpy()))
-    names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in found)]
+            features.append(Feature(str(flag.name), flag.to_numpy()))
+    names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in features)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"features: two would be called {twice[0]!r}; rename a column")
-    return found
+    return features
 
 
 def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
@@ -123,7 +123,7 @@ def encode(column: pd.Series[Any], nominal: bool, how: Encoding) -> list[Feature
         >>> import pandas as pd
         >>> from evenhand._columns.encoding import Encoding, encode
         >>> jobs = pd.Series(["b", "a", "b"], name="job")
-        >>> [(one.name, one.values.tolist()) for one in encode(jobs, True, Encoding())]
+        >>> [(job.name, job.values.tolist()) for job in encode(jobs, True, Encoding())]
         [('job=a', [False, True, False])]
         >>> codes = encode(jobs, True, Encoding(one_hot=False))
         >>> codes[0].name, codes[0].values.tolist()
@@ -152,7 +152,7 @@ def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
     if len(order) > MOST_CATEGORIES:
         raise too_many(name, len(order))
     kept, rest = order[: how.categories], order[how.categories :]
-    labels = {one: category(name, one) for one in kept}
+    labels = {value: category(name, value) for value in kept}
     if rest:
         merged = other(name, kept)
         labels[merged.removeprefix(f"{name}=")] = merged
@@ -165,7 +165,7 @@ def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
     words = tuple(labels)
     first = int(how.intercept and len(words) > 1)
     values = text.to_numpy(dtype=object)
-    return [Feature(labels[one], values == one, (), name, words) for one in words[first:]]
+    return [Feature(labels[value], values == value, (), name, words) for value in words[first:]]
 
 
 def columns_of(features: Sequence[Feature], scales: pd.DataFrame) -> list[Column]:
@@ -175,20 +175,21 @@ def columns_of(features: Sequence[Feature], scales: pd.DataFrame) -> list[Column
         features: all but the intercept.
         scales: the mean that was subtracted from each, a row per feature in the order of contexts.
     """
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     at = {str(name): k for k, name in enumerate(scales["feature"])}
-    for one in features:
-        if one.levels or one.name not in at:
+    for feature in features:
+        if feature.levels or feature.name not in at:
             continue
-        k, flag = at[one.name], bool(np.isin(one.values, (0, 1)).all())
+        k, flag = at[feature.name], bool(np.isin(feature.values, (0, 1)).all())
         centre = float(scales["mean"].iloc[k])
-        name = one.column or one.name
-        ends = (float(one.values.min()), float(one.values.max()))
-        before = found.get(name, Column(name, (), one.categories or (FLAGS if flag else ()), *ends))
-        found[name] = replace(
+        name = feature.column or feature.name
+        ends = (float(feature.values.min()), float(feature.values.max()))
+        categories = feature.categories or (FLAGS if flag else ())
+        before = columns.get(name, Column(name, (), categories, *ends))
+        columns[name] = replace(
             before, features=(*before.features, k), centres=(*before.centres, centre)
         )
-    return list(found.values())
+    return list(columns.values())
 
 
 def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:

@@ -139,7 +139,7 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
             value=separator,
         )
     try:
-        mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one)))
+        mark = separator or max(SEPARATORS, key=lambda candidate: _fit(_head(path, candidate)))
         head = _head(path, mark)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")

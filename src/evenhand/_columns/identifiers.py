@@ -96,10 +96,10 @@ def identifiers(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
         ...     identifiers(table, ["id", "age"])
         ('id',)
     """
-    found = tuple(name for name in names if _tells_apart(frame[name]))
-    if found:
-        tell_of_identifiers(found)
-    return found
+    telling = tuple(name for name in names if _tells_apart(frame[name]))
+    if telling:
+        tell_of_identifiers(telling)
+    return telling
 
 
 def _tells_apart(column: pd.Series[Any]) -> bool:

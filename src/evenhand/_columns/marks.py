@@ -90,7 +90,7 @@ class Marks:
 
     def check_rewards(self, reward: str, values: Mapping[str, float] | None) -> None:
         """An error if a mark of the reward is one of the values that are worth something."""
-        both = [one for one in self.of_column(reward) if one in (values or ())]
+        both = [mark for mark in self.of_column(reward) if mark in (values or ())]
         if both:
             raise InputError(
                 f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; "
@@ -106,12 +106,12 @@ def listed_marks(given: Any) -> tuple[str, ...]:
             f"{setting('missing_marks')} is {given!r}; allowed is a list of texts and numbers, "
             'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}'
         )
-    for one in listed:
-        if isinstance(one, bool) or not isinstance(one, (str, Real)):
+    for mark in listed:
+        if isinstance(mark, bool) or not isinstance(mark, (str, Real)):
             raise InputError(
-                f"{setting('missing_marks')} has {one!r}; allowed are texts and numbers"
+                f"{setting('missing_marks')} has {mark!r}; allowed are texts and numbers"
             )
-    return tuple(dict.fromkeys(written(one) for one in listed))
+    return tuple(dict.fromkeys(written(mark) for mark in listed))
 
 
 def tell_of_idle(mark: str, where: str) -> None:
@@ -164,17 +164,19 @@ def _find(idle: set[str], column: pd.Series[Any], here: pd.Series[bool]) -> None
 def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool]:
     kind = column.dtype
     if types.is_bool_dtype(kind) and not types.is_object_dtype(kind):
-        known = [one.lower() == "true" for one in words if one.lower() in ("true", "false")]
+        known = [word.lower() == "true" for word in words if word.lower() in ("true", "false")]
         return column.isin(known)
     if types.is_numeric_dtype(kind):
-        found = [one for one in map(as_written, words) if one is not None]
+        numbers = [number for number in map(as_written, words) if number is not None]
         if kind == np.float32:  # which holds another number in its place
-            found += [float(np.float32(one)) for one in found if abs(one) < np.finfo("f4").max]
-        return column.isin(found)
+            numbers += [
+                float(np.float32(number)) for number in numbers if abs(number) < np.finfo("f4").max
+            ]
+        return column.isin(numbers)
     if types.is_datetime64_any_dtype(kind):
         return pd.Series(False, index=column.index)
     if isinstance(kind, pd.CategoricalDtype):
-        known = [one for one in column.cat.categories if written(one) in words]
+        known = [category for category in column.cat.categories if written(category) in words]
         return column.isin(known)
     return column.astype(object).map(written, na_action="ignore").isin(list(words))
 

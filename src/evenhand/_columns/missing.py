@@ -149,11 +149,11 @@ class Missing:
         if self._drop:
             keep = frame[self._drop].notna().all(axis=1)
             self.dropped_rows = int((~keep).sum())
-            one = self.dropped_rows == 1
+            single = self.dropped_rows == 1
             forced = set(self._forced) == set(self._drop)
-            why = f", for what {'it lacks' if one else 'they lack'} cannot be filled in"
+            why = f", for what {'it lacks' if single else 'they lack'} cannot be filled in"
             left_out = (
-                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if one else 'are'} left out"
+                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if single else 'are'} left out"
                 f"{why if forced else ''} (missing: {listed(self.rows, self._drop)})"
             )
             if not keep.any():

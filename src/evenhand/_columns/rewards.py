@@ -34,15 +34,15 @@ def numbers_for(values: Any) -> dict[str, float] | None:
             'reward, such as {"approved": 1, "denied": 0}'
         )
     largest = _checks.LARGEST
-    found = {
+    numbers = {
         written(name): _checks.number(f"reward_values[{name!r}]", worth, -largest, largest)
         for name, worth in values.items()
     }
-    if len(found) < len(values):
+    if len(numbers) < len(values):
         raise InputError(
             f"{setting('reward_values')} is {values!r}; it has the same value twice: take one out"
         )
-    return found
+    return numbers
 
 
 def not_named(
@@ -119,9 +119,9 @@ def observed_rewards(
         [1.0, nan]
     """
     known = column.notna().to_numpy(dtype=np.bool_)
-    found = np.full(len(column), np.nan)
-    found[known] = rewards_of(plain(column[known]), numbers, marks=marks)
-    return found
+    rewards = np.full(len(column), np.nan)
+    rewards[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    return rewards
 
 
 def true_rewards_of(

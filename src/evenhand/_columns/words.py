@@ -51,12 +51,12 @@ def as_written(text: str) -> float | int | None:
         (-9, 2.5, None, None)
     """
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    if not math.isfinite(found) or "_" in text:
+    if not math.isfinite(number) or "_" in text:
         return None
-    return int(text) if text.strip().lstrip("+-").isdigit() else found
+    return int(text) if text.strip().lstrip("+-").isdigit() else number
 
 
 def shown(names: Iterable[str]) -> str:
@@ -67,7 +67,7 @@ def shown(names: Iterable[str]) -> str:
         >>> shown(["age", "home town", ""])
         "age, 'home town', ''"
     """
-    return ", ".join(quoted(one) for one in names)
+    return ", ".join(quoted(name) for name in names)
 
 
 def category(column: str, value: Any) -> str:

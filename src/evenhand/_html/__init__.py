@@ -58,15 +58,16 @@ def _environment() -> Environment:
         raise MissingExtraError("pages need jinja2: pip install 'evenhand[charts]'") from error
     from markupsafe import Markup
 
-    found = Environment(
+    environment = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals["style"] = Markup((files(__name__) / "style.css").read_text(encoding="utf-8"))
-    return found
+    style = (files(__name__) / "style.css").read_text(encoding="utf-8")
+    environment.globals["style"] = Markup(style)
+    return environment
 
 
 def _template(name: str) -> str | None:

@@ -65,12 +65,12 @@ def of_rows(
         >>> of_rows(["policy", "share"], [["TopInterval", Cell("40 % ± 2", number=True)]]).columns
         [Column(name='policy', number=False), Column(name='share', number=True)]
     """
-    shown = [[cell(value) for value in row] for row in rows]
+    cells = [[cell(value) for value in row] for row in rows]
     columns = [
-        Column(name, bool(shown) and all(row[k].number for row in shown))
+        Column(name, bool(cells) and all(row[k].number for row in cells))
         for k, name in enumerate(names)
     ]
-    return Table(columns, [[one.text for one in row] for row in shown], keys, caption)
+    return Table(columns, [[shown.text for shown in row] for row in cells], keys, caption)
 
 
 def cell(value: Any) -> Cell:
@@ -78,7 +78,7 @@ def cell(value: Any) -> Cell:
 
     Example:
         >>> from evenhand._html.tables import cell
-        >>> [cell(one).text for one in (True, "F", 12345, 0.000123456, float("inf"))]
+        >>> [cell(value).text for value in (True, "F", 12345, 0.000123456, float("inf"))]
         ['yes', 'F', '12,345', '0.00012346', '∞']
     """
     if isinstance(value, Cell):

@@ -78,7 +78,7 @@ def need(table: Any, x: str, *columns: str) -> None:
     """An error that says which column is missing, and how to add it."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(
-            f"{setting('runs')} is a {type(table).__name__}; allowed is a table, such as found.runs"
+            f"{setting('runs')} is a {type(table).__name__}; allowed is a table like results.runs"
         )
     missing = [name for name in ("policy", x, *columns) if name not in table]
     if missing or not pd.api.types.is_numeric_dtype(table[x]):
@@ -100,7 +100,7 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
     stem, formats = Path(stem), [formats] if isinstance(formats, str) else formats
     if stem.suffix[1:] in FORMATS:
         stem, formats = stem.with_suffix(""), [stem.suffix[1:]]
-    unknown = [one for one in formats if one not in FORMATS]
+    unknown = [form for form in formats if form not in FORMATS]
     if unknown:
         raise InputError(f"format {unknown[0]!r}; allowed are {', '.join(FORMATS)}")
     import vl_convert as vlc
@@ -112,10 +112,10 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
         "png": lambda: vlc.vegalite_to_png(spec, vl_version=version, scale=2),
     }
     paths = []
-    for one in formats:
-        path = stem.with_name(f"{stem.name}.{one}")
+    for form in formats:
+        path = stem.with_name(f"{stem.name}.{form}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, makers[one]())
+        write_whole(path, makers[form]())
         paths.append(path)
     return paths
 

@@ -95,10 +95,10 @@ def _in_units(
     table = bias[["group", "feature", "why", *ends]].copy()
     step = table["feature"].map(lambda name: float(units.get(name, 1.0)))
     table[ends] = table[ends].mul(step, axis=0)
-    steps = [in_digits(one) for one in step]
+    steps = [in_digits(size) for size in step]
     table["label"] = [
-        f"{name} (code)" if name in codes else name if one == "1" else f"{name}, per {one}"
-        for name, one in zip(table["feature"], steps, strict=True)
+        f"{name} (code)" if name in codes else name if size == "1" else f"{name}, per {size}"
+        for name, size in zip(table["feature"], steps, strict=True)
     ]
     return table
 
@@ -138,7 +138,7 @@ def windows_chart(
     table = table.assign(x=place + table["group"].map(shift).to_numpy(dtype=float))
     ticks = alt.Axis(
         values=list(range(len(order))),
-        labelExpr=f"{json.dumps([str(one) for one in order])}[datum.value]",
+        labelExpr=f"{json.dumps([str(label) for label in order])}[datum.value]",
         labelAngle=-40,
         labelOverlap="greedy",
         grid=False,

@@ -176,10 +176,10 @@ def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
-    found = np.unique(values)
-    few = {"values": found.tolist()} if found.size <= 10 else {"tickCount": 6}
+    different = np.unique(values)
+    few = {"values": different.tolist()} if different.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
-    scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
+    scale = alt.Scale(domain=[float(different[0]), float(different[-1])], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)
 
 
@@ -209,11 +209,11 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
         line = rate_through(mine["horizon"], start["horizon"], start["mean"])
         table.loc[mine.index, "rate"] = line
     colour = colour_of(alt, table["policy"])
-    found = np.unique(table["horizon"])
+    horizons = np.unique(table["horizon"])
     across = alt.X(
         "horizon:Q",
-        scale=alt.Scale(type="log", domain=[int(found[0]), int(found[-1])], nice=False),
-        axis=alt.Axis(values=found.tolist(), labelOverlap="greedy", labelSeparation=8),
+        scale=alt.Scale(type="log", domain=[int(horizons[0]), int(horizons[-1])], nice=False),
+        axis=alt.Axis(values=horizons.tolist(), labelOverlap="greedy", labelSeparation=8),
         title="number of rounds T",
     )
     lowest = float(min(table["mean"].min(), table["rate"].min()))

@@ -96,22 +96,22 @@ def parser() -> argparse.ArgumentParser:
     whole = _Parser(prog="evenhand", description="Even-handed decisions from biased feedback.")
     whole.add_argument("--version", action="version", version=f"evenhand {__version__}")
     commands = whole.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
-    for one in commands.choices.values():
-        one.set_defaults(flags=_flags(one))
+    for module in COMMANDS:
+        module.add(commands)
+    for command in commands.choices.values():
+        command.set_defaults(flags=_flags(command))
     return whole
 
 
 def _flags(command: argparse.ArgumentParser) -> set[str]:
     """What a command takes, that errors may advise: its flags, and names such as LOG."""
-    found: set[str] = set()
+    flags: set[str] = set()
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found.update(*(_flags(task) for task in action.choices.values()))
+            flags.update(*(_flags(task) for task in action.choices.values()))
         else:
-            found.update(action.option_strings or [str(action.metavar)])
-    return found
+            flags.update(action.option_strings or [str(action.metavar)])
+    return flags
 
 
 def _verdict(error: Exception) -> tuple[int, str]:

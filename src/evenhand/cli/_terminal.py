@@ -126,8 +126,8 @@ def check_folder(out: Path, folders: Iterable[str] = (), files: Iterable[str] = 
         folders: what will be a folder inside of it.
         files: what will be a file inside of it.
     """
-    for one in (out, *(out / name for name in folders)):
-        _check_writable(out, one)
+    for folder in (out, *(out / name for name in folders)):
+        _check_writable(out, folder)
     for name in files:
         _check_no_folder(out, out / name)
 
@@ -210,12 +210,12 @@ def add_values(group: Any) -> None:
 
 def marks_of(text: str) -> dict[str, list[str]]:
     """Marks by column, from MARK,COLUMN=MARK; those without a column are of every one, "*"."""
-    found: dict[str, list[str]] = {}
+    marks: dict[str, list[str]] = {}
     for part in text.split(","):
         name, sign, mark = part.partition("=")
         column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
-        found.setdefault(column, []).append(mark)
-    return found
+        marks.setdefault(column, []).append(mark)
+    return marks
 
 
 def choice_of(text: str) -> str | dict[str, str]:
@@ -228,12 +228,12 @@ def worth_of(text: str) -> dict[str, float]:
     """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
     pairs, at = dict[str, float](), 0
     while at < len(text):
-        found = WORTH.match(text, at)
-        if found is None or found[1].strip() in pairs:
+        match = WORTH.match(text, at)
+        if match is None or match[1].strip() in pairs:
             raise InputError(
                 f"{setting('reward_values')} is {text!r}; allowed are values with their numbers, "
                 "each once, such as approved=1,denied=0"
             )
-        pairs[found[1].strip()] = float(found[2])
-        at = found.end()
+        pairs[match[1].strip()] = float(match[2])
+        at = match.end()
     return pairs

@@ -115,7 +115,7 @@ def _audit(options: argparse.Namespace) -> int:
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
     try:
-        found, paths = _report(options, _named(options))
+        report, paths = _report(options, _named(options))
     except InputError as error:
         place = _place_in_file(options, error.parameter)
         if place is None:
@@ -125,8 +125,8 @@ def _audit(options: argparse.Namespace) -> int:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
     also = f", or read {paths[1]}" if len(paths) > 1 else ""
-    read = f"{found.facts.label} in {found.facts.seconds:.1f} s"
-    _say([*found.summary, "", f"{read}; open {paths[0]}{also}"])
+    read = f"{report.facts.label} in {report.facts.seconds:.1f} s"
+    _say([*report.summary, "", f"{read}; open {paths[0]}{also}"])
     return 0
 
 
@@ -134,7 +134,7 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
     """Where in the file of columns a setting is, if it was not given as a flag."""
     name = (parameter or "").partition("[")[0]
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
-    if options.columns is None or any(getattr(options, one, None) for one in words):
+    if options.columns is None or any(getattr(options, name, None) for name in words):
         return None
     from evenhand.experiments._toml import line_of
 
@@ -172,7 +172,7 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
     from evenhand.audit.api import audit
 
     with steps() as (tell, progress):
-        found = audit(
+        report = audit(
             options.log,
             **{"title": f"Audit of {Path(without_password(options.log)).name}", **named},
             weigh_by_propensity=options.weigh_by_propensity,
@@ -181,7 +181,7 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
             progress=progress,
         )
         tell("writing the report")
-        return found, found.save(options.out)
+        return report, report.save(options.out)
 
 
 def _named(options: argparse.Namespace) -> dict[str, Any]:

@@ -56,12 +56,12 @@ def _where(name: str, folder: Path | None) -> str:
     from evenhand.datasets import find
 
     try:
-        found = find(name, folder)
+        path = find(name, folder)
     except files.WrongFile:
         return f"a wrong file: evenhand data fetch {name} says more"
     if name == files.PACKAGED:
-        return f"in the package {files.PACKAGE}" if found else files.MISSING
-    return f"here: {found}" if found else "not fetched"
+        return f"in the package {files.PACKAGE}" if path else files.MISSING
+    return f"here: {path}" if path else "not fetched"
 
 
 def _fetch(options: argparse.Namespace) -> int:

@@ -44,12 +44,12 @@ def add(commands: Any) -> None:
 
 def _paper(options: argparse.Namespace) -> int:
     prepare("paper", options)
-    chosen = [one.with_(options.seeds, options.seed) for one in _chosen(options)]
+    chosen = [experiment.with_(options.seeds, options.seed) for experiment in _chosen(options)]
     if options.conventions != "both":
         chosen = [
-            replace(one, conventions=(options.conventions,))
-            for one in chosen
-            if options.conventions in one.conventions
+            replace(experiment, conventions=(options.conventions,))
+            for experiment in chosen
+            if options.conventions in experiment.conventions
         ]
     if not chosen:
         raise InputError(f"nothing to run: none of these is made under {options.conventions}")
@@ -63,5 +63,5 @@ def _chosen(options: argparse.Namespace) -> list[Experiment]:
     if options.sweep:
         paths = [bundled.path_of(name) for name in dict.fromkeys(options.sweep)]
         return [read_experiment(path) for path in paths]
-    found = list(bundled.paper_experiments().values())
-    return found + (list(bundled.paper_experiments(real=True).values()) if options.real else [])
+    synthetic = list(bundled.paper_experiments().values())
+    return synthetic + (list(bundled.paper_experiments(real=True).values()) if options.real else [])

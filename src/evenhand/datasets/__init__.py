@@ -76,9 +76,9 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
         >>> eh.datasets.fetch("mortgage").name
         'loanapp.csv.bz2'
     """
-    found = find(name, folder)
-    if found is not None:
-        return found
+    path = find(name, folder)
+    if path is not None:
+        return path
     if name == files.PACKAGED:
         raise MissingExtraError(files.MISSING)
     from evenhand.datasets._download import download

@@ -59,10 +59,10 @@ def _retrieve(file: File, folder: Path, progress: bool) -> Path:
         def checked(content: IO[bytes]) -> None:
             get(file.address, _Limited(content, file.size), None)
             content.seek(0)
-            found = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-            if found != file.sha256:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            if digest != file.sha256:
                 raise DataError(
-                    f"it sends another file: its SHA-256 is {found}, and not the "
+                    f"it sends another file: its SHA-256 is {digest}, and not the "
                     f"known {file.sha256}"
                 )
 

@@ -180,8 +180,8 @@ LOANS = (1989, 59)
 def _read(table: Path | IO[bytes], **how: Any) -> pd.DataFrame:
     import pandas as pd  # a second, which looking a set up does not need
 
-    found: pd.DataFrame = pd.read_csv(table, **how)
-    return found
+    frame: pd.DataFrame = pd.read_csv(table, **how)
+    return frame
 
 
 def family_income(path: Path) -> pd.DataFrame:

@@ -150,7 +150,7 @@ def _read(name: str) -> Card:
 def _clean(value: Any) -> Any:
     """Texts without the line ends and indents that they have in the file."""
     if isinstance(value, list):
-        return tuple(_clean(one) for one in value)
+        return tuple(_clean(part) for part in value)
     return " ".join(value.split()) if isinstance(value, str) else value
 
 

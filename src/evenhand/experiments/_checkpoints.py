@@ -102,7 +102,7 @@ def _run_point(
         tell(done - heard)
         heard = done
 
-    found = simulate(
+    simulated = simulate(
         experiment.policies,
         point.world,
         point.horizon,
@@ -113,7 +113,7 @@ def _run_point(
         progress=hear,
         **point.settings,
     )
-    return found.runs[COLUMNS]
+    return simulated.runs[COLUMNS]
 
 
 def _digest(experiment: Experiment, point: Point) -> str:
@@ -150,6 +150,6 @@ def _code_beside(path: Path) -> str:
         if source and name != "__main__" and Path(source).resolve().parent == path.resolve().parent:
             files.add(Path(source).resolve())
     whole = hashlib.sha256()
-    for one in sorted(files):
-        whole.update(one.read_bytes())
+    for file in sorted(files):
+        whole.update(file.read_bytes())
     return whole.hexdigest()

@@ -271,8 +271,8 @@ def _naive_larger(experiment: str) -> Callable[[Means], Verdict]:
 
 def _gap(m: Means, experiment: str, policy: str) -> tuple[float, float]:
     """Against TopInterval at the last T: perceived regret in per cent, and share in points."""
-    regret, base = (m.last(experiment, one, "perceived_regret") for one in (policy, TOP))
-    share, plain = (m.last(experiment, one, "share") for one in (policy, TOP))
+    regret, base = (m.last(experiment, name, "perceived_regret") for name in (policy, TOP))
+    share, plain = (m.last(experiment, name, "share") for name in (policy, TOP))
     return 100.0 * (regret / base - 1.0), 100.0 * (share - plain)
 
 

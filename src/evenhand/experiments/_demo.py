@@ -36,11 +36,11 @@ FEATURES = {  # what the columns are called on the page
 
 
 class Demo(NamedTuple):
-    """What the demo found."""
+    """The results of the demo."""
 
     world: TableWorld
     dropped: int
-    found: Simulation
+    simulated: Simulation
     bias: BiasReport
 
 
@@ -62,7 +62,7 @@ def play() -> Demo:
             scale="standardise",
             missing="drop",
         )
-    found = simulate(POLICIES, world, ROUNDS, REPLICATIONS, seed=1, **ADVISED)
+    simulated = simulate(POLICIES, world, ROUNDS, REPLICATIONS, seed=1, **ADVISED)
     policy = GroupFairTopInterval(world.groups, world.n_features, **ADVISED)
     policy.absorb(*world.observations())  # every application once
     names = [FEATURES[name] for name in world.feature_names]
@@ -73,16 +73,16 @@ def play() -> Demo:
         scales=world.scales["deviation"],
         units={FEATURES[name]: 1.0 for name in ("sch", "chist", "pubrec", "vr")},  # yes or no
     )
-    return Demo(world, world.dropped_rows, found, bias)
+    return Demo(world, world.dropped_rows, simulated, bias)
 
 
 def table(demo: Demo) -> pd.DataFrame:
     """A row per policy: the share of choices that each group got, and the approvals missed."""
-    shares = demo.found.groups
+    shares = demo.simulated.groups
     rows = []
     for policy in dict.fromkeys(shares["policy"]):
         mine = summarise(shares[shares["policy"] == policy], ["group"], "share")
-        runs = demo.found.runs[demo.found.runs["policy"] == policy]
+        runs = demo.simulated.runs[demo.simulated.runs["policy"] == policy]
         missed = summarise(runs, ["policy"], "perceived_regret").iloc[0]
         cells = [_percent(mine.iloc[g]) for g in range(len(demo.world.groups))]
         rows.append((policy, *cells, _percent(missed)))
@@ -95,7 +95,7 @@ def _percent(row: pd.Series[float]) -> str:
 
 def sentences(demo: Demo) -> list[str]:
     """What happened, in plain words."""
-    share = demo.found.runs.groupby("policy")["share"].mean()
+    share = demo.simulated.runs.groupby("policy")["share"].mean()
     top, fair, multi = (share[kind.__name__] for kind in POLICIES)
     return [
         f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} "

@@ -34,11 +34,11 @@ def introduction(
     experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts
 ) -> dict[str, Any]:
     """How much was run, how to read the figures, and what of the paper is not there."""
-    counts = sorted({one.replications for one in experiments}, reverse=True)
+    counts = sorted({experiment.replications for experiment in experiments}, reverse=True)
     replications = " or ".join(str(count) for count in counts)
     return {
         "rounds": f"{facts.rounds:,}",
-        "of_paper": any(one.in_paper for one in experiments),
+        "of_paper": any(experiment.in_paper for experiment in experiments),
         "repeated": f"{replications} replication{'' if counts == [1] else 's'} for every point",
         "readings": [(name, READINGS.get(name, "")) for name in readings],
         "marks": _marks(experiments, counts),
@@ -48,7 +48,7 @@ def introduction(
 
 def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> str:
     """What the figures are drawn with."""
-    kinds = sorted({len(one.sweep.values) > 1 for one in experiments}, reverse=True)
+    kinds = sorted({len(experiment.sweep.values) > 1 for experiment in experiments}, reverse=True)
     if max(replications) == 1:
         return "There are no intervals: that takes two replications."
     lines = "Lines are means over replications, bands their 95 % intervals."
@@ -58,10 +58,10 @@ def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> st
 
 def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
     """Which parts of the paper a report about it lacks, and what would add them."""
-    here = {one.name for one in experiments if one.in_paper}
+    here = {experiment.name for experiment in experiments if experiment.in_paper}
     if not here:
         return []
-    missing = [one for one in in_paper() if one.name not in here]
+    missing = [experiment for experiment in in_paper() if experiment.name not in here]
     kinds = (
         (True, "the paper's experiments on real data", "evenhand paper --real", "adds"),
         (False, "some on synthetic data", "evenhand paper", "runs"),
@@ -69,7 +69,13 @@ def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
     return [
         {"words": words, "experiments": "; ".join(mine), "command": command, "does": does}
         for real, words, command, does in kinds
-        if (mine := [f"{one.name}, {one.where}" for one in missing if one.real == real])
+        if (
+            mine := [
+                f"{experiment.name}, {experiment.where}"
+                for experiment in missing
+                if experiment.real == real
+            ]
+        )
     ]
 
 
@@ -95,7 +101,7 @@ class Place(NamedTuple):
 
 def world_in_words(experiment: Experiment) -> Place:
     """Every number of a made-up world, whether the file gives it or not, under each reading."""
-    told = {name: _numbers(experiment, one) for name, one in experiment.readings().items()}
+    told = {name: _numbers(experiment, reading) for name, reading in experiment.readings().items()}
     if len(set(told.values())) == 1:
         return Place(f"The world: {next(iter(told.values()))}.", [])
     texts = (f"The world under {name}: {text}." for name, text in told.items())
@@ -103,20 +109,20 @@ def world_in_words(experiment: Experiment) -> Place:
 
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
-    found: dict[str, list[Any]] = {name: [] for name in WORDS}
+    values: dict[str, list[Any]] = {name: [] for name in WORDS}
     for point in experiment.points(reading):
         for name in SYNTHETIC:
-            found[name].append(getattr(point.world, name))
-        found[HORIZON].append(point.horizon)
+            values[name].append(getattr(point.world, name))
+        values[HORIZON].append(point.horizon)
         for name, value in point.settings.items():
             if name != "conventions":
-                found.setdefault(f"{name} of the policies", []).append(value)
-    return ", ".join(f"{WORDS.get(name, name)} {_span(all_)}" for name, all_ in found.items())
+                values.setdefault(f"{name} of the policies", []).append(value)
+    return ", ".join(f"{WORDS.get(name, name)} {_span(all_)}" for name, all_ in values.items())
 
 
 def _span(values: list[Any]) -> str:
     """One value, or from the lowest to the highest."""
-    if len({str(one) for one in values}) == 1 and not isinstance(values[0], (int, float)):
+    if len({str(value) for value in values}) == 1 and not isinstance(values[0], (int, float)):
         return str(values[0])
     low, high = in_digits(min(values)), in_digits(max(values))
     return low if low == high else f"{low} to {high}"
@@ -149,5 +155,5 @@ def table_in_words(experiment: Experiment) -> Place:
     return Place(" ".join(told), world.bias().to_words().splitlines())
 
 
-def _rows(number: int, one: str, several: str) -> str:
-    return f"{number:,} {f'row {one}' if number == 1 else f'rows {several}'}"
+def _rows(number: int, singular: str, several: str) -> str:
+    return f"{number:,} {f'row {singular}' if number == 1 else f'rows {several}'}"

@@ -100,7 +100,10 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
     means = {name: summarise(runs, keys, name) for name in shown}
     rows = [
         [
-            *(one if isinstance(one, str) else Cell(in_digits(one), number=True) for one in key),
+            *(
+                value if isinstance(value, str) else Cell(in_digits(value), number=True)
+                for value in key
+            ),
             *(Cell(_with_reach(means[name].iloc[i]), number=True) for name in shown),
         ]
         for i, key in enumerate(means[shown[0]][keys].itertuples(index=False))
@@ -150,9 +153,9 @@ def check_claims(
     experiments: Sequence[Experiment], runs: pd.DataFrame
 ) -> list[tuple[Claim, dict[str, Verdict]]]:
     """Every claim of the paper that these runs can speak to, under each reading."""
-    of_paper = {one.name for one in experiments if one.in_paper}
+    of_paper = {experiment.name for experiment in experiments if experiment.in_paper}
     by_reading = {str(name): table for name, table in runs.groupby("conventions", sort=False)}
-    found = []
+    checked = []
     for claim in (*CLAIMS, *REAL_CLAIMS):
         verdicts = {
             name: verdict
@@ -161,8 +164,8 @@ def check_claims(
             and (verdict := _checked(claim, table)) is not None
         }
         if verdicts:
-            found.append((claim, verdicts))
-    return found
+            checked.append((claim, verdicts))
+    return checked
 
 
 def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
@@ -183,8 +186,8 @@ def _claims(
             "says": claim.says,
             "experiment": claim.experiment,
             "verdicts": [
-                {**found._asdict(), "kind": kinds.get(found.verdict, "no")} if found else None
-                for found in map(by_reading.get, readings)
+                {**verdict._asdict(), "kind": kinds.get(verdict.verdict, "no")} if verdict else None
+                for verdict in map(by_reading.get, readings)
             ],
         }
         for claim, by_reading in verdicts
@@ -240,7 +243,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
 def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
     """How the numbers were made, in sentences."""
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
-    seeds = sorted({one.seed for one in experiments})
+    seeds = sorted({experiment.seed for experiment in experiments})
     sentences = [
         f"evenhand {facts.version}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication.",
@@ -248,18 +251,18 @@ def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
         "Perceived regret is the best mean observed reward less the reward received, true regret "
         "the best true reward less that of the chosen arm, without noise.",
     ]
-    if any(len(one.sweep.values) > 1 for one in experiments):
+    if any(len(experiment.sweep.values) > 1 for experiment in experiments):
         sentences.insert(
             1,
             "The points of a figure share their random numbers, so curves are smoother than their "
             "bands.",
         )
-    if any(one.is_table for one in experiments):
+    if any(experiment.is_table for experiment in experiments):
         sentences.append(
             "In a table, a round draws one row per arm with replacement, and the row's reward is "
             "the observed one; what it would be without bias is not known."
         )
-    if any(one.in_paper and not one.is_table for one in experiments):
+    if any(experiment.in_paper and not experiment.is_table for experiment in experiments):
         sentences.append(
             "Coefficients are uniform on [30, 30 + c], as in the authors' code; the appendix says "
             "[0, c]. Published values were read off the pictures that the authors published with "

@@ -41,8 +41,8 @@ class TomlFile:
 
     def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
         """A table of the file, by its name."""
-        found: dict[str, Any] = self.data.get(key, {})
-        return self.checked(f"{key}.", found, kinds)
+        content: dict[str, Any] = self.data.get(key, {})
+        return self.checked(f"{key}.", content, kinds)
 
     def checked(
         self, prefix: str, table: dict[str, Any], kinds: Mapping[str, Kind]
@@ -119,7 +119,7 @@ def _value(data: dict[str, Any], key: str) -> Any:
         for name, value in data.items()
         if isinstance(value, dict) and key.startswith(f"{name}.")
     )
-    return next((found for found in inside if found is not None), None)
+    return next((value for value in inside if value is not None), None)
 
 
 def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: str) -> None:

@@ -29,12 +29,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def _of(kind: type, one: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _of(kind: type, is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Whether a list, or the values of a table, are all of one sort."""
 
     def fits(value: Any) -> bool:
         parts = value.values() if isinstance(value, dict) else value
-        return isinstance(value, kind) and all(one(part) for part in parts)
+        return isinstance(value, kind) and all(is_right(part) for part in parts)
 
     return fits
 
@@ -49,7 +49,7 @@ def _is_cut(value: Any) -> bool:
 
 
 def _is_marks(value: Any) -> bool:
-    return _of(list, lambda one: _is_text(one) or _is_number(one))(value)
+    return _of(list, lambda mark: _is_text(mark) or _is_number(mark))(value)
 
 
 LIST = Kind("a list", lambda value: isinstance(value, list))

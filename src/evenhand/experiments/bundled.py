@@ -51,11 +51,11 @@ def in_paper() -> list[InPaper]:
 
     Example:
         >>> from evenhand.experiments.bundled import in_paper
-        >>> [one.name for one in in_paper() if one.real]
+        >>> [experiment.name for experiment in in_paper() if experiment.real]
         ['family-income', 'compas']
     """
-    found = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
-    known = sorted(found.items(), key=lambda item: item[1].get("order", 0))
+    contents = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
+    known = sorted(contents.items(), key=lambda item: item[1].get("order", 0))
     return [
         InPaper(name, data["in_paper"], "data" in data)
         for name, data in known
@@ -74,9 +74,10 @@ def paper_experiments(real: bool = False) -> dict[str, Experiment]:
         >>> list(paper_experiments())
         ['T', 'arms', 'error', 'ratio', 'c', 'd', 'delta', 'rate']
     """
-    found = [
+    experiments = [
         read_experiment(path)
         for path in FOLDER.glob("*.toml")
         if ("[data]" in path.read_text(encoding="utf-8")) == real
     ]
-    return {one.name: one for one in sorted(found, key=lambda one: one.order)}
+    experiments.sort(key=lambda experiment: experiment.order)
+    return {experiment.name: experiment for experiment in experiments}

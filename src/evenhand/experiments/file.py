@@ -165,8 +165,8 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
             file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
         if label in makers:
             file.refuse("policies", f"has {label!r} twice; give one of them a label of its own")
-        for one in settings:
-            file.known("policies", one, settings_of(kind), of=f" for {label}")
+        for own in settings:
+            file.known("policies", own, settings_of(kind), of=f" for {label}")
         makers[label] = Own(kind, **settings) if settings else kind
     if not makers:
         file.refuse("policies", "are none; name at least one")
@@ -252,12 +252,12 @@ def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
 
 def _multiples(file: TomlFile, home: str) -> dict[str, float]:
     """Whole numbers of a made-up world that go with the swept value."""
-    found: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
+    multiples: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
     kinds = SYNTHETIC if home == "world" else {}
-    for name in found:
-        whole = [one for one, kind in kinds.items() if kind is WHOLE]
+    for name in multiples:
+        whole = [key for key, kind in kinds.items() if kind is WHOLE]
         file.known(f"sweep.multiples.{name}", name, whole)
-    return found
+    return multiples
 
 
 def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
@@ -271,15 +271,15 @@ def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
 
 def _under(file: TomlFile, home: str, policies: Mapping[str, PolicyMaker]) -> dict[str, Any]:
     """What differs by convention."""
-    found = {}
+    differences = {}
     for name, tables in file.table("under", dict.fromkeys(BY_NAME, SECTION)).items():
         prefix = f"under.{name}."
         file.checked(prefix, tables, {home: SECTION, "run": SECTION})
         kinds = TABLE if home == "data" else SYNTHETIC
         place = file.checked(f"{prefix}{home}.", tables.get(home, {}), kinds)
         run = _run(file, f"{prefix}run.", tables.get("run", {}), policies)
-        found[name] = {"place": place, "run": run}
-    return found
+        differences[name] = {"place": place, "run": run}
+    return differences
 
 
 def _output(file: TomlFile) -> Output:
@@ -287,8 +287,8 @@ def _output(file: TomlFile) -> Output:
     figures = tuple(table.get("figures", FORMATS))
     tables = tuple(table.get("tables", TABLES))
     for key, given, allowed in (("figures", figures, FORMATS), ("tables", tables, TABLES)):
-        for one in given:
-            file.known(f"output.{key}", one, allowed)
+        for form in given:
+            file.known(f"output.{key}", form, allowed)
     return Output(table.get("folder", ""), figures, tables)
 
 

@@ -168,7 +168,7 @@ def values_of(given: Any) -> tuple[float, ...]:
             if not (step > 0 and 0 <= steps < MOST_VALUES):
                 return ()
             given = [round(start + i * step, 12) for i in range(int(steps + 1e-9) + 1)]
-        good = NUMBERS.fits(given) and all(math.isfinite(one) for one in given)
+        good = NUMBERS.fits(given) and all(math.isfinite(number) for number in given)
     except ArithmeticError:
         return ()
     return tuple(given) if good and len(set(given)) == len(given) else ()
@@ -245,8 +245,8 @@ def _module(path: Path) -> ModuleType:
 def settings_of(kind: type[Policy]) -> set[str]:
     """The settings that a file can give to a policy."""
     names: set[str] = set()
-    for one in kind.__mro__[:-1]:
-        maker = vars(one).get("__init__")
+    for base in kind.__mro__[:-1]:
+        maker = vars(base).get("__init__")
         if maker is not None:
             names |= {
                 parameter.name

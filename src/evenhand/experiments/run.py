@@ -58,7 +58,8 @@ def run_all(
     tables, rounds = [], 0
     tell("getting the policies ready", 0)
     warm_up(experiments)
-    for name in dict.fromkeys(name for one in experiments for name in one.conventions):
+    all_names = (name for experiment in experiments for name in experiment.conventions)
+    for name in dict.fromkeys(all_names):
         for experiment in experiments:
             if name not in experiment.conventions:
                 continue

@@ -167,7 +167,7 @@ def _text(value: str) -> str:
 
 def _shown(value: object) -> str:
     """A value as it can stand in a comment: on one line, and short."""
-    line = "".join(one if one.isprintable() else " " for one in str(value))
+    line = "".join(character if character.isprintable() else " " for character in str(value))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 

@@ -38,12 +38,12 @@ def parity(report: FairnessReport) -> pd.DataFrame:
         arms = report.sums.column("arms")
         asked = {"proportional": arms / arms.sum(), **asked}
     shares = report.by_group.loc["share"]
-    found = []
+    lines = []
     for kind, targets in asked.items():
         for group, target in zip(report.groups, targets, strict=True):
             share = shares.loc[group].to_dict()
             ends = [share[end] for end in ("estimate", "low", "high")]
-            found.append(
+            lines.append(
                 {
                     "parity": kind,
                     "group": group,
@@ -60,12 +60,12 @@ def parity(report: FairnessReport) -> pd.DataFrame:
                     "why": share["why"],
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(lines)
 
 
 def screening(report: FairnessReport) -> pd.DataFrame:
     """A row per selection rate and group: its ratio to the highest rate, and what a screen says."""
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for name in [name for name in SELECTION if name in report.metrics]:
         measure = report._measure(name)
         own = rows(measure, report.level, report.least)
@@ -85,7 +85,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                 names = group, report.groups[top]
                 row = compared(measure.ratio(g, top, level), own[g], own[top], names)
                 says = _says(row, report.threshold)
-            found.append(
+            lines.append(
                 {
                     "selection": name,
                     "group": group,
@@ -97,7 +97,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                 }
             )
     columns = ["selection", "group", "beside", *Row._fields, "threshold", "screen", "note"]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(lines, columns=columns)
 
 
 def _says(row: Row, threshold: float) -> str:
@@ -122,17 +122,17 @@ def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
     The intervals hold for all pairs at once.
     """
     measure = report._measure(name)
-    found = rows(measure, report.level, report.least)
-    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    by_group = rows(measure, report.level, report.least)
+    known = [g for g, row in enumerate(by_group) if row.evidence != UNKNOWN]
     level = divided(report.level, len(known) * (len(known) - 1) // 2)
     out = []
     for a, b in combinations(known, 2):
-        lower, higher = (a, b) if found[a].estimate <= found[b].estimate else (b, a)
+        lower, higher = (a, b) if by_group[a].estimate <= by_group[b].estimate else (b, a)
         names = report.groups[lower], report.groups[higher]
         gap = measure.difference(higher, lower, level)
         part = measure.ratio(lower, higher, level)
         difference, ratio = (
-            compared(ends, found[lower], found[higher], names) for ends in (gap, part)
+            compared(ends, by_group[lower], by_group[higher], names) for ends in (gap, part)
         )
         out.append(
             {"lower": names[0], "higher": names[1], "difference": difference, "ratio": ratio}
@@ -187,8 +187,8 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
     metric, sums = METRICS[name], report.sums
     if not metric.average and name != BY_PULLS:
         return []
-    found = rows(report._measure(name), report.level, report.least)
-    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    by_group = rows(report._measure(name), report.level, report.least)
+    known = [g for g, row in enumerate(by_group) if row.evidence != UNKNOWN]
     level = divided(report.level, len(known))
     whole = rows(metric.make(collapsed(sums, None), report.proportions), level, report.least)[0]
     out = []
@@ -198,7 +198,7 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
         else:
             gap, part = _beside_rest(metric.make(collapsed(sums, g), report.proportions), level)
         names = report.groups[g], "overall"
-        below = found[g].estimate <= whole.estimate
+        below = by_group[g].estimate <= whole.estimate
         if below:  # the difference is higher less lower, the ratio lower over higher
             gap = Ends(-gap.estimate, -gap.high, -gap.low)
         else:
@@ -208,8 +208,8 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
             {
                 "lower": names[0] if below else names[1],
                 "higher": names[1] if below else names[0],
-                "difference": compared(gap, found[g], whole, names),
-                "ratio": compared(part, found[g], whole, names),
+                "difference": compared(gap, by_group[g], whole, names),
+                "ratio": compared(part, by_group[g], whole, names),
             }
         )
     return out
@@ -226,8 +226,8 @@ def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
     """The group is number 0, the rest number 1; alone, a group is the whole."""
     weight = measure.n[0] / max(measure.n.sum(), 1.0)
     if weight >= 1.0:
-        zero, one = np.asarray(0.0), np.asarray(1.0)
-        return Ends(zero, zero, zero), Ends(one, one, one)
+        zero, unity = np.asarray(0.0), np.asarray(1.0)
+        return Ends(zero, zero, zero), Ends(unity, unity, unity)
     gap = Ends(*((1.0 - weight) * end for end in measure.difference(0, 1, level)))
     # group / whole = 1 / (w + (1 - w) rest / group), which falls as rest / group grows.
     rest = measure.ratio(1, 0, level)
@@ -250,13 +250,13 @@ def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
 
 def overall(report: FairnessReport) -> pd.DataFrame:
     """A row per metric, of all groups together. Shares of everything are 1 and are left out."""
-    one = collapsed(report.sums, None)
+    everyone = collapsed(report.sums, None)
     out = {}
     for name in report.metrics:
         metric = METRICS[name]
         if name in ("share", "exposure_share"):
             continue
-        measure = metric.make(one, report.proportions)
+        measure = metric.make(everyone, report.proportions)
         row = rows(measure, report.level, report.least)[0]
         if name == BY_PULLS:  # no estimate: every round has its pull
             rate = np.asarray(row.estimate)

@@ -83,8 +83,8 @@ class Shares:
 
     def ends(self, level: float) -> Ends:
         """Wilson's intervals of the shares, or exact ones, scaled."""
-        found = proportion(self.counts, self.n, level, self.method)
-        return Ends(*(self.scale * end for end in found))
+        shares = proportion(self.counts, self.n, level, self.method)
+        return Ends(*(self.scale * end for end in shares))
 
     def difference(self, a: int, b: int, level: float) -> Ends:
         """From both intervals, with the correlation of a multinomial."""
@@ -93,14 +93,14 @@ class Shares:
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """A binomial, given the sum of the two counts."""
-        found = ratio_of_shares(self.counts[a], self.counts[b], level, self.method)
-        return Ends(*(end * (self.scale[a] / self.scale[b]) for end in found))
+        shares = ratio_of_shares(self.counts[a], self.counts[b], level, self.method)
+        return Ends(*(end * (self.scale[a] / self.scale[b]) for end in shares))
 
     def _correlation(self, a: int, b: int) -> float:
-        one, two = self.counts[[a, b]] / max(self.counts.sum(), 1.0)
-        if min(one, two) <= 0.0 or max(one, two) >= 1.0:
+        first, second = self.counts[[a, b]] / max(self.counts.sum(), 1.0)
+        if min(first, second) <= 0.0 or max(first, second) >= 1.0:
             return 0.0
-        return float(max(-np.sqrt(one * two / ((1.0 - one) * (1.0 - two))), -1.0))
+        return float(max(-np.sqrt(first * second / ((1.0 - first) * (1.0 - second))), -1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,8 @@ class WeightedShares:
         """
         share, squares = self._shares, self.square
         own = np.arange(len(share))
-        one, two = (own == a) - share[a], (own == b) - share[b]
-        return float(np.sum(one * two * squares) / self.total.sum() ** 2)
+        first, second = (own == a) - share[a], (own == b) - share[b]
+        return float(np.sum(first * second * squares) / self.total.sum() ** 2)
 
     def ends(self, level: float) -> Ends:
         """Wilson's intervals with an effective number of decisions."""
@@ -156,10 +156,10 @@ class WeightedShares:
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """A part of what the two got together, with an effective number of decisions."""
-        two = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
+        pair = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = take(two.ends(level), 0)
-            return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in found))
+            shares = take(pair.ends(level), 0)
+            return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +188,11 @@ class Means:
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """MOVER-R, where both are above 0 beyond doubt; NaN otherwise."""
         ends = self.ends(level)
-        one, two = take(ends, a), take(ends, b)
-        if not (one.low > 0.0 and two.low > 0.0):
+        first, second = take(ends, a), take(ends, b)
+        if not (first.low > 0.0 and second.low > 0.0):
             nothing = np.asarray(np.nan)
             return Ends(nothing, nothing, nothing)
-        return ratio(one, two)
+        return ratio(first, second)
 
 
 def means(n: Array, total: Array, square: Array) -> Means:
@@ -202,13 +202,13 @@ def means(n: Array, total: Array, square: Array) -> Means:
         return Means(n, total / np.where(n > 0.0, n, np.nan), np.sqrt(variance / n), n - 1.0)
 
 
-def less(one: Means, two: Means) -> Means:
+def less(first: Means, second: Means) -> Means:
     """The difference of two means within each group, as Welch has it."""
-    variances = np.stack([one.error**2, two.error**2])
-    freedom = np.stack([one.freedom, two.freedom])
+    variances = np.stack([first.error**2, second.error**2])
+    freedom = np.stack([first.freedom, second.freedom])
     return Means(
-        np.minimum(one.n, two.n),
-        one.estimate - two.estimate,
+        np.minimum(first.n, second.n),
+        first.estimate - second.estimate,
         np.sqrt(variances.sum(axis=0)),
         satterthwaite(variances, freedom),
     )

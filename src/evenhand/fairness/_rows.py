@@ -91,10 +91,10 @@ def group_sums(
 
     def add(name: str, values: Array) -> None:
         there = ~np.isnan(values)
-        of, found = codes[there], values[there]
+        of, known = codes[there], values[there]
         out[f"n_{name}"] = np.bincount(of, minlength=len(names)).astype(np.float64)
-        out[f"sum_{name}"] = np.bincount(of, found, len(names)).astype(np.float64)
-        out[f"square_{name}"] = np.bincount(of, found**2, len(names)).astype(np.float64)
+        out[f"sum_{name}"] = np.bincount(of, known, len(names)).astype(np.float64)
+        out[f"square_{name}"] = np.bincount(of, known**2, len(names)).astype(np.float64)
 
     rewards = _column(log, reward, "reward")
     add("reward", rewards)
@@ -227,13 +227,13 @@ def _arms(
 
 
 def _chances(log: pd.DataFrame, given: Mapping[str, str | int], names: tuple[str, ...]) -> Array:
-    found = []
+    chances = []
     for name in names:
         value = _of(given, name, "chances")
         if isinstance(value, str):
             value = float(numbers(value, _column(log, value, f"chances of {name}")).sum())
-        found.append(float(value))
-    return np.array(found)
+        chances.append(float(value))
+    return np.array(chances)
 
 
 def _of(given: Mapping[str, str | int], name: str, parameter: str) -> str | int | float:

@@ -53,8 +53,8 @@ def _shares(report: FairnessReport) -> list[str]:
             said.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
             continue
         asked = ", ".join(
-            f"{one['parity']} parity asks for {rate(one['asked'])}"
-            for one in table[table["group"] == group].to_dict("records")
+            f"{row['parity']} parity asks for {rate(row['asked'])}"
+            for row in table[table["group"] == group].to_dict("records")
         )
         said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {asked}.")
     return said
@@ -62,13 +62,13 @@ def _shares(report: FairnessReport) -> list[str]:
 
 def _metrics(report: FairnessReport) -> list[str]:
     """The largest difference of each metric, of groups that are known well enough."""
-    found = report.difference(sufficient_only=True)
+    gaps = report.difference(sufficient_only=True)
     said = []
     for name in report.metrics:
         binary = report.sums.has("positives")
         if name == "share" or (name == "mean_reward" and binary and BY_REWARD in report.metrics):
             continue  # said already
-        row = {str(key): value for key, value in found.loc[name].items()}
+        row = {str(key): value for key, value in gaps.loc[name].items()}
         if row["evidence"] == SUFFICIENT:
             words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
             said.append(f"{_start(words_of(name, report.sums))}: {words}.")

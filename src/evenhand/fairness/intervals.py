@@ -93,11 +93,11 @@ def satterthwaite(variances: Array, freedom: Array) -> Array:
     """Degrees of freedom of a sum of independent variances, over the first axis."""
     with np.errstate(divide="ignore", invalid="ignore"):
         total = variances.sum(axis=0) ** 2
-        found: Array = total / np.sum(variances**2 / freedom, axis=0)
-    return np.where(np.isnan(found), np.min(freedom, axis=0), found)
+        pooled: Array = total / np.sum(variances**2 / freedom, axis=0)
+    return np.where(np.isnan(pooled), np.min(freedom, axis=0), pooled)
 
 
-def difference(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
+def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
     """One less two, from their intervals: Newcombe's method, with a correlation Zou and Donner's.
 
     Example:
@@ -107,15 +107,15 @@ def difference(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
         [0.2, 0.0524, 0.3339]
     """
     r = np.asarray(correlation, dtype=np.float64)
-    gap = one.estimate - two.estimate
-    down, up = one.estimate - one.low, one.high - one.estimate
-    down_two, up_two = two.estimate - two.low, two.high - two.estimate
+    gap = first.estimate - second.estimate
+    down, up = first.estimate - first.low, first.high - first.estimate
+    down_two, up_two = second.estimate - second.low, second.high - second.estimate
     low = gap - np.sqrt(np.maximum(down**2 + up_two**2 - 2.0 * r * down * up_two, 0.0))
     high = gap + np.sqrt(np.maximum(up**2 + down_two**2 - 2.0 * r * up * down_two, 0.0))
     return Ends(gap, low, high)
 
 
-def ratio(one: Ends, two: Ends) -> Ends:
+def ratio(first: Ends, second: Ends) -> Ends:
     """One over two, both at least 0 and independent, from their intervals: MOVER-R.
 
     The upper end is infinite where two may be 0, and everything is NaN where both are 0.
@@ -127,22 +127,22 @@ def ratio(one: Ends, two: Ends) -> Ends:
         >>> [round(float(end), 3) for end in ratio(proportion(0, 100), proportion(60, 100))]
         [0.0, 0.0, 0.062]
     """
-    a, b = one.estimate, two.estimate
+    a, b = first.estimate, second.estimate
     product = a * b
-    least = one.low * (2.0 * a - one.low), two.high * (2.0 * b - two.high)
-    most = one.high * (2.0 * a - one.high), two.low * (2.0 * b - two.low)
+    least = first.low * (2.0 * a - first.low), second.high * (2.0 * b - second.high)
+    most = first.high * (2.0 * a - first.high), second.low * (2.0 * b - second.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(product**2 - least[0] * least[1], 0.0))
         low = np.where(least[0] > 0.0, least[0] / (product + root), 0.0)
         root = np.sqrt(np.maximum(product**2 - most[0] * most[1], 0.0))
         high = np.where(most[1] > 0.0, (product + root) / most[1], np.inf)
-        found = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))
-    unknown = np.isnan(found)
-    return Ends(found, np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+        quotient = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))
+    unknown = np.isnan(quotient)
+    return Ends(quotient, np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
 
 
 def ratio_of_shares(
-    one: ArrayLike, two: ArrayLike, level: float = 0.95, method: str = "wilson"
+    first: ArrayLike, second: ArrayLike, level: float = 0.95, method: str = "wilson"
 ) -> Ends:
     """The ratio of two counts among the same decisions.
 
@@ -153,7 +153,7 @@ def ratio_of_shares(
         >>> [round(float(end), 3) for end in ratio_of_shares(30, 60)]
         [0.5, 0.324, 0.772]
     """
-    a, b = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     part = proportion(a, a + b, level, method)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in part))

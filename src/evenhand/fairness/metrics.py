@@ -131,8 +131,8 @@ def words_of(name: str, sums: GroupSums) -> str:
 
 def possible(sums: GroupSums) -> list[str]:
     """The metrics that these sums are enough for."""
-    found = [name for name, metric in METRICS.items() if sums.has(*metric.needs)]
-    return [name for name in found if name != BY_PULLS or sums.chances() is not None]
+    computable = [name for name, metric in METRICS.items() if sums.has(*metric.needs)]
+    return [name for name in computable if name != BY_PULLS or sums.chances() is not None]
 
 
 SUFFICIENT, INSUFFICIENT, UNKNOWN = "sufficient", "insufficient evidence", "not known"
@@ -185,12 +185,12 @@ def is_flat(measure: Measure, group: int) -> bool:
     return isinstance(measure, Means) and not measure.error[group] > 0.0
 
 
-def compared(ends: Ends, one: Row, two: Row, names: tuple[str, str]) -> Row:
+def compared(ends: Ends, first: Row, second: Row, names: tuple[str, str]) -> Row:
     """A difference or ratio of two groups: no better known than the worse of them."""
     worst, whose = max(
-        ((one, names[0]), (two, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
+        ((first, names[0]), (second, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
     )
-    n = min(one.n, two.n)
+    n = min(first.n, second.n)
     estimate, low, high = (float(end) for end in ends)
     if np.isnan(estimate):
         why = f"group {whose}: {worst.why}" if worst.why else "it is not above 0 beyond doubt"

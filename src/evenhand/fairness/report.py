@@ -65,14 +65,14 @@ class FairnessReport:
         `report.by_group["estimate"].unstack("metric")` is what MetricFrame calls `by_group`.
         """
         level = divided(self.level, len(self.groups)) if self.simultaneous else self.level
-        found = [
+        lines = [
             (name, group, *row)
             for name in self.metrics
             for group, row in zip(
                 self.groups, rows(self._measure(name), level, self.least), strict=True
             )
         ]
-        frame = pd.DataFrame(found, columns=["metric", "group", *Row._fields])
+        frame = pd.DataFrame(lines, columns=["metric", "group", *Row._fields])
         return frame.set_index(["metric", "group"])
 
     @cached_property
@@ -112,8 +112,8 @@ class FairnessReport:
         """
         kinds = [name for name in SELECTION if name in self.metrics]
         tables = {"difference": self.difference(), "ratio": self.ratio()}
-        found = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
-        return found.rename_axis(["what", "selection"]).swaplevel().sort_index()
+        tables_of_both = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
+        return tables_of_both.rename_axis(["what", "selection"]).swaplevel().sort_index()
 
     def pairs(self, metric: str) -> pd.DataFrame:
         """All pairs of groups: difference and ratio, with intervals that hold for all at once.
@@ -126,12 +126,12 @@ class FairnessReport:
                 f"{setting('metric')} is {metric!r}; allowed is one of {', '.join(self.metrics)}",
                 value=metric,
             )
-        found = [
+        lines = [
             (pair["lower"], pair["higher"], what, *pair[what])
             for pair in all_pairs(self, metric)
             for what in ("difference", "ratio")
         ]
-        return pd.DataFrame(found, columns=["lower", "higher", "what", *Row._fields])
+        return pd.DataFrame(lines, columns=["lower", "higher", "what", *Row._fields])
 
     def parity(self) -> pd.DataFrame:
         """The share of every group beside what proportional and equal parity ask.

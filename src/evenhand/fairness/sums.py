@@ -78,10 +78,10 @@ class GroupSums:
         if not isinstance(other, GroupSums):
             return NotImplemented
         # Rewards that are 0 or 1 in one part only are not 0 or 1 in the whole.
-        one, two = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
-        if one != two:
+        own, others = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
+        if own != others:
             raise DataError(
-                f"{setting('sums')} have unlike columns, {', '.join(sorted(one ^ two))} in one of "
+                f"{setting('sums')} have unlike columns, {', '.join(sorted(own ^ others))} in one of "
                 "them only; make both from the same columns"
             )
         names = list(dict.fromkeys((*self.groups, *other.groups)))
@@ -101,8 +101,8 @@ class GroupSums:
 
     def column(self, name: str) -> Array:
         """One column as an array."""
-        found: Array = self.table[name].to_numpy(dtype=np.float64)
-        return found
+        values: Array = self.table[name].to_numpy(dtype=np.float64)
+        return values
 
     def chances(self) -> Array | None:
         """How often an arm of each group could have been chosen, if that is known."""

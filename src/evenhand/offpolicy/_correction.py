@@ -47,7 +47,7 @@ def correction(bias: Any, log: Logged) -> Correction:
             f"{setting('bias')} is a {type(bias).__name__}; allowed is a BiasReport, or a vector "
             "or number for each group, such as {'F': -2.0, 'M': 0.0}"
         )
-    return Correction(_given({str(name): one for name, one in bias.items()}, log), {})
+    return Correction(_given({str(name): given for name, given in bias.items()}, log), {})
 
 
 def _from_report(report: Any, log: Logged) -> Correction:
@@ -75,10 +75,10 @@ def _from_report(report: Any, log: Logged) -> Correction:
         if each["estimate"].notna().all():
             bias[rows] = contexts[rows] @ each["estimate"].to_numpy(dtype=np.float64)
             continue
-        found = report.at(contexts[rows], name)
-        bias[rows] = found["estimate"].to_numpy(dtype=np.float64)
+        at_rows = report.at(contexts[rows], name)
+        bias[rows] = at_rows["estimate"].to_numpy(dtype=np.float64)
         if np.isnan(bias[rows]).any():
-            unknown[g] = str(found["why"][found["estimate"].isna()].iloc[0])
+            unknown[g] = str(at_rows["why"][at_rows["estimate"].isna()].iloc[0])
     return Correction(bias, unknown, report)
 
 

@@ -64,15 +64,15 @@ def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
     return Terms(direct + w * (rows.rewards - own), below, w)
 
 
-def estimate(found: Terms) -> float:
+def estimate(terms: Terms) -> float:
     """The solution of mean(a - v b) = 0; NaN where b is 0."""
-    below = float(found.b.sum())
-    return float(found.a.sum()) / below if below > 0.0 else float("nan")
+    below = float(terms.b.sum())
+    return float(terms.a.sum()) / below if below > 0.0 else float("nan")
 
 
-def influence(found: Terms, value: float) -> Array:
+def influence(terms: Terms, value: float) -> Array:
     """What every row does to the estimate, to first order."""
-    parts: Array = (found.a - value * found.b) / found.b.mean()
+    parts: Array = (terms.a - value * terms.b) / terms.b.mean()
     return parts
 
 
@@ -99,13 +99,13 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
     n, k = log.n, log.groups.n_arms
     fold = np.random.default_rng(seed).permutation(np.arange(n) % min(folds, n))
     own, asked = _features(log)
-    found = np.empty((n, k))
+    predicted = np.empty((n, k))
     for part in range(min(folds, n)):
         there, others = fold == part, np.flatnonzero(fold != part)
         for arm in range(k):
             rows = _training(others, log, arm)
             mean = float(rewards[rows].mean()) if rows.size else 0.0
-            found[there, arm] = mean
+            predicted[there, arm] = mean
             if own is None or asked is None or not (log.arms[rows] == arm).all() or rows.size < 2:
                 continue
             centre = own[rows].mean(axis=0)
@@ -113,8 +113,8 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
             gram = x.T @ x + ridge * np.eye(x.shape[1])
             slope = np.linalg.solve(gram, x.T @ (rewards[rows] - mean))
             context = asked[there] if asked.ndim == 2 else asked[there, arm]
-            found[there, arm] += (context - centre) @ slope
-    return found
+            predicted[there, arm] += (context - centre) @ slope
+    return predicted
 
 
 def _training(others: Whole, log: Logged, arm: int) -> Whole:

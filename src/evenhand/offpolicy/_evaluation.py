@@ -121,7 +121,7 @@ def evaluate(
     kinds = {OBSERVED: Correction(np.zeros(known.n), {})}
     if bias is not None:
         kinds[CORRECTED] = correction(bias, known)
-    found, gained = [], []
+    rows_of_table, gained = [], []
     for kind, corrected in kinds.items():
         rewards = known.rewards - np.nan_to_num(corrected.bias)
         predicted = None
@@ -133,14 +133,16 @@ def evaluate(
             if settings.interval == "bernstein":  # the bound wants predictions in the same range
                 predicted = np.clip(predicted, *span(corrected, settings))
         rows = Rows(known, chances[seen], weights, rewards, predicted)
-        found += table(kind, rows, corrected, settings)
+        rows_of_table += table(kind, rows, corrected, settings)
         gained += gains(kind, rows, corrected, settings)
-    found += shares(log, chances, settings)
+    rows_of_table += shares(log, chances, settings)
     overlaps = [
         overlap(known, chances[seen], weights, g, settings.least)
         for g in (None, *range(len(log.groups)))
     ]
-    return value_report(found, gained, overlaps, _missing(log), settings.level, settings.interval)
+    return value_report(
+        rows_of_table, gained, overlaps, _missing(log), settings.level, settings.interval
+    )
 
 
 def _missing(log: Logged) -> pd.DataFrame:

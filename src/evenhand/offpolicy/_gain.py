@@ -31,15 +31,15 @@ from evenhand.offpolicy._table import (
 
 def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
     """Target less log, for one kind of reward: of everything, by groups and within them."""
-    found: list[Any] = []
+    lines: list[Any] = []
     problems = problems_of(rows, settings)
     for name in settings.estimators:
         for quantity, group in asked(rows):
-            one, two = (terms(who, quantity, group, rows) for who in (name, LOGGED))
-            line = _line(name, quantity, group, rows, (one, two), corrected, settings)
-            judged = _judged(line, one, two, problems[group], settings)
-            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
-    return found
+            target, logged = (terms(who, quantity, group, rows) for who in (name, LOGGED))
+            line = _line(name, quantity, group, rows, (target, logged), corrected, settings)
+            judged = _judged(line, target, logged, problems[group], settings)
+            lines.append((kind, name, quantity, name_of(rows.log, group), *judged))
+    return lines
 
 
 def _line(
@@ -62,10 +62,10 @@ def _line(
 def _reach(
     name: str, quantity: str, pair: tuple[Terms, Terms], corrected: Correction, settings: Settings
 ) -> Reach:
-    one, two = pair
+    target, logged = pair
     if settings.interval == "bootstrap":
-        return bootstrap(one, settings.level, settings.resamples, settings.seed, less=two)
-    plain = normal(one, settings.level, less=two)
+        return bootstrap(target, settings.level, settings.resamples, settings.seed, less=logged)
+    plain = normal(target, settings.level, less=logged)
     if settings.interval == "normal":
         return plain
     # Bernstein: each of the two may fail half as often, and then their difference holds.
@@ -96,19 +96,21 @@ def _unsure(
 
 
 def _judged(
-    line: tuple[Reach, str], one: Terms, two: Terms, problem: str, settings: Settings
+    line: tuple[Reach, str], target: Terms, logged: Terms, problem: str, settings: Settings
 ) -> tuple[Any, ...]:
     reach, why = line
-    n = int(np.sum((one.weights > 0.0) | (two.weights > 0.0)))
-    worth = min(effective(one.weights), effective(two.weights))
+    n = int(np.sum((target.weights > 0.0) | (logged.weights > 0.0)))
+    worth = min(effective(target.weights), effective(logged.weights))
     if why or np.isnan(reach.estimate):
         return *reach, n, worth, UNKNOWN, why
-    logged = int(np.sum(two.weights > 0.0))
-    if not problem and logged < settings.least:
-        return *reach, n, worth, INSUFFICIENT, f"n is {logged}, less than {settings.least}"
+    n_logged = int(np.sum(logged.weights > 0.0))
+    if not problem and n_logged < settings.least:
+        return *reach, n, worth, INSUFFICIENT, f"n is {n_logged}, less than {settings.least}"
     if not problem and settings.interval == "normal":
-        _, parts = estimate_and_influence(one, two)
-        rounding = 1e-9 * float(np.abs(one.a).max())  # all there is, of a target that is the log's
+        _, parts = estimate_and_influence(target, logged)
+        rounding = 1e-9 * float(
+            np.abs(target.a).max()
+        )  # all that differs if the target is the log's
         if float(np.abs(parts).max()) > rounding and skewed(parts):
             problem = FEW_DECIDE
     return *reach, n, worth, WEAK if problem else SUFFICIENT, problem

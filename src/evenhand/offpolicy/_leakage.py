@@ -105,5 +105,5 @@ def _warn_if_it_may_have(policy: Policy, log: Logged) -> None:
 def rewards_by_arm(arms: Any, rewards: Any, n_arms: int) -> Whole:
     """How many rewards each arm has."""
     known = np.asarray(arms, dtype=np.int64)[~np.asarray(pd.isna(rewards), dtype=np.bool_)]
-    found: Whole = np.bincount(known, minlength=n_arms)
-    return found
+    counts: Whole = np.bincount(known, minlength=n_arms)
+    return counts

@@ -59,7 +59,7 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
     lost = np.sum(np.where(never, target, 0.0)[:, arms], axis=1)
     expected, own = target[:, arms].sum(axis=1), weights * inside
     total, largest = float(own.sum()), float(own.max())
-    found = Overlap(
+    measured = Overlap(
         group="all" if group is None else log.groups.names[group],
         n=int(inside.sum()),
         effective_n=effective(own),
@@ -71,31 +71,31 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
         could_not=float((lost > 0.0).mean()),
         why="",
     )
-    return found._replace(why=_why(found, own, own - expected, least))
+    return measured._replace(why=_why(measured, own, own - expected, least))
 
 
-def _why(found: Overlap, own: Array, off: Array, least: int) -> str:
+def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
     """What is wrong with the weights, the worst first; nothing where the target never goes.
 
     None of it looks at rewards. A check that does lets pass the logs in which rare rows happen to
     have ordinary rewards, and their intervals are the ones that are too narrow.
     """
-    if found.expected <= 0.0:
+    if measured.expected <= 0.0:
         return ""
-    if found.unsupported > UNSUPPORTED * found.expected:
+    if measured.unsupported > UNSUPPORTED * measured.expected:
         return (
-            f"{100.0 * found.unsupported / found.expected:.3g} % of what the target would do here "
-            "is on arms that the log never could choose or never chose"
+            f"{100.0 * measured.unsupported / measured.expected:.3g} % of what the target would do "
+            "here is on arms that the log never could choose or never chose"
         )
-    if found.effective_n < least:
-        return f"the weights are worth {found.effective_n:.1f} rows, fewer than {least}"
-    if found.largest_part > LARGEST_PART:
-        return f"one row has {100.0 * found.largest_part:.0f} % of all weight"
+    if measured.effective_n < least:
+        return f"the weights are worth {measured.effective_n:.1f} rows, fewer than {least}"
+    if measured.largest_part > LARGEST_PART:
+        return f"one row has {100.0 * measured.largest_part:.0f} % of all weight"
     error = float(off.std(ddof=1)) / np.sqrt(len(off))
     if abs(off.mean()) > ERRORS_OFF * error + 1e-9:
         return (
-            f"the mean weight is {found.mean_weight:.3g} and should be {found.expected:.3g}: the "
-            "propensities are wrong, or the log lacks what the target would do"
+            f"the mean weight is {measured.mean_weight:.3g} and should be {measured.expected:.3g}: "
+            "the propensities are wrong, or the log lacks what the target would do"
         )
     if skewed(own):
         return "a few rows have most of the weight: it is too skewed for so few rows"

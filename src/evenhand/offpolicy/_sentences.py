@@ -64,8 +64,8 @@ def _values(kind: str, table: pd.DataFrame) -> str:
     logged, parts = rows.pop(LOGGED), []
     known = [name for name, row in rows.items() if not np.isnan(row["estimate"])]
     if known:
-        found = [_number(rows[name], f" by {name.upper()}") for name in known]
-        parts.append(f"the target would have earned {_and(found)}")
+        values = [_number(rows[name], f" by {name.upper()}") for name in known]
+        parts.append(f"the target would have earned {_and(values)}")
     unknown = [name for name in rows if name not in known]
     if unknown:
         why = _and(list(dict.fromkeys(_clear(rows[name]["why"]) for name in unknown)))
@@ -110,7 +110,8 @@ def _gain(report: ValueReport, kind: str, table: pd.DataFrame) -> list[str]:
     """By the last of the estimators: each has a smaller error than those before, as a rule."""
     gained = report.gain().reset_index()
     gained = gained[gained["reward"] == kind]
-    name = next((one for one in reversed(ESTIMATORS) if (gained["estimator"] == one).any()), None)
+    known = set(gained["estimator"])
+    name = next((estimator for estimator in reversed(ESTIMATORS) if estimator in known), None)
     if name is None:
         return []
     values = table[(table["reward"] == kind) & table["estimator"].isin([name, LOGGED])]
@@ -140,8 +141,8 @@ def _own(row: Line) -> str:
 
 def _rounded(row: Line, values: pd.DataFrame) -> Line:
     """With 0 for what is only rounding, beside the two values whose difference it is."""
-    two = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
-    size = np.abs(np.nan_to_num(two[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
+    both = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
+    size = np.abs(np.nan_to_num(both[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
     return row | {end: 0.0 if abs(row[end]) <= ROUNDING * size else row[end] for end in ENDS}
 
 
@@ -176,10 +177,10 @@ def _rows(table: pd.DataFrame) -> list[Line]:
 def warnings(table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.DataFrame) -> list[str]:
     """What to know before using the numbers."""
     said = []
-    for one in overlaps:
-        if one.why:
-            where = "" if one.group == "all" else f" of group {one.group}"
-            said.append(f"Weak overlap{where}: {one.why}. Do not rely on the values there.")
+    for overlap in overlaps:
+        if overlap.why:
+            where = "" if overlap.group == "all" else f" of group {overlap.group}"
+            said.append(f"Weak overlap{where}: {overlap.why}. Do not rely on the values there.")
     if (table["why"] == FEW_DECIDE).any():
         said.append(f"In some values {FEW_DECIDE}.")
     unknown = table[(table["evidence"] == UNKNOWN) & table["why"].str.startswith("the bias")]

@@ -60,7 +60,7 @@ class Settings(NamedTuple):
 
 def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
     """The values of one kind of reward: of everything, by groups and within them."""
-    found: list[Any] = []
+    lines: list[Any] = []
     problems = problems_of(rows, settings)
     weights = {True: np.ones(rows.log.n), False: rows.weights}
     of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
@@ -70,8 +70,8 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
             parts = terms(name, quantity, group, rows)
             line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
             judged = _judged(name, line, parts, problems[group], settings)
-            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
-    return found
+            lines.append((kind, name, quantity, name_of(rows.log, group), *judged))
+    return lines
 
 
 def asked(rows: Rows) -> list[tuple[str, int | None]]:
@@ -94,7 +94,7 @@ def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
     The first is known without any weights: it is the mean of the target's probabilities, and only
     the contexts of the log are chance.
     """
-    found: list[Any] = []
+    lines: list[Any] = []
     enough = log.n >= settings.least
     why = "" if enough else f"n is {log.n}, less than {settings.least}"
     evidence = SUFFICIENT if enough else INSUFFICIENT
@@ -104,14 +104,14 @@ def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
         reach = normal(Terms(chance, ones, ones), settings.level)
         ends = max(reach.low, 0.0), min(reach.high, 1.0)
         numbers = reach.estimate, reach.error, *ends, log.n, float(log.n)
-        found.append(("", "target", SHARE, name, *numbers, evidence, why))
+        lines.append(("", "target", SHARE, name, *numbers, evidence, why))
         rate, low, high = (
             float(end) for end in proportion((log.of == g).sum(), log.n, settings.level)
         )
         error = float(np.sqrt(rate * (1.0 - rate) / log.n))
         numbers = rate, error, low, high, log.n, float(log.n)
-        found.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
-    return found
+        lines.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
+    return lines
 
 
 def _line(

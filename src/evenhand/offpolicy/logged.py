@@ -216,8 +216,8 @@ class Logged:
         """The context of the chosen arm, (rows, features)."""
         if self.contexts is None or self.contexts.ndim == 2:
             return self.contexts
-        found: Array = self.contexts[np.arange(self.n), self.arms]
-        return found
+        chosen: Array = self.contexts[np.arange(self.n), self.arms]
+        return chosen
 
     def of_origin(self, origin: Origin) -> Logged:
         """The same, with where it comes from."""
@@ -239,11 +239,11 @@ class Logged:
 
 
 def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
-    found = numbers(name, values, shape)
-    if not np.isin(found, (0.0, 1.0)).all():
-        wrong = found[~np.isin(found, (0.0, 1.0))][0]
+    flags = numbers(name, values, shape)
+    if not np.isin(flags, (0.0, 1.0)).all():
+        wrong = flags[~np.isin(flags, (0.0, 1.0))][0]
         raise DataError(f"{setting(name)} has {wrong:g}; allowed are true and false")
-    return found.astype(np.bool_)
+    return flags.astype(np.bool_)
 
 
 def _overridden(log: pd.DataFrame) -> Bools | None:
@@ -253,7 +253,7 @@ def _overridden(log: pd.DataFrame) -> Bools | None:
         return None
     column = log[name]
     there: Bools = column.notna().to_numpy(dtype=np.bool_)
-    words = np.array([str(one).lower() for one in column])
+    words = np.array([str(value).lower() for value in column])
     if np.isin(words[there], ("true", "false")).all():
         return np.asarray(there & (words == "true"))
     if there.all():
@@ -267,11 +267,11 @@ def _overridden(log: pd.DataFrame) -> Bools | None:
 
 def _name(log: pd.DataFrame, role: str, given: str | None) -> str:
     names = [given] if given is not None else list(ROLES[role])
-    found = [name for name in names if name in log.columns]
-    if not found:
+    present = [name for name in names if name in log.columns]
+    if not present:
         raise InputError(
             f"{setting(role)} is no column ({', '.join(names)}); name it with "
             f"{setting(role, blank('COLUMN'))}: the log has "
             f"{', '.join(map(str, log.columns))}"
         )
-    return found[0]
+    return present[0]

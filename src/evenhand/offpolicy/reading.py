@@ -64,10 +64,10 @@ def read_logged(
     """
     named = dict(columns or {})
     prepare = _prepared(named.get("reward"), reward_values, missing_marks)
-    found = read_whole(log_path(log), named or None, prepare)
-    if found is None:
+    whole = read_whole(log_path(log), named or None, prepare)
+    if whole is None:
         raise InputError(f"{setting('log')} is {str(log)!r}, where there is no log", value=log)
-    about, frame = found.about, found.frame
+    about, frame = whole.about, whole.frame
     frame = later(frame, after)
     if about is None:
         return _of_others(frame, target, named, list(features), shared, groups)
@@ -83,10 +83,10 @@ def read_logged(
 
 def read_own(path: str | Path, after: int | None) -> Logged:
     """The decisions of a file that evenhand wrote, and no other."""
-    found = read_whole(log_path(path))
-    if found is None or found.about is None:
+    whole = read_whole(log_path(path))
+    if whole is None or whole.about is None:
         return Logged.from_log(path)  # which says what is wrong
-    return _of_own(later(found.frame, after), found.about)
+    return _of_own(later(whole.frame, after), whole.about)
 
 
 def _of_own(frame: pd.DataFrame, about: About) -> Logged:

@@ -59,11 +59,11 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     rows = log.contexts
     if rows.ndim == 2:
         rows = np.broadcast_to(rows[:, None, :], (log.n, k, rows.shape[1]))
-    found = np.empty((log.n, k))
+    chances = np.empty((log.n, k))
     for number, row in enumerate(rows):
         arms = None if log.available is None else log.available[number]
-        found[number] = _asked(policy, np.ascontiguousarray(row), arms)
-    return _checked(found, log)
+        chances[number] = _asked(policy, np.ascontiguousarray(row), arms)
+    return _checked(chances, log)
 
 
 def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
@@ -82,15 +82,15 @@ def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
 
 def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
     if available is None or available.all():
-        found = policy.propensities(contexts)
+        chances = policy.propensities(contexts)
     elif "available" in signature(policy.propensities).parameters:
-        found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
+        chances = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
     else:
         raise InputError(
             f"{setting('target')} has a method propensities without a parameter `available`, and "
             "arms are missing in some rounds of the log; add it, or give probabilities"
         )
-    return numbers("propensities of the target", found, (len(contexts),))
+    return numbers("propensities of the target", chances, (len(contexts),))
 
 
 def probabilities(target: Target, log: Logged) -> Array:
