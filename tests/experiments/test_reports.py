@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import cli
+from evenhand import charts, cli
 from evenhand.cli import main
 from evenhand.experiments import bundled
 from evenhand.experiments import run as running
@@ -52,7 +52,7 @@ def made_up(experiment, conventions, folder, workers=None, client=None, tell=Non
     return runs.assign(experiment=experiment.name, conventions=conventions.name), 0.1
 
 running.run_experiment = made_up
-running.warm_up = lambda experiments: None
+running._warm_up = lambda experiments: None
 """
 
 
@@ -60,10 +60,10 @@ running.warm_up = lambda experiments: None
 def quick(monkeypatch):
     """Runs and pictures that take no time."""
     monkeypatch.setattr(running, "run_experiment", running.run_experiment)
-    monkeypatch.setattr(running, "warm_up", running.warm_up)
+    monkeypatch.setattr(running, "_warm_up", running._warm_up)
     exec(MADE_UP, {})
-    monkeypatch.setattr(running.charts, "save", lambda *_: [])
-    monkeypatch.setattr(running.charts, "to_svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr(charts, "save", lambda *_: [])
+    monkeypatch.setattr(charts, "to_svg", lambda _: "<svg></svg>")
 
 
 def put(folder, text, name="x.toml"):
@@ -242,7 +242,7 @@ def nothing_runs(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("it ran")
 
-    monkeypatch.setattr(running, "warm_up", fail)
+    monkeypatch.setattr(running, "_warm_up", fail)
     monkeypatch.setattr("evenhand.experiments._demo.play", fail)
 
 

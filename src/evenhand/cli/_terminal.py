@@ -168,7 +168,7 @@ def _refusal(out: Path, why: str) -> InputError:
 
 def in_own_code(error: Exception) -> str | None:
     """Where in a policy of the user's own an error comes from, if it does."""
-    own = getattr(sys.modules.get("evenhand.experiments.model"), "IMPORTED", {})
+    own = getattr(sys.modules.get("evenhand.experiments._policies"), "IMPORTED", {})
     frames = traceback.extract_tb(error.__traceback__)
     places = [frame for frame in frames if Path(frame.filename) in own]
     return f"{places[-1].filename}, line {places[-1].lineno}" if places else None

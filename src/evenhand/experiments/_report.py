@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,12 +23,10 @@ from evenhand.experiments._claims import (
     Means,
     Verdict,
 )
+from evenhand.experiments._figures import Figure
 from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
-
-if TYPE_CHECKING:
-    from evenhand.experiments.run import Figure
 
 
 class Prices(NamedTuple):

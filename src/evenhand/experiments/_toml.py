@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 from evenhand.conventions import Conventions
 from evenhand.errors import KEYS, EvenhandError, InputError
+from evenhand.experiments._policies import is_own
 from evenhand.experiments._worlds import Kind
-from evenhand.experiments.model import Experiment, Point, is_own
+from evenhand.experiments.model import Experiment, Point
 
 
 class TomlFile:

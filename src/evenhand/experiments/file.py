@@ -11,6 +11,7 @@ import pandas as pd
 from evenhand import _checks, datasets
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
+from evenhand.experiments._policies import Own, policy_from, settings_of
 from evenhand.experiments._toml import TomlFile, try_all
 from evenhand.experiments._worlds import (
     LIST,
@@ -31,11 +32,8 @@ from evenhand.experiments.model import (
     TABLES,
     Experiment,
     Output,
-    Own,
     Published,
     Swept,
-    policy_from,
-    settings_of,
     values_of,
 )
 from evenhand.policies.base import POLICIES, Policy
@@ -78,12 +76,19 @@ OVERLAY = ("experiment", "x", "policy", "metric", "value")
 def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
     """Read an experiment from its file and check all that can be checked without running it.
 
-    Worlds are made and policies tried at every point, so a mistake is told before anything runs.
+    Worlds and policies are made at every point, so mistakes are reported before anything runs.
 
     Args:
         path: the TOML file.
         allow_code: whether Python files that it names as policies may be run. Such a file can do
-            whatever you can, so allow it only if you trust who wrote it.
+            whatever you can, so allow it only if you trust its author.
+
+    Example:
+        >>> from evenhand.experiments.bundled import path_of
+        >>> from evenhand.experiments.file import read_experiment
+        >>> experiment = read_experiment(path_of("T"))
+        >>> experiment.title, len(experiment.sweep.values), experiment.replications
+        ('Increasing the number of rounds T', 50, 80)
     """
     file = TomlFile(path, [name for name, kind in TOP.items() if kind is not SECTION])
     file.checked("", file.data, TOP)

@@ -91,10 +91,10 @@ loanprc = { quantiles = 3 }       # or 3 (equal width), [0, 0.8, 1, 3] (edges), 
 
 
 def example(file: Path) -> str:
-    """A file that runs as it is.
+    """The text of an experiment file that runs as it is.
 
     Args:
-        file: where it will be.
+        file: where it will be saved.
 
     Example:
         >>> from pathlib import Path
@@ -106,11 +106,20 @@ def example(file: Path) -> str:
 
 
 def for_table(path: Path, file: Path) -> str:
-    """A file for a table of the user's: its columns are listed, and the choices are left open.
+    """The text of an experiment file for a table: its columns are listed, the choices left open.
 
     Args:
         path: the table.
-        file: where the experiment file will be: the path of the table is relative to that.
+        file: where the experiment file will be saved; the path of the table is relative to that.
+
+    Example:
+        >>> import pathlib, tempfile, pandas as pd
+        >>> from evenhand.experiments.template import for_table
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}).to_csv(folder / "pay.csv", index=False)
+        >>> text = for_table(folder / "pay.csv", folder / "pay.toml")
+        >>> [line for line in text.splitlines() if line.startswith("file")]
+        ['file = "pay.csv"']
     """
     frame = read_table(path)
     if frame.empty:

@@ -10,8 +10,7 @@ import pandas as pd
 
 from evenhand.errors import InputError, setting
 from evenhand.fairness._measures import Measure
-from evenhand.fairness.intervals import Ends
-from evenhand.fairness.metrics import (
+from evenhand.fairness._metrics import (
     BY_PULLS,
     METRICS,
     SELECTION,
@@ -22,6 +21,7 @@ from evenhand.fairness.metrics import (
     judged,
     rows,
 )
+from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 
 if TYPE_CHECKING:

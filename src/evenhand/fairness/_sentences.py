@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness.metrics import (
+from evenhand.fairness._metrics import (
     BY_REWARD,
     INSUFFICIENT,
     SELECTION,

@@ -30,7 +30,14 @@ PROPORTIONS = ("wilson", "exact")
 
 
 class Ends(NamedTuple):
-    """Estimates with the ends of their intervals."""
+    """Estimates with the ends of their intervals.
+
+    Example:
+        >>> from evenhand.fairness.intervals import proportion
+        >>> ends = proportion(30, 100)
+        >>> round(float(ends.low), 3), round(float(ends.high), 3)
+        (0.219, 0.396)
+    """
 
     estimate: Array
     low: Array
@@ -74,7 +81,19 @@ def proportion(
 
 
 def spread(n: Array, total: Array, square: Array) -> Array:
-    """The variance from sums; NaN for fewer than two values, 0 where it is only rounding."""
+    """The variance from sums; NaN for fewer than two values, 0 where it is only rounding error.
+
+    Args:
+        n: how many values there are.
+        total: their sum.
+        square: the sum of their squares.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import spread
+        >>> float(spread(np.array(3.0), np.array(6.0), np.array(14.0)))  # of 1, 2 and 3
+        1.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         left = square - total**2 / n
         left = np.where(left > 1e-12 * square, left, 0.0)
@@ -82,7 +101,15 @@ def spread(n: Array, total: Array, square: Array) -> Array:
 
 
 def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends:
-    """An estimate with a standard error and degrees of freedom, and Student's interval."""
+    """Student's interval of an estimate, from its standard error and degrees of freedom.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import student
+        >>> ends = student(np.array(2.0), np.array(0.5), np.array(10.0), level=0.95)
+        >>> [round(float(end), 3) for end in ends]
+        [2.0, 0.886, 3.114]
+    """
     safe = np.where(freedom > 0.0, freedom, np.nan)
     reach = stdtrit(safe, 0.5 + level / 2.0) * error
     reach = np.where(error == 0.0, 0.0, reach)
@@ -90,7 +117,14 @@ def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends
 
 
 def satterthwaite(variances: Array, freedom: Array) -> Array:
-    """Degrees of freedom of a sum of independent variances, over the first axis."""
+    """Degrees of freedom of a sum of independent variances, over the first axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import satterthwaite
+        >>> float(satterthwaite(np.array([1.0, 1.0]), np.array([10.0, 10.0])))
+        20.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         total = variances.sum(axis=0) ** 2
         pooled: Array = total / np.sum(variances**2 / freedom, axis=0)
@@ -98,7 +132,12 @@ def satterthwaite(variances: Array, freedom: Array) -> Array:
 
 
 def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
-    """One less two, from their intervals: Newcombe's method, with a correlation Zou and Donner's.
+    """The first minus the second, from their intervals: Newcombe's method, or Zou and Donner's.
+
+    Args:
+        first: an estimate with its interval.
+        second: another.
+        correlation: of the two estimates; if it is not 0, the method is Zou and Donner's.
 
     Example:
         >>> from evenhand.fairness.intervals import difference, proportion
@@ -109,16 +148,16 @@ def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
     r = np.asarray(correlation, dtype=np.float64)
     gap = first.estimate - second.estimate
     down, up = first.estimate - first.low, first.high - first.estimate
-    down_two, up_two = second.estimate - second.low, second.high - second.estimate
-    low = gap - np.sqrt(np.maximum(down**2 + up_two**2 - 2.0 * r * down * up_two, 0.0))
-    high = gap + np.sqrt(np.maximum(up**2 + down_two**2 - 2.0 * r * up * down_two, 0.0))
+    down_2, up_2 = second.estimate - second.low, second.high - second.estimate
+    low = gap - np.sqrt(np.maximum(down**2 + up_2**2 - 2.0 * r * down * up_2, 0.0))
+    high = gap + np.sqrt(np.maximum(up**2 + down_2**2 - 2.0 * r * up * down_2, 0.0))
     return Ends(gap, low, high)
 
 
 def ratio(first: Ends, second: Ends) -> Ends:
-    """One over two, both at least 0 and independent, from their intervals: MOVER-R.
+    """The first over the second, both at least 0 and independent, from their intervals: MOVER-R.
 
-    The upper end is infinite where two may be 0, and everything is NaN where both are 0.
+    The upper end is infinite where the second may be 0. Everything is NaN where both are 0.
 
     Example:
         >>> from evenhand.fairness.intervals import proportion, ratio

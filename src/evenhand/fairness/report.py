@@ -18,13 +18,12 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._prose import records
 from evenhand.errors import InputError, setting
-from evenhand.fairness import _comparisons as comparing
-from evenhand.fairness import _comparisons as parity
+from evenhand.fairness import _comparisons
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
+from evenhand.fairness._metrics import METRICS, SELECTION, Row, possible, rows
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
-from evenhand.fairness.metrics import METRICS, SELECTION, Row, possible, rows
 from evenhand.fairness.sums import GroupSums
 
 
@@ -43,7 +42,17 @@ class FairnessReport:
         threshold: the screening value for ratios of selection rates.
         simultaneous: whether the intervals of the groups hold for all groups at once.
         proportions: the intervals of rates, "wilson" or "exact".
-    """
+        metrics: the names of the metrics.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> sums = pd.DataFrame({"group": ["F", "M"], "n": [300, 700], "arms": [5, 5]})
+        >>> report = eh.fairness.fairness_report(sums)
+        >>> report.by_group.loc[("share", "F"), ["estimate", "low", "high"]].round(3).tolist()
+        [0.3, 0.272, 0.329]
+        >>> print(report.to_words().splitlines()[0])
+        Group F got 30.0 % of 1,000 decisions (27.2 % to 32.9 %); proportional parity asks for 50.0 %, equal parity asks for 50.0 %.
+    """  # noqa: E501
 
     sums: GroupSums
     level: float
@@ -78,7 +87,7 @@ class FairnessReport:
     @cached_property
     def overall(self) -> pd.DataFrame:
         """A row per metric, of all groups together; shares of everything are 1 and not in it."""
-        return comparing.overall(self)
+        return _comparisons.overall(self)
 
     def difference(
         self, method: str = "between_groups", sufficient_only: bool = False
@@ -139,7 +148,7 @@ class FairnessReport:
         `difference` is the share less what is asked, `ratio` the share over it. What is asked is no
         estimate, so the interval of the share moves with it.
         """
-        return parity.parity(self)
+        return _comparisons.parity(self)
 
     def screening(self) -> pd.DataFrame:
         """Every group's selection rate over the highest one: the four-fifths rule as a screen.
@@ -148,7 +157,7 @@ class FairnessReport:
         proof of fairness. `screen` is "below" or "above" where the whole interval is, and "cannot
         be told" where it is not.
         """
-        return parity.screening(self)
+        return _comparisons.screening(self)
 
     def to_frame(self) -> pd.DataFrame:
         """`by_group` as plain columns, to be saved."""
@@ -166,7 +175,7 @@ class FairnessReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, versioned. None stands for NaN and for infinite ends."""
-        return plain(self)
+        return _plain(self)
 
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
@@ -246,7 +255,7 @@ def fairness_report(
 FORMAT, VERSION = "evenhand fairness report", 1
 
 
-def plain(report: FairnessReport) -> dict[str, Any]:
+def _plain(report: FairnessReport) -> dict[str, Any]:
     """Everything in a report as plain data. None stands for NaN and for infinite ends."""
     return {
         "format": FORMAT,

@@ -81,8 +81,8 @@ class GroupSums:
         own, others = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
         if own != others:
             raise DataError(
-                f"{setting('sums')} have unlike columns, {', '.join(sorted(own ^ others))} in one of "
-                "them only; make both from the same columns"
+                f"{setting('sums')} have unlike columns, {', '.join(sorted(own ^ others))} in one "
+                "of them only; make both from the same columns"
             )
         names = list(dict.fromkeys((*self.groups, *other.groups)))
         keep = [name for name in COLUMNS if name in self.table and name in other.table]

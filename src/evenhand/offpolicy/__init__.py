@@ -6,9 +6,9 @@ that judge it is warned of.
 """
 
 from evenhand.offpolicy._evaluation import evaluate
+from evenhand.offpolicy._targets import policy_probabilities
 from evenhand.offpolicy.logged import Logged
 from evenhand.offpolicy.reading import read_logged
 from evenhand.offpolicy.report import ValueReport
-from evenhand.offpolicy.targets import policy_probabilities
 
 __all__ = ["Logged", "ValueReport", "evaluate", "policy_probabilities", "read_logged"]

@@ -19,12 +19,13 @@ from evenhand.offpolicy._estimators import ESTIMATORS, Rows, cross_fitted
 from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._leakage import warn_if_seen
-from evenhand.offpolicy._overlap import overlap
-from evenhand.offpolicy._table import Settings, shares, span, table
+from evenhand.offpolicy._overlap import Overlap, overlap
+from evenhand.offpolicy._own_log import later, read_own
+from evenhand.offpolicy._sentences import warnings
+from evenhand.offpolicy._table import COLUMNS, Settings, shares, span, table
+from evenhand.offpolicy._targets import Target, probabilities
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.reading import later, read_own
-from evenhand.offpolicy.report import ValueReport, value_report
-from evenhand.offpolicy.targets import Target, probabilities
+from evenhand.offpolicy.report import ValueReport
 
 OBSERVED, CORRECTED = "observed", "corrected"
 
@@ -140,8 +141,38 @@ def evaluate(
         overlap(known, chances[seen], weights, g, settings.least)
         for g in (None, *range(len(log.groups)))
     ]
-    return value_report(
+    return _report(
         rows_of_table, gained, overlaps, _missing(log), settings.level, settings.interval
+    )
+
+
+def _report(
+    lines: Sequence[Any],
+    gained: Sequence[Any],
+    overlaps: Sequence[Overlap],
+    missing: pd.DataFrame,
+    level: float,
+    interval: str,
+) -> ValueReport:
+    """Put a report together.
+
+    Args:
+        lines: rows of `COLUMNS`.
+        gained: rows of `COLUMNS` as well, of target less log.
+        overlaps: of everything, then of each group.
+        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
+        level: of the intervals.
+        interval: their kind.
+    """
+    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
+    return ValueReport(
+        groups=tuple(str(name) for name in missing.index),
+        level=level,
+        interval=interval,
+        overlap=pd.DataFrame(overlaps),
+        warnings=tuple(warnings(table, overlaps, missing)),
+        _table=table,
+        _gain=more,
     )
 
 

@@ -9,19 +9,17 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from evenhand import _checks
 from evenhand._columns.marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
-from evenhand.events._header import About
-from evenhand.events._schema import NAMES
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.read import labelled, read_whole
+from evenhand.events.read import read_whole
 from evenhand.groups import Groups
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
+from evenhand.offpolicy._own_log import later, of_own
+from evenhand.offpolicy._targets import check_fit
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.targets import check_fit
 
 NEEDED = ("arm", "reward", "propensity")
 FILE, COLUMN = blank("FILE"), blank("COLUMN")
@@ -78,39 +76,7 @@ def read_logged(
         raise InputError(
             f"{setting(wrong[0])} is for logs of others; {log} says of itself what its columns are"
         )
-    return _of_own(frame, about)
-
-
-def read_own(path: str | Path, after: int | None) -> Logged:
-    """The decisions of a file that evenhand wrote, and no other."""
-    whole = read_whole(log_path(path))
-    if whole is None or whole.about is None:
-        return Logged.from_log(path)  # which says what is wrong
-    return _of_own(later(whole.frame, after), whole.about)
-
-
-def _of_own(frame: pd.DataFrame, about: About) -> Logged:
-    """The decisions of a log that evenhand wrote, with what it says of itself."""
-    log = Logged.from_log(labelled(frame, about))
-    n_arms = log.groups.n_arms
-    learned = rewards_by_arm(frame[NAMES["arm"]], frame[NAMES["reward"]], n_arms)
-    return log.of_origin(Origin(about, learned, rounds=True))
-
-
-def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
-    """The rows after a round; all, if none is given."""
-    if after is None:
-        return frame
-    after = _checks.whole("after", after, least=0)
-    if "round" not in frame:
-        raise InputError(f"{setting('after')} is {after}, and the log has no column round")
-    kept = frame[(frame["round"] > after).fillna(False).astype(bool)]
-    if kept.empty:
-        raise InputError(
-            f"{setting('after')} is {after}; the log has rounds up to {frame['round'].max()}",
-            value=after,
-        )
-    return kept
+    return of_own(frame, about)
 
 
 # Logs of others ---------------------------------------------------------------------------------

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from evenhand._prose import records
-from evenhand.fairness.metrics import SUFFICIENT
+from evenhand.fairness._metrics import SUFFICIENT
 from evenhand.offpolicy._estimators import SHARE, VALUE
-from evenhand.offpolicy._overlap import Overlap
-from evenhand.offpolicy._sentences import sentences, warnings
-from evenhand.offpolicy._table import COLUMNS
+from evenhand.offpolicy._sentences import sentences
 
 FORMAT, VERSION = "evenhand value report", 1
 
@@ -32,6 +29,17 @@ class ValueReport:
         overlap: a row for everything and for each group: what the weights are worth, the largest
             of them, and how much of the target the log could never have seen.
         warnings: what to know before using the numbers, in sentences.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> rng = np.random.default_rng(1)
+        >>> arms = rng.integers(2, size=1000)
+        >>> log = eh.offpolicy.Logged(arms, arms + 1.0, np.full(1000, 0.5), ["F", "M"])
+        >>> report = eh.offpolicy.evaluate(log, "uniform", estimators="snips")
+        >>> report
+        ValueReport(groups=F, M, trusted=True)
+        >>> report.shares.loc["target", "estimate"].to_dict()
+        {'F': 0.5, 'M': 0.5}
     """
 
     groups: tuple[str, ...]
@@ -117,33 +125,3 @@ class ValueReport:
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
-
-
-def value_report(
-    lines: Sequence[Any],
-    gained: Sequence[Any],
-    overlaps: Sequence[Overlap],
-    missing: pd.DataFrame,
-    level: float,
-    interval: str,
-) -> ValueReport:
-    """Put a report together.
-
-    Args:
-        lines: rows of `COLUMNS`.
-        gained: rows of `COLUMNS` as well, of target less log.
-        overlaps: of everything, then of each group.
-        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
-        level: of the intervals.
-        interval: their kind.
-    """
-    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
-    return ValueReport(
-        groups=tuple(str(name) for name in missing.index),
-        level=level,
-        interval=interval,
-        overlap=pd.DataFrame(overlaps),
-        warnings=tuple(warnings(table, overlaps, missing)),
-        _table=table,
-        _gain=more,
-    )
