@@ -138,7 +138,7 @@ def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
     ask = ["--arm", "number", *OF_OTHERS[2:], "--feature", "age", "--feature", "one", "--shared"]
     code, _, errors = run(folder, capsys, "others.csv", *ask, "--policy", "half.json")
     assert code == 0 and "(150 in all)" in errors
-    assert "ask rows that it has not seen" in errors and "--after" not in errors
+    assert "use rows that it has not seen" in errors and "--after" not in errors
 
 
 def test_callers_in_python_are_told_the_same(folder):
@@ -171,7 +171,7 @@ def test_an_untrained_policy_corrects_nothing(folder, capsys):
     ]
     assert code == 0
     assert about == [
-        "The corrected value is not known, neither of the target nor of the log, because "
+        "The corrected value is not known, neither for the target nor for the log, because "
         f"{' and '.join(why)}."
     ]
 
@@ -226,9 +226,9 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("give --policy FILE or --uniform", ["log.parquet"]),
-        ("give --policy FILE or --uniform", ["log.parquet", "--uniform", "--policy", "x.json"]),
-        ("--correct is for --policy", ["log.parquet", "--uniform", "--correct"]),
+        ("give either --policy FILE or --uniform", ["log.parquet"]),
+        ("give either --policy FILE or --uniform", ["log.parquet", "--uniform", "--policy", "x.json"]),
+        ("--correct needs --policy", ["log.parquet", "--uniform", "--correct"]),
         ("--reference is for a bias", ["log.parquet", "--uniform", "--reference", "M"]),
         ("--interval is 'wide'", ["log.parquet", "--uniform", "--interval", "wide"]),
         ("v.html'; allowed is a name that ends in .json",

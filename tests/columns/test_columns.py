@@ -250,8 +250,8 @@ def test_marks_by_column_and_as_numbers_in_every_kind_of_table(tmp_path):
         (b"sex", "data is a bytes"),
         ([1, 2], "data is a list"),
         (TABLE["sex"], "data is a Series"),
-        ({"sex": ["F"], "paid": [1, 2]}, "does not make a table"),
-        ({"sex": "F", "paid": 1}, "does not make a table"),
+        ({"sex": ["F"], "paid": [1, 2]}, "cannot be turned into a table"),
+        ({"sex": "F", "paid": 1}, "cannot be turned into a table"),
         (pd.concat({"x": TABLE}, axis=1), "column names of several levels"),
         (pd.DataFrame(), "it has no columns"),
         (TABLE.head(0), "data has no rows"),
@@ -319,13 +319,13 @@ def test_decimals_and_gaps_in_objects():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (pd.date_range("2020-01-01", periods=N), "feature 'debt' holds dates or times; make a num"),
+        (pd.date_range("2020-01-01", periods=N), "feature 'debt' holds dates or times; turn it int"),
         (pd.timedelta_range("1 day", periods=N), "holds dates or times"),
         (pd.period_range("2020", periods=N, freq="Y"), "holds dates or times"),
         ([datetime.date(2020, 1, 1)] * N, "holds dates or times"),
         (pd.array([datetime.date(2020, 1, 1)] * N, pd.ArrowDtype(pa.date32())), "holds dates"),
         (pd.array([datetime.timedelta(1)] * N, pd.ArrowDtype(pa.duration("s"))), "holds dates"),
-        ([[1, 2]] * N, r"column 'debt' holds lists or the like \(row 0\)"),
+        ([[1, 2]] * N, r"column 'debt' holds lists or similar values \(row 0\)"),
         (pd.array([[1]] * N, pd.ArrowDtype(pa.list_(pa.int64()))), "holds lists"),
         ([{"a": 1}] * N, "holds lists"),
         (np.full(N, 1j), "complex or too large"),
@@ -431,8 +431,8 @@ def test_arms_columns_named_like_our_own():
         ({"quintiles": 4}, "is to be cut by"),
         ([18], "is to be cut by"),
         (["a", "b"], "is to be cut by"),
-        ([99, 0], "give them rising"),
-        ([0, float("nan")], "give them rising"),
+        ([99, 0], "give them in increasing order"),
+        ([0, float("nan")], "give them in increasing order"),
         ([20, 30], "18 values outside of the edges 20 to 30, the first 18 in row 0; widen"),
     ],
 )
@@ -442,7 +442,7 @@ def test_cuts_that_make_no_sense(how, words):
 
 
 def test_cuts_of_what_cannot_be_cut():
-    refused("'job' is not numbers .'cook' in row 0., so it cannot be cut into 3", arms={"job": 3})
+    refused("'job' is not numeric .'cook' in row 0., so it cannot be cut into 3", arms={"job": 3})
     refused("'age' is infinite in row 0", TABLE.assign(age=[np.inf, *range(N - 1)]))
     constant = TABLE.assign(age=1)
     refused("'age' has the same value in every row", constant, arms={"age": {"quantiles": 2}})
@@ -573,7 +573,7 @@ def test_constants_that_are_hard_to_see():
         ({"absolute_rewards": 1}, "absolute_rewards is 1"),
         ({"noise": -1}, "noise is -1"),
         ({"missing": "ignore"}, "missing is 'ignore'; allowed is one of error, drop, fill"),
-        ({"missing": {"dept": "fill"}}, "missing names 'dept', which is no used column"),
+        ({"missing": {"dept": "fill"}}, "missing names 'dept', which is not a used column"),
         ({"missing": {"debt": "skip"}}, "missing is 'skip' for column 'debt'"),
         ({"reward_values": ["paid"]}, "reward_values is"),
         ({"reward_values": {}}, "reward_values is"),
@@ -714,7 +714,7 @@ def test_a_row_is_dropped_whichever_column_lacks_a_value():
 def test_missing_rewards_are_never_made_up():
     table = TABLE.assign(paid=[None, *TABLE["paid"][1:]])
     refused(r"missing values in 1 of 40 rows .*missing=\{.paid.: .drop.", table)
-    with pytest.warns(UserWarning, match="1 of 40 rows is left out, for what it lacks cannot be"):
+    with pytest.warns(UserWarning, match="1 of 40 rows is left out, because what it lacks cannot be"):
         assert world(table, missing="fill").n_rows == 39
     with pytest.warns(UserWarning, match=r"1 of 40 rows is left out \(missing: paid 1\)"):
         assert world(table, missing="drop").n_rows == 39

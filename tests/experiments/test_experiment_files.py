@@ -217,7 +217,7 @@ WORLDS = [
     ("n_arms = 4", "n_arms = 4\nnoise = inf", "line 12: world.noise is inf"),
     ("n_arms = 4", 'n_arms = 4\nconventions = "PAPER"', "it belongs above the first [table]"),
     ("n_arms = 4", "n_arms = 4\nn_sensitive = 4", "line 12: world.n_sensitive is 4; allowed is 1"),
-    ("[run]", '[data]\nfile = "people.csv"\n[run]', "line 14: data and [world] are both there"),
+    ("[run]", '[data]\nfile = "people.csv"\n[run]', "line 14: data and [world] are both given"),
     ("delta = 0.1", "detla = 0.1", "line 15: run.detla is unknown; did you mean 'delta'? allowed"),
     ("delta = 0.1", "delta = 3", "line 15: run.delta is 3; allowed is a number between 0 and 1"),
     ("delta = 0.1", 'delta = "a"', "line 15: run.delta is 'a'"),
@@ -227,7 +227,7 @@ WORLDS = [
     ("delta = 0.1", "seed = 3", "line 15: run.seed is unknown; it belongs above the first [table]"),
     ("delta = 0.1", "groups = 3", "line 15: run.groups is unknown"),
     ("delta = 0.1", 'exploration = "maybe"', "line 15: run.exploration is 'maybe'; allowed are"),
-    ("delta = 0.1", "offset = 3", "line 15: run.offset is no setting of TopInterval; give it to"),
+    ("delta = 0.1", "offset = 3", "line 15: run.offset is not a setting of TopInterval; give it to"),
     ("delta = 0.1", "horizon = -3", "line 15: run.horizon is -3"),
     ("[run]", "[under.MINE.world]\nnoise = 2\n[run]", "line 14: under.MINE is unknown; allowed"),
     ("[run]", "[under]\nPAPER = 3\n[run]", "line 15: under.PAPER is 3; allowed is a table"),
@@ -243,7 +243,7 @@ WORLDS = [
     ("[run]", '[output]\nfigures = "pdf"\n[run]', "line 15: output.figures is 'pdf'; allowed is"),
     ("[run]", '[output]\nfigures = ["gif"]\n[run]', "line 15: output.figures has 'gif', which is"),
     ("[run]", '[output]\ntables = ["xls"]\n[run]', "unknown; allowed are csv, parquet"),
-    ("[run]", "[published]\n[run]", "line 14: published needs `file`, a CSV file that is there"),
+    ("[run]", "[published]\n[run]", "line 14: published needs `file`, an existing CSV file"),
     ("[run]", '[published]\nfile = 3\nunder = "PAPER"\n[run]', "line 15: published.file is 3"),
     ("[run]", '[published]\nfile = "people.csv"\nunder = "MINE"\n[run]',
      "line 16: published.under has 'MINE', which is unknown"),
@@ -253,7 +253,7 @@ WORLDS = [
 
 POLICIES = [
     ("3", "line 2: policies is 3; allowed is a list"),
-    ("[]", "line 2: policies are none; name at least one"),
+    ("[]", "line 2: policies is empty; name at least one"),
     ("[3]", "line 2: policies has 3; allowed is a name or a table with `policy`"),
     ("[{}]", "line 2: policies has {}"),
     ('[["TopInterval"]]', "line 2: policies has ['TopInterval']"),
@@ -284,7 +284,7 @@ POLICIES = [
     ('["divides.py:A"]', "divides.py cannot be imported: ZeroDivisionError: division by zero"),
     ('["leaves.py:A"]', "leaves.py cannot be imported: SystemExit: 3"),
     ('["copied.py:TopInterval"]', "TopInterval is the name of a policy of evenhand's"),
-    ('["json.py:Mine"]', "json is the name of another module as well; rename json.py"),
+    ('["json.py:Mine"]', "json is also the name of another module; rename json.py"),
 ]
 
 FILE = 'file = "people.csv"'
@@ -392,7 +392,7 @@ def test_what_is_no_toml_is_told(folder, capsys, text, says):
 
 def test_other_files_than_an_experiment_are_told(folder, capsys):
     for name, says in (
-        ("absent.toml", "FILE is 'absent.toml', where there is no file; give a TOML file"),
+        ("absent.toml", "FILE is 'absent.toml', but there is no such file; give a TOML file"),
         (".", "FILE is '.', where there is no file"),
         ("colour", "or one of T, arms, c, compas"),
     ):

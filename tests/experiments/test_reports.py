@@ -169,7 +169,7 @@ def test_a_report_on_a_table_says_what_was_filled_in_and_left_out(tmp_path):
     jobs = ", ".join(f"job={one}" for one in people["job"].value_counts().index[1:])
     said = report_on(tmp_path, PEOPLE)
     assert "0 rows were left out for missing values, and 40 rows have values filled in." in said
-    assert "Left out, as they only tell rows apart: person." in said
+    assert "Left out as identifiers of rows: person." in said
     assert f"Features: intercept, {jobs}, debt, debt is missing." in said
     coded = report_on(tmp_path, PEOPLE.replace('"fill"', '"fill"\nnominal = "codes"'))
     assert "Features: job, debt, debt is missing. Categories by code: job." in coded
@@ -385,7 +385,7 @@ def test_a_stop_while_drawing_is_told(tmp_path):
             break
     _, told = process.communicate()
     assert process.returncode == 130
-    assert told == "\nevenhand: stopped; run the same command again to go on from here\n"
+    assert told == "\nevenhand: stopped; run the same command again to continue\n"
 
 
 def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):

@@ -399,7 +399,7 @@ def test_no_group_is_left_out():
     sure = report.difference(sufficient_only=True).loc[name]
     assert {sure["lower"], sure["higher"]} == {"F", "M"} and sure["evidence"] == "sufficient"
     words = report.to_words()
-    assert "Insufficient evidence on group X" in words and "Not known of group Z" in words
+    assert "Insufficient evidence on group X" in words and "Not known for group Z" in words
 
 
 def words_of(**columns):
@@ -462,7 +462,7 @@ def test_shares_of_people_say_nothing_of_parity():
 def test_words_say_what_the_intervals_take_for_granted(simultaneous):
     sums = pd.DataFrame({"group": ["F", "M"], "n": [30, 70]})
     last = fairness_report(sums, simultaneous=simultaneous).to_words().split("\n")[-1]
-    assert "take the rows as independent of each other" in last
+    assert "treat the rows as independent" in last
     assert ("those of single groups for all groups at once" in last) == simultaneous
 
 

@@ -335,7 +335,7 @@ def test_a_bias_that_is_not_identified_is_no_number():
     assert (table.loc["observed", "evidence"] == "sufficient").all()
     words = report.to_words().split("\n")
     assert (
-        "The corrected value is not known, neither of the target nor of the log, because the bias "
+        "The corrected value is not known, neither for the target nor for the log, because the bias "
         "of group F is not identified (where it was learned: group F was never chosen)."
     ) in words
     assert "Not corrected: the bias of group F is not identified: group F was never chosen." in (

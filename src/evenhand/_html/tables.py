@@ -12,14 +12,14 @@ MISSING = "\u2013"  # an en dash
 
 
 class Cell(NamedTuple):
-    """A value as it is shown. Numbers that are text already are told so by hand."""
+    """A value as it is shown; `number` marks numbers that are already text."""
 
     text: str
     number: bool = False
 
 
 class Column(NamedTuple):
-    """A heading; numbers stand to the right."""
+    """A heading; numbers are aligned to the right."""
 
     name: str
     number: bool
@@ -31,8 +31,8 @@ class Table(NamedTuple):
     Args:
         columns: the headings.
         rows: the text of every cell.
-        keys: how many columns, from the first on, say what a row is about.
-        caption: words that belong to the table; none if it is "".
+        keys: how many columns, from the first, say what a row is about.
+        caption: of the table; none if it is "".
     """
 
     columns: list[Column]
@@ -74,7 +74,7 @@ def of_rows(
 
 
 def cell(value: Any) -> Cell:
-    """A value as people read it: yes or no, five digits that count, commas for thousands.
+    """A value as people read it: yes or no, five significant digits, commas for thousands.
 
     Example:
         >>> from evenhand._html.tables import cell

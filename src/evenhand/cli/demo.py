@@ -17,8 +17,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "demo",
         help="a first look on real lending data, without a download",
-        description="Play policies on real mortgage applications, show who they choose and what "
-        "the feedback is biased on, in the terminal and as a small page.",
+        description="Play policies on real mortgage applications, and show whom they choose and "
+        "what the feedback is biased on, in the terminal and as a small page.",
     )
     command.add_argument(
         "--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default demo.html"

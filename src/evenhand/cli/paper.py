@@ -21,10 +21,10 @@ def add(commands: Any) -> None:
     paper = commands.add_parser(
         "paper",
         help="run the paper's experiments and write a report",
-        description="Run the paper's synthetic sweeps, draw every figure beside the published "
-        "curves and check the paper's claims. Finished parts are kept: run it again to go on.",
+        description="Run the paper's synthetic sweeps, draw every figure with the published "
+        "curves and check the paper's claims. Finished parts are kept: run it again to continue.",
     )
-    paper.add_argument("--real", action="store_true", help="the experiments on real data as well")
+    paper.add_argument("--real", action="store_true", help="also the experiments on real data")
     paper.add_argument(
         "--sweep",
         action="append",
@@ -52,7 +52,7 @@ def _paper(options: argparse.Namespace) -> int:
             if options.conventions in experiment.conventions
         ]
     if not chosen:
-        raise InputError(f"nothing to run: none of these is made under {options.conventions}")
+        raise InputError(f"nothing to run: none of these is run under {options.conventions}")
     return run(chosen, options.out or Path("paper-report"), TITLE, options)
 
 

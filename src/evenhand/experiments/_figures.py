@@ -16,7 +16,7 @@ from evenhand.simulation.results import METRICS
 
 
 class Figure(NamedTuple):
-    """A drawn figure: its file's stem, what it shows, and its SVG for the report."""
+    """A drawn figure: the stem of its file, what it shows, and its SVG for the report."""
 
     name: str
     experiment: str
@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 
 def write_tables(runs: pd.DataFrame, folder: Path, forms: Sequence[str]) -> None:
-    """Every run, and means with intervals, as CSV and Parquet."""
+    """Write every run, and means with intervals, as CSV and Parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     by = ["experiment", "conventions", "panel", "x", "policy"]
     long = runs.melt(id_vars=by, value_vars=list(METRICS), var_name="metric")
@@ -45,7 +45,7 @@ def draw_figures(
     folder: Path,
     tell: Callable[[str], None],
 ) -> list[Figure]:
-    """Two figures per experiment and reading, in the paper's form; as PDF, SVG and PNG."""
+    """Draw two figures per experiment and reading, as in the paper; in PDF, SVG and PNG."""
     figures = []
     for experiment in experiments:
         for reading in experiment.conventions:
@@ -62,7 +62,7 @@ def draw_figures(
 
 
 def _published(experiment: Experiment, reading: str) -> pd.DataFrame:
-    """Values to overlay; none where there are none for this reading."""
+    """Published values for this reading; an empty table if there are none."""
     columns = ["experiment", "x", "policy", "metric", "value"]
     if experiment.published is None or experiment.published.under != reading:
         return pd.DataFrame(columns=columns)
@@ -84,7 +84,7 @@ def _charts(experiment: Experiment, runs: pd.DataFrame, overlay: pd.DataFrame) -
 
 
 def _proportional(experiment: Experiment) -> pd.DataFrame:
-    """The share that proportional parity asks for, by x."""
+    """The share at proportional parity, by x."""
     rows = []
     for point in experiment.points(next(iter(experiment.readings().values()))):
         groups = point.world.groups

@@ -1,7 +1,4 @@
-"""The first words of a report: what was run, how to read it, and what is not in it.
-
-Where the rounds of an experiment come from, in words: for the report.
-"""
+"""The introduction of a report: what was run, how to read it, what is not in it, and its worlds."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class Facts(NamedTuple):
 def introduction(
     experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts
 ) -> dict[str, Any]:
-    """How much was run, how to read the figures, and what of the paper is not there."""
+    """How much was run, how to read the figures, and which parts of the paper are missing."""
     counts = sorted({experiment.replications for experiment in experiments}, reverse=True)
     replications = " or ".join(str(count) for count in counts)
     return {
@@ -50,14 +47,14 @@ def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> st
     """What the figures are drawn with."""
     kinds = sorted({len(experiment.sweep.values) > 1 for experiment in experiments}, reverse=True)
     if max(replications) == 1:
-        return "There are no intervals: that takes two replications."
+        return "There are no intervals: they need two replications."
     lines = "Lines are means over replications, bands their 95 % intervals."
-    dots = "Dots and squares are means over replications, the strokes through them 95 % intervals."
+    dots = "Dots and squares are means over replications, the lines through them 95 % intervals."
     return " ".join(lines if several else dots for several in kinds)
 
 
 def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
-    """Which parts of the paper a report about it lacks, and what would add them."""
+    """The parts of the paper that a report about it lacks, and the commands that add them."""
     here = {experiment.name for experiment in experiments if experiment.in_paper}
     if not here:
         return []
@@ -93,19 +90,19 @@ SHOWN = 20  # features that are named
 
 
 class Place(NamedTuple):
-    """Where rounds come from, in words, and what is known about the bias there."""
+    """A world in words, and what is known about the bias in it."""
 
     words: str
     learned: list[str]
 
 
 def world_in_words(experiment: Experiment) -> Place:
-    """Every number of a made-up world, whether the file gives it or not, under each reading."""
-    told = {name: _numbers(experiment, reading) for name, reading in experiment.readings().items()}
-    if len(set(told.values())) == 1:
-        return Place(f"The world: {next(iter(told.values()))}.", [])
-    texts = (f"The world under {name}: {text}." for name, text in told.items())
-    return Place(" ".join(texts), [])
+    """Every number of a synthetic world, whether the file gives it or not, under each reading."""
+    texts = {name: _numbers(experiment, reading) for name, reading in experiment.readings().items()}
+    if len(set(texts.values())) == 1:
+        return Place(f"The world: {next(iter(texts.values()))}.", [])
+    parts = (f"The world under {name}: {text}." for name, text in texts.items())
+    return Place(" ".join(parts), [])
 
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
@@ -121,7 +118,7 @@ def _numbers(experiment: Experiment, reading: Conventions) -> str:
 
 
 def _span(values: list[Any]) -> str:
-    """One value, or from the lowest to the highest."""
+    """A single value, or the lowest and the highest."""
     if len({str(value) for value in values}) == 1 and not isinstance(values[0], (int, float)):
         return str(values[0])
     low, high = in_digits(min(values)), in_digits(max(values))
@@ -129,7 +126,7 @@ def _span(values: list[Any]) -> str:
 
 
 def table_in_words(experiment: Experiment) -> Place:
-    """Which rows were played, and what their rewards say about bias, whatever the policies do."""
+    """Which rows were played, and what all their rewards say about bias."""
     reading = next(iter(experiment.readings().values()))
     world = next(iter(experiment.points(reading))).world
     if not isinstance(world, TableWorld):
@@ -139,7 +136,7 @@ def table_in_words(experiment: Experiment) -> Place:
     group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
     sensitive = world.groups.sensitive
     names, left = world.feature_names[:SHOWN], world.n_features - SHOWN
-    told = [
+    parts = [
         f"{world!r} of {source}: groups by {group}, "
         f"{'none sensitive' if sensitive is None else f'sensitive {sensitive}'}, reward "
         f"{place['reward']}.",
@@ -149,10 +146,10 @@ def table_in_words(experiment: Experiment) -> Place:
     ]
     if world.codes:
         coded = [name for name in names if name in world.codes]
-        told.append(f"Categories by code: {', '.join(coded)}.")
+        parts.append(f"Categories by code: {', '.join(coded)}.")
     if world.identifiers:
-        told.append(f"Left out, as they only tell rows apart: {', '.join(world.identifiers)}.")
-    return Place(" ".join(told), world.bias().to_words().splitlines())
+        parts.append(f"Left out as identifiers of rows: {', '.join(world.identifiers)}.")
+    return Place(" ".join(parts), world.bias().to_words().splitlines())
 
 
 def _rows(number: int, singular: str, several: str) -> str:

@@ -20,7 +20,7 @@ IMPORTED: dict[Path, str] = {}  # users' files with policies, and the hash of ea
 
 
 class Own(partial[Policy]):
-    """A policy with settings of its own, which win over those of [run]."""
+    """A policy with its own settings, which win over those of [run]."""
 
     def __call__(self, *args: Any, **settings: Any) -> Policy:
         """Make the policy."""
@@ -28,13 +28,13 @@ class Own(partial[Policy]):
 
 
 def policy_from(path: Path, name: str) -> type[Policy]:
-    """The class `name` of a Python file, which is imported as a module from its folder."""
+    """The class `name` in a Python file, which is imported as a module from its folder."""
     path = path.resolve()
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     code = hashlib.sha256(path.read_bytes()).hexdigest()
     if IMPORTED.get(path, code) != code:
-        raise InputError(f"{path.name} has changed since it was imported; start Python anew")
+        raise InputError(f"{path.name} has changed since it was imported; restart Python")
     module = _module(path)
     IMPORTED[path] = code
     known = {
@@ -53,13 +53,13 @@ def policy_from(path: Path, name: str) -> type[Policy]:
 
 
 def is_own(make: PolicyMaker) -> bool:
-    """Whether a policy is a user's own, from a file."""
+    """Whether a policy comes from a user's file."""
     module = sys.modules.get(getattr(make, "func", make).__module__)
     return Path(getattr(module, "__file__", None) or "").resolve() in IMPORTED
 
 
 def _module(path: Path) -> ModuleType:
-    """The module of a file, by its plain name: the processes of a run import it by that too."""
+    """The module of a file, by its plain name, as the processes of a run import it too."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     invalidate_caches()
@@ -71,7 +71,7 @@ def _module(path: Path) -> ModuleType:
         raise InputError(
             f"{path.name} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    raise InputError(f"{path.stem} is the name of another module as well; rename {path.name}")
+    raise InputError(f"{path.stem} is also the name of another module; rename {path.name}")
 
 
 def settings_of(kind: type[Policy]) -> set[str]:

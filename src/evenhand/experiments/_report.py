@@ -1,4 +1,4 @@
-"""The report: one HTML file with figures, tables and claims that needs no network."""
+"""The report: one HTML file with figures, tables and claims, which needs no network."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Prices(NamedTuple):
 
 
 def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Prices | None:
-    """The price of fairness at the last x, by panel; nothing where none can be told."""
+    """The price of fairness at the last x, by panel; None if it is not known."""
     if not _has_prices(experiment, runs):
         return None
     last = runs[runs["x"] == runs["x"].max()]
@@ -56,8 +56,8 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
     keys = ["", "policy"] if experiment.panels else ["policy"]
     names = [*keys, "points of share gained", "perceived regret paid", "price of a point"]
     caption = (
-        f"The price of fairness at {_at_last(experiment)}, {reading}: against TopInterval in the "
-        "same rounds, with 95 % intervals. There is no price where no share was gained."
+        f"The price of fairness at {_at_last(experiment)}, {reading}: compared with TopInterval in "
+        "the same rounds, with 95 % intervals. There is no price if no share was gained."
     )
     each = last["policy"].nunique() - 1
     first = of_rows(names, rows[:each], len(keys), caption)
@@ -65,14 +65,14 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
 
 
 def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
-    """Whether there is a share to gain over TopInterval, and more than one run to tell it from."""
+    """Whether there are shares to compare with TopInterval's, in more than one replication."""
     compared = TOP in set(runs["policy"]) and runs["policy"].nunique() > 1
     repeated = runs["replication"].nunique() > 1
     return experiment.is_table and compared and repeated and bool(runs["share"].notna().any())
 
 
 def _at_last(experiment: Experiment) -> str:
-    """Where a figure ends on the right: "T = 240"."""
+    """The right end of a figure, such as "T = 240"."""
     name = "T" if experiment.sweep.own_name == HORIZON else experiment.sweep.own_name
     return f"{name} = {in_digits(max(experiment.sweep.values))}"
 
@@ -82,14 +82,14 @@ def _price(value: float) -> str:
 
 
 def _plain(value: float, sign: bool = False) -> str:
-    """Three digits that count, thousands with commas."""
+    """About three significant digits, with commas for thousands."""
     form = "+" if sign else ""
     digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
     return f"{value:{form},.{digits}f}"
 
 
 def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
-    """Means of shares and regrets with their intervals, of every point and policy."""
+    """Means of shares and regrets with their intervals, for every point and policy."""
     shown = [
         name for name in ("share", "perceived_regret", "true_regret") if runs[name].notna().any()
     ]
@@ -111,7 +111,7 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
 
 
 def _with_reach(row: pd.Series[float]) -> str:
-    """A mean with as many digits as its interval is worth, and at least three behind the point."""
+    """A mean with the digits that its interval warrants, and at least three decimals."""
     reach = row["high"] - row["mean"]
     size = abs(row["mean"]) if pd.isna(reach) or not reach > 0 else reach
     small = -math.floor(math.log10(size)) + 1 if 0.0 < size < 0.01 else 3
@@ -150,7 +150,7 @@ def write(
 def check_claims(
     experiments: Sequence[Experiment], runs: pd.DataFrame
 ) -> list[tuple[Claim, dict[str, Verdict]]]:
-    """Every claim of the paper that these runs can speak to, under each reading."""
+    """Every claim of the paper that these runs can check, under each reading."""
     of_paper = {experiment.name for experiment in experiments if experiment.in_paper}
     by_reading = {str(name): table for name, table in runs.groupby("conventions", sort=False)}
     checked = []
@@ -167,7 +167,7 @@ def check_claims(
 
 
 def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
-    """Nothing where a copy of the paper's file lacks the policies that the claim speaks of."""
+    """The verdict; None if a copy of the paper's file lacks the policies of the claim."""
     try:
         return claim.check(Means(runs))
     except KeyError:
@@ -177,7 +177,7 @@ def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
 def _claims(
     verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A row per claim, with its verdict under each reading, or None where it was not run."""
+    """A row per claim, with its verdict under each reading, or None if it was not run."""
     kinds = {HOLDS: "yes", PARTLY: "partly"}
     return [
         {
@@ -230,7 +230,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
     if figure.shows == "share":
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
-        return "true regret; grey: growth as T^(2/3) from the first point on"
+        return "true regret; grey: growth as T^(2/3) from the first point"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     if single:
@@ -245,9 +245,9 @@ def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
     sentences = [
         f"evenhand {facts.version}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication.",
-        f"Time, compiling aside: {took}.",
-        "Perceived regret is the best mean observed reward less the reward received, true regret "
-        "the best true reward less that of the chosen arm, without noise.",
+        f"Time, without compiling: {took}.",
+        "Perceived regret is the best mean observed reward minus the reward received; true regret "
+        "is the best true reward minus that of the chosen arm, without noise.",
     ]
     if any(len(experiment.sweep.values) > 1 for experiment in experiments):
         sentences.insert(
@@ -258,13 +258,13 @@ def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
     if any(experiment.is_table for experiment in experiments):
         sentences.append(
             "In a table, a round draws one row per arm with replacement, and the row's reward is "
-            "the observed one; what it would be without bias is not known."
+            "the observed one; what the reward would be without bias is not known."
         )
     if any(experiment.in_paper and not experiment.is_table for experiment in experiments):
         sentences.append(
             "Coefficients are uniform on [30, 30 + c], as in the authors' code; the appendix says "
-            "[0, c]. Published values were read off the pictures that the authors published with "
+            "[0, c]. Published values were read from the figures that the authors published with "
             "their code (means of about 10 seeds; those of GroupFairTopInterval come from an "
-            "earlier version of it, and NaiveFair is not in them)."
+            "earlier version of the code, and NaiveFair is not in them)."
         )
     return sentences

@@ -138,7 +138,7 @@ def _place(file: TomlFile, home: str) -> dict[str, Any]:
     if home == "world":
         return file.table("world", SYNTHETIC)
     if "world" in file.data:
-        file.refuse("data", "and [world] are both there; keep one of them")
+        file.refuse("data", "and [world] are both given; keep one of them")
     data = file.table("data", {**TABLE, **SOURCES})
     if len(set(data) & set(SOURCES)) != 1:
         file.refuse("data", 'needs either file = "people.csv" or dataset = "compas"')
@@ -174,7 +174,7 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
             file.known("policies", own, settings_of(kind), of=f" for {label}")
         makers[label] = Own(kind, **settings) if settings else kind
     if not makers:
-        file.refuse("policies", "are none; name at least one")
+        file.refuse("policies", "is empty; name at least one")
     return makers
 
 
@@ -207,7 +207,7 @@ def _settings(make: PolicyMaker) -> set[str]:
 def _run(
     file: TomlFile, prefix: str, table: dict[str, Any], policies: Mapping[str, PolicyMaker]
 ) -> dict[str, Any]:
-    """Settings that every policy has, and the horizon."""
+    """The settings of all policies, and the horizon."""
     known = {label: _settings(make) for label, make in policies.items()}
     for name in table:
         lacking = [label for label, settings in known.items() if name not in settings]
@@ -216,7 +216,7 @@ def _run(
         elif lacking and len(lacking) < len(known):
             file.refuse(
                 prefix + name,
-                f"is no setting of {', '.join(lacking)}; give it to the policy that has it: "
+                f"is not a setting of {', '.join(lacking)}; give it to the policy that has it: "
                 f'policies = [{{ policy = "...", {name} = ... }}]',
             )
         elif lacking:
@@ -243,7 +243,7 @@ def _swept(file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str
 
 
 def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
-    """What is on the horizontal axis; the horizon alone where nothing is swept."""
+    """What is on the horizontal axis; the horizon alone if nothing is swept."""
     if "sweep" in file.data:
         sweep = _swept(file, "sweep", {"multiples": NUMBERS_BY_NAME}, parameters)
         in_panels = file.data.get("panels", {}).get("parameter") == HORIZON
@@ -256,7 +256,7 @@ def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
 
 
 def _multiples(file: TomlFile, home: str) -> dict[str, float]:
-    """Whole numbers of a made-up world that go with the swept value."""
+    """Whole numbers of a synthetic world that are multiples of the swept value."""
     multiples: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
     kinds = SYNTHETIC if home == "world" else {}
     for name in multiples:
@@ -303,7 +303,7 @@ def _published(file: TomlFile) -> Published | None:
         return None
     path = file.path.parent / table.get("file", "")
     if set(table) != {"file", "under"} or not path.is_file():
-        file.refuse("published", "needs `file`, a CSV file that is there, and `under`, a reading")
+        file.refuse("published", "needs `file`, an existing CSV file, and `under`, a reading")
     file.known("published.under", table["under"], BY_NAME)
     try:
         columns = set(pd.read_csv(path, comment="#").columns)

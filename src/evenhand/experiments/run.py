@@ -96,7 +96,7 @@ def run_all(
             seconds[kind] = seconds.get(kind, 0.0) + took
             rounds += experiment.rounds(reading)
     if not tables:
-        raise InputError("nothing to run: these experiments are not made under these conventions")
+        raise InputError("nothing to run: these experiments are not run under these conventions")
     started = time.perf_counter()
     runs = pd.concat(tables, ignore_index=True)
     tell("writing tables", 0)

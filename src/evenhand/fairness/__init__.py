@@ -1,7 +1,7 @@
 """How a policy treats groups, from logs: fairness metrics with intervals.
 
-`fairness_report` works from sums per group, so that a database or a cluster can supply them;
-`group_sums` makes them from rows. Nothing here looks into policies.
+`fairness_report` works from sums per group, which a database or a cluster can supply;
+`group_sums` makes them from rows. Nothing here depends on policies.
 """
 
 from evenhand.fairness._rows import group_sums

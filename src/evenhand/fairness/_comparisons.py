@@ -1,4 +1,4 @@
-"""Groups beside each other and beside parity: pairs, differences, ratios, the overall."""
+"""Comparisons of groups: with each other, with parity, and with all groups together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTE = "a screening value, not a verdict"
 
 
 def parity(report: FairnessReport) -> pd.DataFrame:
-    """A row per group and kind of parity: the share, what is asked, difference and ratio."""
+    """A row per group and kind of parity: the share, the share at parity, difference and ratio."""
     size = len(report.groups)
     asked = {"equal": np.full(size, 1.0 / size)}
     if report.sums.has("arms"):
@@ -64,7 +64,7 @@ def parity(report: FairnessReport) -> pd.DataFrame:
 
 
 def screening(report: FairnessReport) -> pd.DataFrame:
-    """A row per selection rate and group: its ratio to the highest rate, and what a screen says."""
+    """A row per selection rate and group: its ratio to the highest rate, and the screen."""
     lines: list[dict[str, Any]] = []
     for name in [name for name in SELECTION if name in report.metrics]:
         measure = report._measure(name)
@@ -72,10 +72,10 @@ def screening(report: FairnessReport) -> pd.DataFrame:
         known = [g for g, row in enumerate(own) if row.evidence != UNKNOWN]
         if not known:
             continue
-        # A handful of lucky ones is no yardstick, unless nobody else is known any better.
+        # A few lucky decisions are no yardstick, unless no other group is known better.
         sure = [g for g in known if own[g].evidence == SUFFICIENT]
         top = max(sure or known, key=lambda g: own[g].estimate)
-        # Any of the pairs might have been the one with the highest rate in it.
+        # Any pair might have been the one that has the highest rate.
         level = divided(report.level, len(known) * (len(known) - 1) // 2)
         for g, group in enumerate(report.groups):
             if g == top:
@@ -112,12 +112,12 @@ METHODS = ("between_groups", "to_overall")
 
 
 def divided(level: float, many: int) -> float:
-    """The level of each of many intervals that hold at once: Bonferroni's."""
+    """The level of each of many intervals that hold simultaneously (Bonferroni)."""
     return 1.0 - (1.0 - level) / max(many, 1)
 
 
 def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
-    """Every pair of groups whose numbers are known: the lower, the higher, difference and ratio.
+    """Every pair of groups with known numbers: the lower, the higher, difference and ratio.
 
     The intervals hold for all pairs at once.
     """
@@ -171,7 +171,7 @@ def _picked(
             why = "the number of all groups is not an average of theirs"
         nothing = Row(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
         return {**nothing._asdict(), "lower": "", "higher": ""}
-    # Of ratios that are alike, such as those of a group without any, the one furthest apart.
+    # Among equal ratios, such as those of groups with a rate of 0, the largest difference.
     first = "ratio" if what == "ratio" else "difference"
     sign = 1.0 if what == "ratio" else -1.0
     best = min(known, key=lambda p: (sign * p[first].estimate, -p["difference"].estimate))
@@ -179,10 +179,10 @@ def _picked(
 
 
 def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
-    """Every group beside all groups together.
+    """Every group compared with all groups together.
 
-    A group is part of the whole: with a part w of the decisions, its number less the overall one is
-    1 - w times its number less that of the others, which are independent of it.
+    A group is part of the whole: if it has a share w of the decisions, its number minus the overall
+    one is 1 - w times its number minus that of the others, which are independent of it.
     """
     metric, sums = METRICS[name], report.sums
     if not metric.average and name != BY_PULLS:
@@ -216,14 +216,14 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
 
 
 def _beside_constant(measure: Measure, g: int, whole: float, level: float) -> tuple[Ends, Ends]:
-    """All pulls over all chances is no estimate: every round has its pull."""
+    """All pulls over all chances is a constant, not an estimate: every round has one pull."""
     ends = measure.ends(level)
     own = [np.asarray(end[g]) for end in ends]
     return Ends(*(end - whole for end in own)), Ends(*(end / whole for end in own))
 
 
 def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
-    """The group is number 0, the rest number 1; alone, a group is the whole."""
+    """Group 0 compared with itself and the rest, group 1; a group alone is the whole."""
     weight = measure.n[0] / max(measure.n.sum(), 1.0)
     if weight >= 1.0:
         zero, unity = np.asarray(0.0), np.asarray(1.0)
@@ -237,7 +237,7 @@ def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
 
 
 def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
-    """All groups as one; or one group, and the others as one."""
+    """All groups as one; or one group, and the others together."""
     table = sums.table
     if group is None:
         return GroupSums(table.sum().to_frame("all").T)
@@ -249,7 +249,7 @@ def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
 
 
 def overall(report: FairnessReport) -> pd.DataFrame:
-    """A row per metric, of all groups together. Shares of everything are 1 and are left out."""
+    """A row per metric, for all groups together. Shares, which add up to 1, are left out."""
     everyone = collapsed(report.sums, None)
     out = {}
     for name in report.metrics:
@@ -258,7 +258,7 @@ def overall(report: FairnessReport) -> pd.DataFrame:
             continue
         measure = metric.make(everyone, report.proportions)
         row = rows(measure, report.level, report.least)[0]
-        if name == BY_PULLS:  # no estimate: every round has its pull
+        if name == BY_PULLS:  # a constant: every round has one pull
             rate = np.asarray(row.estimate)
             row = judged(Ends(rate, rate, rate), row.n, report.least)
         out[name] = row._asdict()

@@ -1,6 +1,6 @@
 """Kinds of numbers per group: rates, means, shares of the same decisions.
 
-Each knows its estimates with intervals, and what a difference and a ratio of two groups is.
+Each gives its estimates with intervals, and the difference and ratio of two groups.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from evenhand.fairness.intervals import (
 
 
 class Measure(Protocol):
-    """A number per group. Groups are asked for by their numbers, one or an array of them."""
+    """An estimate per group. Groups are given by their index."""
 
     @property
     def n(self) -> Array:
-        """What the number of each group rests on."""
+        """How many decisions the estimate of each group rests on."""
 
     def ends(self, level: float) -> Ends:
         """Estimates and intervals of all groups."""
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Group a less group b."""
+        """Group a minus group b."""
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """Group a over group b."""
@@ -42,7 +42,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """A part of each group's own decisions, such as those without a reward: independent groups."""
+    """A rate among each group's own decisions, such as those without a reward; independent."""
 
     successes: Array
     n: Array
@@ -53,7 +53,7 @@ class Rates:
         return proportion(self.successes, self.n, level, self.method)
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Newcombe's."""
+        """Newcombe's interval."""
         ends = self.ends(level)
         return difference(take(ends, a), take(ends, b))
 
@@ -65,11 +65,11 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each group got of the same decisions, times a scale.
+    """Each group's share of the same decisions, times a scale.
 
-    The counts are one multinomial, so that groups are correlated. A scale of 1 gives shares; of
-    decisions over chances it gives pulls per chance. Where chances change from round to round the
-    counts vary less than a multinomial's, and intervals are too wide rather than too narrow.
+    The counts are multinomial, so groups are correlated. A scale of 1 gives shares; a scale of
+    decisions over chances gives pulls per chance. If chances change from round to round, the counts
+    vary less than multinomial ones, and intervals are too wide rather than too narrow.
     """
 
     counts: Array
@@ -78,7 +78,7 @@ class Shares:
 
     @property
     def n(self) -> Array:
-        """All decisions, for every group: a group without any is known to have few."""
+        """All decisions, for every group: a group without any is known to have a small share."""
         return np.full(len(self.counts), self.counts.sum())
 
     def ends(self, level: float) -> Ends:
@@ -105,10 +105,10 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class WeightedShares:
-    """What each group got of weights that are spread over decisions, such as exposure.
+    """Each group's share of weights that are spread over decisions, such as exposure.
 
-    A ratio of two sums over the same decisions: variances by the delta method, intervals by Wilson
-    with the number of decisions of equal weight that have this variance.
+    A ratio of two sums over the same decisions: variances by the delta method, Wilson's intervals
+    with the number of decisions of equal weight that would have this variance.
     """
 
     total: Array
@@ -127,9 +127,9 @@ class WeightedShares:
         return self.total / (everything if everything > 0.0 else np.nan)
 
     def _covariance(self, a: int, b: int) -> float:
-        """Of two shares: sums over decisions of (their weight to a less its share) times the same.
+        """Of two shares: the sum over decisions of the product of their terms.
 
-        Of a row of group g that is weight * ([g is a] - share of a).
+        The term of a decision of group g for share a is weight * ([g is a] - share of a).
         """
         share, squares = self._shares, self.square
         own = np.arange(len(share))
@@ -155,7 +155,7 @@ class WeightedShares:
         return difference(take(ends, a), take(ends, b), max(min(r, 1.0), -1.0))
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
-        """A part of what the two got together, with an effective number of decisions."""
+        """From the share of what the two got together, with an effective number of decisions."""
         pair = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = take(pair.ends(level), 0)
@@ -176,7 +176,7 @@ class Means:
         return student(self.estimate, self.error, self.freedom, level)
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Welch's."""
+        """Welch's interval."""
         variances, freedom = self.error[[a, b]] ** 2, self.freedom[[a, b]]
         return student(
             np.asarray(self.estimate[a] - self.estimate[b]),
@@ -186,7 +186,7 @@ class Means:
         )
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
-        """MOVER-R, where both are above 0 beyond doubt; NaN otherwise."""
+        """MOVER-R if both intervals are above 0; NaN otherwise."""
         ends = self.ends(level)
         first, second = take(ends, a), take(ends, b)
         if not (first.low > 0.0 and second.low > 0.0):
@@ -203,7 +203,7 @@ def means(n: Array, total: Array, square: Array) -> Means:
 
 
 def less(first: Means, second: Means) -> Means:
-    """The difference of two means within each group, as Welch has it."""
+    """The difference of two means within each group, with Welch's degrees of freedom."""
     variances = np.stack([first.error**2, second.error**2])
     freedom = np.stack([first.freedom, second.freedom])
     return Means(
@@ -215,5 +215,5 @@ def less(first: Means, second: Means) -> Means:
 
 
 def take(ends: Ends, row: int) -> Ends:
-    """One group's."""
+    """The estimate and interval of one group."""
     return Ends(*(np.asarray(end[row]) for end in ends))

@@ -2,18 +2,18 @@
 
 | what | method | why |
 |---|---|---|
-| a rate | Wilson (1927), or Clopper and Pearson (1934) | no collapse at 0 and 1; the second never covers less than it says |
+| a rate | Wilson (1927), or Clopper and Pearson (1934) | no collapse at 0 and 1; the second never covers less than its level |
 | a mean | Student | the variance is estimated |
 | difference of two independent rates | Newcombe (1998), method 10 | built from the two intervals, so good near 0 and 1 as well |
-| difference of two shares of the same decisions | the same with the correlation of a multinomial (Zou and Donner 2008) | what one group gets another does not |
+| difference of two shares of the same decisions | the same with the correlation of a multinomial (Zou and Donner 2008) | what one group gets, another does not |
 | difference of two means | Welch (1947) | unequal variances |
 | ratio of two independent rates or means | MOVER-R (Donner and Zou 2012, Newcombe 2016) | finite where the numerator is 0, open where the denominator may be 0; Fieller's where intervals are symmetric |
 | ratio of two shares of the same decisions | conditional on their sum: a binomial | exact conditioning, so no covariance is needed |
 
-Wilson's intervals cover their level on average over rates. At single rates they may cover less,
-because counts are whole numbers: of 95 % intervals with n of 30 or more, 92 % at worst for rates from
-0.1 to 0.9, and 83 % at worst at rates so small that 0.2 successes are expected. Where that matters
-take "exact".
+Wilson's intervals have their nominal coverage on average over rates. At single rates they may cover
+less, because counts are whole numbers: with n of 30 or more, 95 % intervals cover at least 92 % for
+rates from 0.1 to 0.9, and 83 % at worst, at rates so small that 0.2 successes are expected. If that
+matters, use "exact".
 """  # noqa: E501
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def proportion(
     """A rate and its interval; NaN where n is 0.
 
     Args:
-        successes: how many of them did.
-        n: how many there are; need not be whole, such as an effective number.
+        successes: the number of successes.
+        n: the number of trials; need not be whole, such as an effective number.
         level: of the interval.
         method: "wilson", or "exact" for Clopper and Pearson's.
 
@@ -185,7 +185,7 @@ def ratio_of_shares(
 ) -> Ends:
     """The ratio of two counts among the same decisions.
 
-    Given their sum, the first is binomial with a chance of p1 / (p1 + p2), whatever the others got.
+    Given their sum, the first is binomial with probability p1 / (p1 + p2), whatever the others got.
 
     Example:
         >>> from evenhand.fairness.intervals import ratio_of_shares

@@ -1,12 +1,12 @@
 """IPS, SNIPS and DR, each as a solution of mean(a - v b) = 0: one form for all intervals.
 
-With weights w = target / propensity of the chosen arm, and q what a model predicts:
+With weights w = target / propensity of the chosen arm, and q the prediction of a model:
 
 | estimator | value | contribution of a group | value within a group |
 |---|---|---|---|
-| IPS | w r | w r [g] over 1 | w r [g] over the target's chance of g |
+| IPS | w r | w r [g] over 1 | w r [g] over the target's probability of g |
 | SNIPS | w r over w | w r [g] over w | w r [g] over w [g] |
-| DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same chance |
+| DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same probability |
 
 The model q is a ridge regression per arm, cross-fitted.
 """
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
-    """The terms of an estimator, of everything (group None) or of a group."""
+    """The terms of an estimator, overall (group None) or for a group."""
     log, ones = rows.log, np.ones(rows.log.n)
     inside = ones if group is None else (log.of == group).astype(np.float64)
     if name == LOGGED:
@@ -71,13 +71,13 @@ def estimate(terms: Terms) -> float:
 
 
 def influence(terms: Terms, value: float) -> Array:
-    """What every row does to the estimate, to first order."""
+    """The influence of every row on the estimate, to first order."""
     parts: Array = (terms.a - value * terms.b) / terms.b.mean()
     return parts
 
 
 def effective(weights: Array) -> float:
-    """How many rows of equal weight are worth as much (Kish)."""
+    """The effective number of rows (Kish)."""
     square = float(np.sum(weights**2))
     return float(np.sum(weights)) ** 2 / square if square > 0.0 else 0.0
 
@@ -92,9 +92,9 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
     Args:
         log: the decisions.
         rewards: what to predict.
-        folds: how many parts; each is predicted from the others.
+        folds: the number of folds; each is predicted from the others.
         ridge: the penalty; 1 weighs as much as one row.
-        seed: of the random parts.
+        seed: of the random folds.
     """
     n, k = log.n, log.groups.n_arms
     fold = np.random.default_rng(seed).permutation(np.arange(n) % min(folds, n))

@@ -1,7 +1,7 @@
-"""What the target would have earned more than the log had, from the same rows.
+"""How much more the target would have earned than the log did, from the same rows.
 
-Both are estimated from one log, so that their errors go together: a lucky round lifts both. The
-interval of the difference is made from the difference of what every row does to them.
+Both are estimated from one log, so their errors are correlated: a lucky round raises both. The
+interval of the difference comes from the difference of each row's influences on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evenhand.offpolicy._table import (
 
 
 def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
-    """Target less log, for one kind of reward: of everything, by groups and within them."""
+    """Target minus log, for one kind of reward: overall, by groups and within them."""
     lines: list[Any] = []
     problems = problems_of(rows, settings)
     for name in settings.estimators:
@@ -68,7 +68,7 @@ def _reach(
     plain = normal(target, settings.level, less=logged)
     if settings.interval == "normal":
         return plain
-    # Bernstein: each of the two may fail half as often, and then their difference holds.
+    # Bernstein: each of the two intervals fails half as often, so their difference holds.
     half = settings._replace(level=(1.0 + settings.level) / 2.0)
     more, less = (
         reach_of(who, quantity, parts, corrected, half)
@@ -82,7 +82,7 @@ def _unsure(
 ) -> float:
     """What the uncertainty of the bias adds: its error where target and log differ in contexts.
 
-    The part of a group's bias that both pay alike does not matter to their difference.
+    The part of a group's bias that both have in common cancels in their difference.
     """
     contexts, log = rows.log.chosen_contexts, rows.log
     if contexts is None:
@@ -108,9 +108,8 @@ def _judged(
         return *reach, n, worth, INSUFFICIENT, f"n is {n_logged}, less than {settings.least}"
     if not problem and settings.interval == "normal":
         _, parts = estimate_and_influence(target, logged)
-        rounding = 1e-9 * float(
-            np.abs(target.a).max()
-        )  # all that differs if the target is the log's
+        # If the target is the logging policy, all that differs is rounding error.
+        rounding = 1e-9 * float(np.abs(target.a).max())
         if float(np.abs(parts).max()) > rounding and skewed(parts):
             problem = FEW_DECIDE
     return *reach, n, worth, WEAK if problem else SUFFICIENT, problem

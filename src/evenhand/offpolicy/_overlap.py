@@ -1,4 +1,4 @@
-"""How far the log has seen what the target would do."""
+"""How well the log covers what the target would do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evenhand.offpolicy.logged import Logged
 
 WEAK = "weak overlap"
 
-# A single row with more than this part of all weight decides too much.
+# A single row with more than this share of all weight decides too much.
 LARGEST_PART = 0.1
-# More target probability than this where the log cannot have been is a value that is not in it.
+# With more target probability than this on arms that the log could not choose, the log cannot say.
 UNSUPPORTED = 0.01
-# Weights must add up to the target's probability. Off by more of its standard errors than this,
-# something is missing or wrong; by chance that is one log in 16,000 where weights are not heavy.
+# Weights must average the target's probability. If they are off by more standard errors than this,
+# something is missing or wrong; by chance that is one log in 16,000 if weights are not heavy.
 ERRORS_OFF = 4.0
-# The normal approximation of a mean wants n above this times the squared skewness (Cochran 1977).
+# The normal approximation of a mean needs n above this times the squared skewness (Cochran 1977).
 SKEWNESS = 25.0
 
 
@@ -27,9 +27,9 @@ class Overlap(NamedTuple):
     """The weights of all rows, or of those of a group.
 
     `expected` is the target's probability of the group, and `mean_weight` should be close to it.
-    `unsupported` is the target's probability on arms that the logging policy could not choose. If
-    its probabilities of all arms are not known, it is that on arms that were never chosen.
-    `could_not` is the part of rows that have any such probability.
+    `unsupported` is the target's probability of arms that the logging policy could not choose. If
+    its probabilities of all arms are not known, it is that of arms that were never chosen.
+    `could_not` is the share of rows with any such probability.
     """
 
     group: str
@@ -45,7 +45,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(log: Logged, target: Array, weights: Array, group: int | None, least: int) -> Overlap:
-    """The overlap of everything (group None) or of a group."""
+    """The overlap overall (group None) or of a group."""
     arms = np.ones(log.groups.n_arms, bool) if group is None else log.groups.of == group
     inside = np.ones(log.n, bool) if group is None else log.of == group
     if log.all_propensities is not None:
@@ -75,17 +75,17 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
 
 
 def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
-    """What is wrong with the weights, the worst first; nothing where the target never goes.
+    """What is wrong with the weights, the worst first; empty if the target never chooses the group.
 
-    None of it looks at rewards. A check that does lets pass the logs in which rare rows happen to
-    have ordinary rewards, and their intervals are the ones that are too narrow.
+    None of it looks at rewards. A check of rewards would pass logs in which rare rows happen to
+    have ordinary rewards, and these are the logs whose intervals are too narrow.
     """
     if measured.expected <= 0.0:
         return ""
     if measured.unsupported > UNSUPPORTED * measured.expected:
         return (
             f"{100.0 * measured.unsupported / measured.expected:.3g} % of what the target would do "
-            "here is on arms that the log never could choose or never chose"
+            "here is on arms that the log could never choose or never chose"
         )
     if measured.effective_n < least:
         return f"the weights are worth {measured.effective_n:.1f} rows, fewer than {least}"
@@ -98,7 +98,7 @@ def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
             "the propensities are wrong, or the log lacks what the target would do"
         )
     if skewed(own):
-        return "a few rows have most of the weight: it is too skewed for so few rows"
+        return "a few rows have most of the weight: it is too skewed for this number of rows"
     return ""
 
 

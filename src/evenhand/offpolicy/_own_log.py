@@ -17,7 +17,7 @@ from evenhand.offpolicy.logged import Logged
 
 
 def read_own(path: str | Path, after: int | None) -> Logged:
-    """The decisions of a file that evenhand wrote, and no other."""
+    """The decisions of a file that evenhand wrote; other files are refused."""
     whole = read_whole(log_path(path))
     if whole is None or whole.about is None:
         return Logged.from_log(path)  # which says what is wrong
@@ -25,7 +25,7 @@ def read_own(path: str | Path, after: int | None) -> Logged:
 
 
 def of_own(frame: pd.DataFrame, about: About) -> Logged:
-    """The decisions of a log that evenhand wrote, with what it says of itself."""
+    """The decisions of a log that evenhand wrote, with the header of the log."""
     log = Logged.from_log(labelled(frame, about))
     n_arms = log.groups.n_arms
     learned = rewards_by_arm(frame[NAMES["arm"]], frame[NAMES["reward"]], n_arms)
@@ -33,7 +33,7 @@ def of_own(frame: pd.DataFrame, about: About) -> Logged:
 
 
 def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
-    """The rows after a round; all, if none is given."""
+    """The rows after a round; all rows if None."""
     if after is None:
         return frame
     after = _checks.whole("after", after, least=0)

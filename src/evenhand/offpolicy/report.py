@@ -26,8 +26,8 @@ class ValueReport:
         groups: the names of the groups.
         level: of the intervals.
         interval: "normal", "bootstrap" or "bernstein".
-        overlap: a row for everything and for each group: what the weights are worth, the largest
-            of them, and how much of the target the log could never have seen.
+        overlap: a row for everything and for each group: the effective number of rows, the largest
+            weight, and how much of the target the log could never have seen.
         warnings: what to know before using the numbers, in sentences.
 
     Example:
@@ -63,7 +63,7 @@ class ValueReport:
 
     @property
     def overall(self) -> pd.DataFrame:
-        """The values of everything, by reward and estimator."""
+        """The overall values, by reward and estimator."""
         table = self._table[self._table["quantity"] == VALUE]
         return table.set_index(["reward", "estimator"]).drop(columns=["quantity", "group"])
 
@@ -71,7 +71,7 @@ class ValueReport:
     def by_group(self) -> pd.DataFrame:
         """Contributions and values within groups, by reward, estimator, quantity and group.
 
-        Rows are in the order of their names, so that they can be looked up in part.
+        Rows are sorted, so that they can be looked up by a part of the index.
         """
         table = self._table[~self._table["quantity"].isin([VALUE, SHARE])]
         return table.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
@@ -84,15 +84,15 @@ class ValueReport:
 
     @property
     def trusted(self) -> bool:
-        """Whether every value of everything rests on sufficient evidence."""
+        """Whether every overall value rests on sufficient evidence."""
         return bool((self.overall["evidence"] == SUFFICIENT).all())
 
     def gain(self) -> pd.DataFrame:
-        """What the target would have earned more than the log had, with intervals of that.
+        """How much more the target would have earned than the log did, with intervals.
 
-        By reward, estimator, quantity and group, as `to_frame` has them; "all" is the group of the
-        "value". Both are estimated from the same rows, so that most of their error is the same and
-        drops out: the interval is narrower than those of the two would make believe.
+        By reward, estimator, quantity and group, as in `to_frame`; the group of "value" is "all".
+        Both are estimated from the same rows, so most of their error is common and cancels: the
+        interval is narrower than the intervals of the two suggest.
         """
         return self._gain.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
 
