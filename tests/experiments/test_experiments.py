@@ -442,12 +442,12 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         (("paper", "--workers", "0", "--sweep", "ratio"), "workers is 0"),
         (("paper", "--conventions", "MINE"), "MINE"),
         (("paper", "--conventions", "AUTHORS_CODE", "--sweep", "rate"), "nothing to run"),
-        (("paper", "--data", "nowhere"), "--data is 'nowhere', which is no folder"),
+        (("paper", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
         (("paper", "--out", "/proc/nowhere", "--sweep", "ratio", "--seeds", "1"), "/proc/nowhere"),
         (("run",), "FILE"),
-        (("run", "absent.toml"), "FILE is 'absent.toml', where there is no file"),
+        (("run", "absent.toml"), "FILE is 'absent.toml', but there is no such"),
         (("run", "mortgage", "--seeds", "0"), "--seeds is 0"),
-        (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is no folder"),
+        (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
         (("init", "--like", "colour"), "experiment is 'colour'; allowed are T, arms"),
         (("fly",), "fly"),
         ((), "COMMAND"),
@@ -566,7 +566,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     assert read_experiment(Path("deep/er/copy.toml")).sweep.values[-1] == 1000
     for arguments, says in (
         (["init", "a.toml", "--like", "colour"], "experiment is 'colour'; allowed are T, arms"),
-        (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', where there is no"),
+        (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', but there is no"),
         (["init", "a.toml", "--like", "T", "--data", "a.csv"], "--like and --data are both given"),
     ):
         capsys.readouterr()

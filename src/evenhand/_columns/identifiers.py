@@ -80,7 +80,7 @@ def tell_of_identifiers(names: Sequence[str]) -> None:
     tell(
         f"column{'s' if several else ''} {shown(names)} {'tell' if several else 'tells'} rows "
         f"apart, as identifiers and row numbers do, and {'are' if several else 'is'} left out; "
-        f"list all columns that you want in {setting('features')}, or give "
+        f"list all columns that you want in {setting('features')}, or say "
         f"{setting('leave_out', list(names[:1]))}"
     )
 

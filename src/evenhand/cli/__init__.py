@@ -24,7 +24,7 @@ from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 TOO_MUCH = {
-    MemoryError: "not enough memory; use fewer arms, features, rows or replications",
+    MemoryError: "not enough memory; give fewer arms, features, rows or replications",
     RecursionError: "something is nested too deeply, such as a file with very many levels; give a "
     "flatter one",
     OverflowError: "a number is too large to compute with; give smaller ones",
