@@ -100,7 +100,7 @@ def add(commands: Any) -> None:
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
-        help="the page, with the JSON beside it; a name that ends in .json is the JSON alone "
+        help="the page, with the JSON next to it; a name that ends in .json is the JSON alone "
         "(default audit.html)",
     )  # fmt: skip
     out.add_argument("--title", metavar="WORDS", help="of the page")

@@ -30,7 +30,7 @@ policies = [
     "MultiGroupFairTopInterval",  # corrects every group, for two groups or more
     "NaiveFair",                  # a group by chance, then the best arm in it
     # {{ policy = "GroupFairTopInterval", label = "two groups", delta = 0.2 }},
-    # "my_policy.py:MyPolicy",    # a policy of your own, from a file beside this one: Python code,
+    # "my_policy.py:MyPolicy",    # a policy of your own, from a file next to this one: Python code,
     #                             # which is run only with evenhand run --allow-code
 ]
 replications = 40                 # each with its own random numbers
