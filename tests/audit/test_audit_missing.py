@@ -185,7 +185,7 @@ def test_columns_from_a_file_and_flags_before_it(file, tmp_path, capsys):
     assert not out.with_suffix(".html").exists()
     names.write_text('gruop = "sex"\n')
     assert main(call) == 2
-    assert "'gruop' is no key; allowed are group" in capsys.readouterr().err
+    assert "'gruop' is not a key; allowed are group" in capsys.readouterr().err
 
 
 def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):
@@ -215,7 +215,7 @@ def test_what_is_missing_is_chosen_by_column(tmp_path):
     assert found.facts.used == 600 - 15 and "x0 is missing" in found.bias.features
     assert "x1 is missing" not in found.bias.features
     assert "missing values in 15 of 600 rows (x1 15)" in refused(log, missing={"x0": "drop"})
-    assert "missing names 'x9', which is no used column" in refused(log, missing={"x9": "drop"})
+    assert "missing names 'x9', which is not a used column" in refused(log, missing={"x9": "drop"})
     log.to_parquet(tmp_path / "log.parquet")
     out = tmp_path / "r.json"
     call = ["audit", str(tmp_path / "log.parquet"), "--reference", "M", "--out", str(out)]

@@ -149,7 +149,9 @@ def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
 def test_marks_by_column_are_read_and_checked():
     assert marks_of("?,age=-1,NA,age=x=y,=") == {"*": ["?", "NA", "="], "age": ["-1", "x=y"]}
     log = made_log(87)
-    assert "missing_marks names 'y', which is no column" in refused(log, missing_marks={"y": "?"})
+    assert "missing_marks names 'y', which is not a column" in refused(
+        log, missing_marks={"y": "?"}
+    )
     assert "missing_marks has 3 for a column" in refused(log, missing_marks={3: ["?"]})
     words = words_with("?")
     given_twice = {"reward_values": {"approved": 1, "denied": 0, "?": 0}}
@@ -404,7 +406,7 @@ def test_a_typo_makes_no_folders(csv, tmp_path, capsys):
     code, (said,) = called(capsys, csv, "--out", out)
     assert code == 2 and f"there is no folder {str(tmp_path / 'no')!r}" in said
     assert not (tmp_path / "no").exists()
-    assert "is no folder" in called(capsys, csv, "--out", csv / "a.json")[1][0]
+    assert "is not a folder" in called(capsys, csv, "--out", csv / "a.json")[1][0]
     assert called(capsys, csv, "--out", tmp_path / "new" / "a.json")[0] == 0
     assert (tmp_path / "new" / "a.json").exists()
 
@@ -455,7 +457,7 @@ def test_settings_in_the_file_of_columns(tmp_path, capsys):
         ("title = 3\n", "title is 3; allowed is a text"),
         ('level = "high"\n', "level is 'high'; allowed is a number between 0 and 1"),
         ("windows = -1\n", "windows is -1; allowed is a whole number"),
-        ("[columns]\nfoo = 1\n", "'foo' is no key"),
+        ("[columns]\nfoo = 1\n", "'foo' is not a key"),
         ('missing = "maybe"\n[columns]\ngroup = "group"\n', "missing is 'maybe'"),
     ],
 )

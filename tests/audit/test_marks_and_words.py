@@ -508,7 +508,7 @@ def test_many_numbers_with_marks_are_no_identifier():
     log["pay"] = [str(i) if i % 10 else "?" for i in range(4000)]
     assert 'missing_marks=["?"]' in refused(log)
     log["pay"] = [str(i) for i in range(4000)]
-    assert "make it numbers if it is" in refused(log) and 'cluster="pay"' in refused(log)
+    assert "if so, turn it into numbers" in refused(log) and 'cluster="pay"' in refused(log)
 
 
 # Waiting

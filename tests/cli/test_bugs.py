@@ -13,7 +13,7 @@ import pytest
 
 from evenhand.cli import data, main
 from evenhand.errors import DamagedError, MissingExtraError, setting
-from evenhand.experiments import model
+from evenhand.experiments import _policies
 
 
 def run(monkeypatch, capsys, error):
@@ -63,7 +63,7 @@ def test_a_policy_of_the_users_own_is_no_bug_of_ours(monkeypatch, capsys, tmp_pa
     path = tmp_path / "own_and_broken.py"
     path.write_text("def score(*_):\n    return 1 + None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(model, "IMPORTED", {path: "its hash"})
+    monkeypatch.setattr(_policies, "IMPORTED", {path: "its hash"})
     monkeypatch.setattr(data, "_list", import_module("own_and_broken").score)
     assert main(["data", "list"]) == 2
     said = capsys.readouterr().err

@@ -138,7 +138,7 @@ def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
     ask = ["--arm", "number", *OF_OTHERS[2:], "--feature", "age", "--feature", "one", "--shared"]
     code, _, errors = run(folder, capsys, "others.csv", *ask, "--policy", "half.json")
     assert code == 0 and "(150 in all)" in errors
-    assert "ask rows that it has not seen" in errors and "--after" not in errors
+    assert "use rows that it has not seen" in errors and "--after" not in errors
 
 
 def test_callers_in_python_are_told_the_same(folder):
@@ -171,7 +171,7 @@ def test_an_untrained_policy_corrects_nothing(folder, capsys):
     ]
     assert code == 0
     assert about == [
-        "The corrected value is not known, neither of the target nor of the log, because "
+        "The corrected value is not known, neither for the target nor for the log, because "
         f"{' and '.join(why)}."
     ]
 
@@ -191,7 +191,7 @@ def test_words_and_marks_in_a_log_of_others(folder, capsys):
     flags = ["--reward-values", "yes=1,no=0", "--missing-marks", "?"]
     assert run(folder, capsys, "words.csv", *roles, *flags) == (0, expected, "")
     code, _, told = run(folder, capsys, "log.parquet", "--uniform", *flags)
-    assert code == 2 and "--reward-values is for logs of others" in told
+    assert code == 2 and "--reward-values is for logs that evenhand did not write" in told
     given = {"arm": "branch", "reward": "paid", "propensity": "p"}
     meant = {"reward_values": {"yes": 1, "no": 0}, "missing_marks": ["?"]}
     names = pd.read_csv(folder / "arms.csv")["arm"]
@@ -226,9 +226,9 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("give --policy FILE or --uniform", ["log.parquet"]),
-        ("give --policy FILE or --uniform", ["log.parquet", "--uniform", "--policy", "x.json"]),
-        ("--correct is for --policy", ["log.parquet", "--uniform", "--correct"]),
+        ("give either --policy FILE or --uniform", ["log.parquet"]),
+        ("give either --policy FILE", ["log.parquet", "--uniform", "--policy", "x.json"]),
+        ("--correct needs --policy", ["log.parquet", "--uniform", "--correct"]),
         ("--reference is for a bias", ["log.parquet", "--uniform", "--reference", "M"]),
         ("--interval is 'wide'", ["log.parquet", "--uniform", "--interval", "wide"]),
         ("v.html'; allowed is a name that ends in .json",
@@ -236,19 +236,19 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
         ("level is 2.0", ["log.parquet", "--uniform", "--level", "2"]),
         ("--after is -1", ["log.parquet", "--uniform", "--after", "-1"]),
         ("the log has rounds up to 800", ["log.parquet", "--uniform", "--after", "900"]),
-        ("where there is no log", ["nothing.parquet", "--uniform"]),
+        ("but there is no such log", ["nothing.parquet", "--uniform"]),
         ("ends in .parquet or .csv", ["log.txt", "--uniform"]),
         ("nothing.json: No such file", ["log.parquet", "--policy", "nothing.json"]),
         ("arms.csv is not a saved policy", ["log.parquet", "--policy", "arms.csv"]),
         ("--policy has 2 arms", ["log.parquet", "--policy", "small.json"]),
         ("--policy has 3 features; the log has 2", ["log.parquet", "--policy", "long.json"]),
         ("candidates=True", ["plain.csv", "--policy", "target.json"]),
-        ("--arm is for logs of others", ["plain.csv", "--uniform", "--arm", "item_id"]),
+        ("--arm is for logs that evenhand", ["plain.csv", "--uniform", "--arm", "item_id"]),
         ("reference is 'X'; allowed is one of F, M", ["log.parquet", "--policy", "target.json",
          "--correct", "--reference", "X"]),
         ("no column is the reward", ["others.csv", "--uniform", "--arm", "branch"]),
         ("no column is the propensity", ["others.csv", "--uniform", *OF_OTHERS[:4]]),
-        ("no column is the group", ["others.csv", "--uniform", *OF_OTHERS]),
+        ("no column holds the group", ["others.csv", "--uniform", *OF_OTHERS]),
         ("which is no column; did you mean 'paid'",
          ["others.csv", "--uniform", "--arm", "branch", "--reward", "payd"]),
         ("arm F is in groups", ["others.csv", "--uniform", "--arm", "sex",

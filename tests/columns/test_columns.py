@@ -168,7 +168,7 @@ def test_parquet_and_frames_of_other_libraries(tmp_path):
         ("bad.csv.zip", "no", "bad.csv.zip cannot be read"),
         ("bad.parquet", "no", "bad.parquet cannot be read as Parquet"),
         ("people.xlsx", "no", "allowed are files that end in .csv"),
-        ("none.csv", None, "where there is no file"),
+        ("none.csv", None, "but there is no such file"),
     ],
 )
 def test_files_that_are_broken(name, content, words, tmp_path):
@@ -179,7 +179,7 @@ def test_files_that_are_broken(name, content, words, tmp_path):
 
 def test_repeated_and_nameless_columns_are_told_of(tmp_path):
     repeated = written(tmp_path / "r.csv", CSV.replace("debt", "age", 1))
-    with pytest.warns(UserWarning, match="r.csv: column age is there more than once; the first"):
+    with pytest.warns(UserWarning, match="r.csv: column age occurs more than once; the first"):
         made = world(repeated)
     assert made.feature_names == ("job",)
     assert made.arms["age"].unique().tolist() == world().arms["age"].unique().tolist()
@@ -239,7 +239,9 @@ def test_marks_by_column_and_as_numbers_in_every_kind_of_table(tmp_path):
             with pytest.warns(UserWarning, match="5 of 40 rows are left out .missing: age 2, "):
                 made = world(data, missing="drop", missing_marks=marks)
             assert made.fingerprint() == expected
-    refused("missing_marks names 'dept', which is no column", words, missing_marks={"dept": ["?"]})
+    refused(
+        "missing_marks names 'dept', which is not a column", words, missing_marks={"dept": ["?"]}
+    )
     refused("both have '.'; a value is", reward_values={"?": 1}, missing_marks="?")
     with pytest.warns(UserWarning, match="missing_marks has 'gone', which is not in any column"):
         world(missing_marks=["gone", "?"])
@@ -251,8 +253,8 @@ def test_marks_by_column_and_as_numbers_in_every_kind_of_table(tmp_path):
         (b"sex", "data is a bytes"),
         ([1, 2], "data is a list"),
         (TABLE["sex"], "data is a Series"),
-        ({"sex": ["F"], "paid": [1, 2]}, "does not make a table"),
-        ({"sex": "F", "paid": 1}, "does not make a table"),
+        ({"sex": ["F"], "paid": [1, 2]}, "cannot be turned into a table"),
+        ({"sex": "F", "paid": 1}, "cannot be turned into a table"),
         (pd.concat({"x": TABLE}, axis=1), "column names of several levels"),
         (pd.DataFrame(), "it has no columns"),
         (TABLE.head(0), "data has no rows"),
@@ -320,20 +322,23 @@ def test_decimals_and_gaps_in_objects():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (pd.date_range("2020-01-01", periods=N), "feature 'debt' holds dates or times; make a num"),
+        (
+            pd.date_range("2020-01-01", periods=N),
+            "feature 'debt' holds dates or times; turn it int",
+        ),
         (pd.timedelta_range("1 day", periods=N), "holds dates or times"),
         (pd.period_range("2020", periods=N, freq="Y"), "holds dates or times"),
         ([datetime.date(2020, 1, 1)] * N, "holds dates or times"),
         (pd.array([datetime.date(2020, 1, 1)] * N, pd.ArrowDtype(pa.date32())), "holds dates"),
         (pd.array([datetime.timedelta(1)] * N, pd.ArrowDtype(pa.duration("s"))), "holds dates"),
-        ([[1, 2]] * N, r"column 'debt' holds lists or the like \(row 0\)"),
+        ([[1, 2]] * N, r"column 'debt' holds lists or similar values \(row 0\)"),
         (pd.array([[1]] * N, pd.ArrowDtype(pa.list_(pa.int64()))), "holds lists"),
         ([{"a": 1}] * N, "holds lists"),
         (np.full(N, 1j), "complex or too large"),
         ([10**400, *range(N - 1)], "complex or too large"),
         ([np.inf, *range(N - 1)], "'debt' has 1 values that are infinite .* in row 0; correct"),
         ([1e101, *range(N - 1)], r"infinite or beyond 1e\+100"),
-        ([str(value) for value in range(N)], "feature 'debt' holds numbers as text; make it"),
+        ([str(value) for value in range(N)], "feature 'debt' holds numbers as text; turn it into"),
         (["?", *["7"] * (N - 1)], r"words, such as '\?' \(first row 0\)"),
         (["0", "1", "NA", "1"] * (N // 4), "such as 'NA'"),
         (["1,5", "2,25"] * (N // 2), "with a decimal comma, such as '1,5', as text"),
@@ -421,20 +426,20 @@ def test_arms_columns_named_like_our_own():
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (1, "is to be cut by 1; allowed are"),
-        (2.5, "is to be cut by 2.5"),
-        (True, "is to be cut by True"),
-        (None, "is to be cut by None"),
-        ("two", "is to be cut by 'two'"),
+        (1, "is cut by 1; allowed are"),
+        (2.5, "is cut by 2.5"),
+        (True, "is cut by True"),
+        (None, "is cut by None"),
+        ("two", "is cut by 'two'"),
         (10**9, "a number of buckets from 2 to 1000"),
-        ({"quantiles": 1}, "is to be cut by"),
-        ({"quantiles": [1, 2]}, "is to be cut by"),
-        ({"quintiles": 4}, "is to be cut by"),
-        ([18], "is to be cut by"),
-        (["a", "b"], "is to be cut by"),
-        ([99, 0], "give them rising"),
-        ([0, float("nan")], "give them rising"),
-        ([20, 30], "18 values outside of the edges 20 to 30, the first 18 in row 0; widen"),
+        ({"quantiles": 1}, "is cut by"),
+        ({"quantiles": [1, 2]}, "is cut by"),
+        ({"quintiles": 4}, "is cut by"),
+        ([18], "is cut by"),
+        (["a", "b"], "is cut by"),
+        ([99, 0], "give them in increasing order"),
+        ([0, float("nan")], "give them in increasing order"),
+        ([20, 30], "18 values outside the edges 20 to 30, the first 18 in row 0; widen"),
     ],
 )
 def test_cuts_that_make_no_sense(how, words):
@@ -443,7 +448,7 @@ def test_cuts_that_make_no_sense(how, words):
 
 
 def test_cuts_of_what_cannot_be_cut():
-    refused("'job' is not numbers .'cook' in row 0., so it cannot be cut into 3", arms={"job": 3})
+    refused("'job' is not numeric .'cook' in row 0., so it cannot be cut into 3", arms={"job": 3})
     refused("'age' is infinite in row 0", TABLE.assign(age=[np.inf, *range(N - 1)]))
     constant = TABLE.assign(age=1)
     refused("'age' has the same value in every row", constant, arms={"age": {"quantiles": 2}})
@@ -467,7 +472,7 @@ def many(rows):
 def test_edges_hold_what_their_names_say(values, edges):
     column = pd.Series(values, name="x")
     if min(values) < edges[0] or max(values) > edges[-1]:
-        with pytest.raises(ValueError, match="outside of the edges"):
+        with pytest.raises(ValueError, match="outside the edges"):
             bucketed(column, edges)
         return
     for value, name in zip(values, bucketed(column, edges), strict=True):
@@ -574,7 +579,7 @@ def test_constants_that_are_hard_to_see():
         ({"absolute_rewards": 1}, "absolute_rewards is 1"),
         ({"noise": -1}, "noise is -1"),
         ({"missing": "ignore"}, "missing is 'ignore'; allowed is one of error, drop, fill"),
-        ({"missing": {"dept": "fill"}}, "missing names 'dept', which is no used column"),
+        ({"missing": {"dept": "fill"}}, "missing names 'dept', which is not a used column"),
         ({"missing": {"debt": "skip"}}, "missing is 'skip' for column 'debt'"),
         ({"reward_values": ["paid"]}, "reward_values is"),
         ({"reward_values": {}}, "reward_values is"),
@@ -715,7 +720,9 @@ def test_a_row_is_dropped_whichever_column_lacks_a_value():
 def test_missing_rewards_are_never_made_up():
     table = TABLE.assign(paid=[None, *TABLE["paid"][1:]])
     refused(r"missing values in 1 of 40 rows .*missing=\{.paid.: .drop.", table)
-    with pytest.warns(UserWarning, match="1 of 40 rows is left out, for what it lacks cannot be"):
+    with pytest.warns(
+        UserWarning, match="1 of 40 rows is left out, because what it lacks cannot be"
+    ):
         assert world(table, missing="fill").n_rows == 39
     with pytest.warns(UserWarning, match=r"1 of 40 rows is left out \(missing: paid 1\)"):
         assert world(table, missing="drop").n_rows == 39

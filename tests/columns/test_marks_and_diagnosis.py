@@ -152,5 +152,7 @@ def test_rewards_of_a_log_may_be_missing():
 
 def test_choices_are_checked_by_column():
     assert choices(["a", "b"], {"a": "fill"}) == {"a": "fill", "b": "error"}
-    with pytest.raises(InputError, match="missing names 'c', which is no used column; used are a"):
+    with pytest.raises(
+        InputError, match="missing names 'c', which is not a used column; used are a"
+    ):
         choices(["a", "b"], {"c": "fill"})

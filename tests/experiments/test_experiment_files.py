@@ -217,7 +217,7 @@ WORLDS = [
     ("n_arms = 4", "n_arms = 4\nnoise = inf", "line 12: world.noise is inf"),
     ("n_arms = 4", 'n_arms = 4\nconventions = "PAPER"', "it belongs above the first [table]"),
     ("n_arms = 4", "n_arms = 4\nn_sensitive = 4", "line 12: world.n_sensitive is 4; allowed is 1"),
-    ("[run]", '[data]\nfile = "people.csv"\n[run]', "line 14: data and [world] are both there"),
+    ("[run]", '[data]\nfile = "people.csv"\n[run]', "line 14: data and [world] are both given"),
     ("delta = 0.1", "detla = 0.1", "line 15: run.detla is unknown; did you mean 'delta'? allowed"),
     ("delta = 0.1", "delta = 3", "line 15: run.delta is 3; allowed is a number between 0 and 1"),
     ("delta = 0.1", 'delta = "a"', "line 15: run.delta is 'a'"),
@@ -227,7 +227,7 @@ WORLDS = [
     ("delta = 0.1", "seed = 3", "line 15: run.seed is unknown; it belongs above the first [table]"),
     ("delta = 0.1", "groups = 3", "line 15: run.groups is unknown"),
     ("delta = 0.1", 'exploration = "maybe"', "line 15: run.exploration is 'maybe'; allowed are"),
-    ("delta = 0.1", "offset = 3", "line 15: run.offset is no setting of TopInterval; give it to"),
+    ("delta = 0.1", "offset = 3", "line 15: run.offset is not a setting of TopInterval; give"),
     ("delta = 0.1", "horizon = -3", "line 15: run.horizon is -3"),
     ("[run]", "[under.MINE.world]\nnoise = 2\n[run]", "line 14: under.MINE is unknown; allowed"),
     ("[run]", "[under]\nPAPER = 3\n[run]", "line 15: under.PAPER is 3; allowed is a table"),
@@ -243,7 +243,7 @@ WORLDS = [
     ("[run]", '[output]\nfigures = "pdf"\n[run]', "line 15: output.figures is 'pdf'; allowed is"),
     ("[run]", '[output]\nfigures = ["gif"]\n[run]', "line 15: output.figures has 'gif', which is"),
     ("[run]", '[output]\ntables = ["xls"]\n[run]', "unknown; allowed are csv, parquet"),
-    ("[run]", "[published]\n[run]", "line 14: published needs `file`, a CSV file that is there"),
+    ("[run]", "[published]\n[run]", "line 14: published needs `file`, an existing CSV file"),
     ("[run]", '[published]\nfile = 3\nunder = "PAPER"\n[run]', "line 15: published.file is 3"),
     ("[run]", '[published]\nfile = "people.csv"\nunder = "MINE"\n[run]',
      "line 16: published.under has 'MINE', which is unknown"),
@@ -253,7 +253,7 @@ WORLDS = [
 
 POLICIES = [
     ("3", "line 2: policies is 3; allowed is a list"),
-    ("[]", "line 2: policies are none; name at least one"),
+    ("[]", "line 2: policies is empty; name at least one"),
     ("[3]", "line 2: policies has 3; allowed is a name or a table with `policy`"),
     ("[{}]", "line 2: policies has {}"),
     ('[["TopInterval"]]', "line 2: policies has ['TopInterval']"),
@@ -284,7 +284,7 @@ POLICIES = [
     ('["divides.py:A"]', "divides.py cannot be imported: ZeroDivisionError: division by zero"),
     ('["leaves.py:A"]', "leaves.py cannot be imported: SystemExit: 3"),
     ('["copied.py:TopInterval"]', "TopInterval is the name of a policy of evenhand's"),
-    ('["json.py:Mine"]', "json is the name of another module as well; rename json.py"),
+    ('["json.py:Mine"]', "json is also the name of another module; rename json.py"),
 ]
 
 FILE = 'file = "people.csv"'
@@ -335,13 +335,13 @@ TABLES = [
     ('"F"', '"F"\ndata = "people.csv"', "line 14: data.data is unknown"),
     ('"F"', '"F"\nn_arms = 3', "line 14: data.n_arms is unknown"),
     ("age = 3", "agee = 3", "line 18: data.arms: column 'agee' is not in the table"),
-    ("age = 3", "age = 1", "line 17: data.arms: column 'age' is to be cut by 1; allowed are"),
-    ("age = 3", 'age = "x"', "line 17: data.arms: column 'age' is to be cut by 'x'"),
+    ("age = 3", "age = 1", "line 17: data.arms: column 'age' is cut by 1; allowed are"),
+    ("age = 3", 'age = "x"', "line 17: data.arms: column 'age' is cut by 'x'"),
     ("age = 3", 'age = ["a", "b"]', "line 17: data.arms is {'age': ['a', 'b']}; allowed is a"),
     ("age = 3", "age = [40, 30]", "line 17: data.arms: "),
     ("age = 3", "age = [30, 40]", "line 17: data.arms: column 'age' has"),
-    ("age = 3", "age = { quantiles = 1 }", "line 17: data.arms: column 'age' is to be cut by"),
-    ("age = 3", "age = { quantile = 3 }", "line 17: data.arms: column 'age' is to be cut by"),
+    ("age = 3", "age = { quantiles = 1 }", "line 17: data.arms: column 'age' is cut by"),
+    ("age = 3", "age = { quantile = 3 }", "line 17: data.arms: column 'age' is cut by"),
     ("age = 3", "race = 3", "line 17: data.arms: column 'race' is not"),
     ("[data.arms]\nage = 3", "arms = 3", "line 17: data.arms is 3; allowed is a text, a list of"),
     ('"horizon"', '"n_arms"', "line 7: sweep.parameter has 'n_arms', which is unknown; allowed"),
@@ -380,8 +380,8 @@ def test_a_mistake_is_told_with_its_line_and_key(folder, capsys, base, old, new,
         (b"title = \n", "line 1"),
         (b"seed = 1\nseed = 2\n", "line 2"),
         (b"[run]\nhorizon = 10\n[run\n", "line 3"),
-        (b"title = '\xff'\n", "x.toml is not a text in UTF-8"),
-        (WORLD.encode("utf-16"), "x.toml is not a text in UTF-8"),
+        (b"title = '\xff'\n", "x.toml is not text in UTF-8"),
+        (WORLD.encode("utf-16"), "x.toml is not text in UTF-8"),
         (b"\0", "line 1"),
         (b"note = " + b"[" * 20_000, "x.toml: "),  # deeper than the parser can go
     ],
@@ -392,8 +392,8 @@ def test_what_is_no_toml_is_told(folder, capsys, text, says):
 
 def test_other_files_than_an_experiment_are_told(folder, capsys):
     for name, says in (
-        ("absent.toml", "FILE is 'absent.toml', where there is no file; give a TOML file"),
-        (".", "FILE is '.', where there is no file"),
+        ("absent.toml", "FILE is 'absent.toml', but there is no such file; give a TOML file"),
+        (".", "FILE is '.', but there is no such file"),
         ("colour", "or one of T, arms, c, compas"),
     ):
         assert main(["run", name]) == 2

@@ -442,12 +442,12 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         (("paper", "--workers", "0", "--sweep", "ratio"), "workers is 0"),
         (("paper", "--conventions", "MINE"), "MINE"),
         (("paper", "--conventions", "AUTHORS_CODE", "--sweep", "rate"), "nothing to run"),
-        (("paper", "--data", "nowhere"), "--data is 'nowhere', which is no folder"),
+        (("paper", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
         (("paper", "--out", "/proc/nowhere", "--sweep", "ratio", "--seeds", "1"), "/proc/nowhere"),
         (("run",), "FILE"),
-        (("run", "absent.toml"), "FILE is 'absent.toml', where there is no file"),
+        (("run", "absent.toml"), "FILE is 'absent.toml', but there is no such"),
         (("run", "mortgage", "--seeds", "0"), "--seeds is 0"),
-        (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is no folder"),
+        (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
         (("init", "--like", "colour"), "experiment is 'colour'; allowed are T, arms"),
         (("fly",), "fly"),
         ((), "COMMAND"),
@@ -558,7 +558,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     assert main(["init"]) == 0
     assert capsys.readouterr().out == "wrote experiment.toml; next: evenhand run experiment.toml\n"
     assert main(["init"]) == 2
-    assert "FILE experiment.toml is there already; give another, or --force" in (
+    assert "FILE experiment.toml exists already; give another, or --force" in (
         capsys.readouterr().err
     )
     assert main(["init", "--force"]) == 0
@@ -566,7 +566,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     assert read_experiment(Path("deep/er/copy.toml")).sweep.values[-1] == 1000
     for arguments, says in (
         (["init", "a.toml", "--like", "colour"], "experiment is 'colour'; allowed are T, arms"),
-        (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', where there is no"),
+        (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', but there is no"),
         (["init", "a.toml", "--like", "T", "--data", "a.csv"], "--like and --data are both given"),
     ):
         capsys.readouterr()
@@ -607,7 +607,7 @@ def test_the_template_of_a_table_lists_its_columns(folder):
         "#   race  3 values: ",
         "#   age   numbers from 18 to 79",
         'file = "../people.csv"',
-        "who belongs where; perhaps sex, race, word",
+        "which group a row belongs to; perhaps sex, race, word",
     ):
         assert line in text
     assert text.count('= "?"') == 3 and text.count('"?" = ') == 1
@@ -637,7 +637,7 @@ def test_the_template_names_marks_and_what_tells_rows_apart(folder):
     text = template.for_table(folder / "marked.csv", folder / "marked.toml")
     assert 'missing_marks = ["?"]\n' in text
     assert "#   debt    numbers from 0.5 to 29.5, 7 missing\n" in text
-    assert "#   person  numbers from 0 to 59; tells rows apart, so that it is no feature" in text
+    assert "#   person  numbers from 0 to 59; identifies rows, so it is not a feature" in text
 
 
 def test_the_template_of_a_table_with_lists_in_it(folder):
@@ -645,5 +645,5 @@ def test_the_template_of_a_table_with_lists_in_it(folder):
     table.to_parquet(folder / "lists.parquet")
     text = template.for_table(folder / "lists.parquet", folder / "lists.toml")
     assert "#   list  " in text
-    assert "#   none  nothing that can be used, 2 missing\n" in text
+    assert "#   none  no usable values, 2 missing\n" in text
     assert "#   yes   2 values: True, False\n" in text

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import cli
+from evenhand import charts, cli
 from evenhand.cli import main
 from evenhand.experiments import bundled
 from evenhand.experiments import run as running
@@ -52,7 +52,7 @@ def made_up(experiment, conventions, folder, workers=None, client=None, tell=Non
     return runs.assign(experiment=experiment.name, conventions=conventions.name), 0.1
 
 running.run_experiment = made_up
-running.warm_up = lambda experiments: None
+running._warm_up = lambda experiments: None
 """
 
 
@@ -60,10 +60,10 @@ running.warm_up = lambda experiments: None
 def quick(monkeypatch):
     """Runs and pictures that take no time."""
     monkeypatch.setattr(running, "run_experiment", running.run_experiment)
-    monkeypatch.setattr(running, "warm_up", running.warm_up)
+    monkeypatch.setattr(running, "_warm_up", running._warm_up)
     exec(MADE_UP, {})
-    monkeypatch.setattr(running.charts, "save", lambda *_: [])
-    monkeypatch.setattr(running.charts, "to_svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr(charts, "save", lambda *_: [])
+    monkeypatch.setattr(charts, "to_svg", lambda _: "<svg></svg>")
 
 
 def put(folder, text, name="x.toml"):
@@ -169,7 +169,7 @@ def test_a_report_on_a_table_says_what_was_filled_in_and_left_out(tmp_path):
     jobs = ", ".join(f"job={one}" for one in people["job"].value_counts().index[1:])
     said = report_on(tmp_path, PEOPLE)
     assert "0 rows were left out for missing values, and 40 rows have values filled in." in said
-    assert "Left out, as they only tell rows apart: person." in said
+    assert "Left out as identifiers of rows: person." in said
     assert f"Features: intercept, {jobs}, debt, debt is missing." in said
     coded = report_on(tmp_path, PEOPLE.replace('"fill"', '"fill"\nnominal = "codes"'))
     assert "Features: job, debt, debt is missing. Categories by code: job." in coded
@@ -242,7 +242,7 @@ def nothing_runs(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("it ran")
 
-    monkeypatch.setattr(running, "warm_up", fail)
+    monkeypatch.setattr(running, "_warm_up", fail)
     monkeypatch.setattr("evenhand.experiments._demo.play", fail)
 
 
@@ -385,7 +385,7 @@ def test_a_stop_while_drawing_is_told(tmp_path):
             break
     _, told = process.communicate()
     assert process.returncode == 130
-    assert told == "\nevenhand: stopped; run the same command again to go on from here\n"
+    assert told == "\nevenhand: stopped; run the same command again to continue\n"
 
 
 def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):

@@ -399,7 +399,7 @@ def test_no_group_is_left_out():
     sure = report.difference(sufficient_only=True).loc[name]
     assert {sure["lower"], sure["higher"]} == {"F", "M"} and sure["evidence"] == "sufficient"
     words = report.to_words()
-    assert "Insufficient evidence on group X" in words and "Not known of group Z" in words
+    assert "Insufficient evidence on group X" in words and "Not known for group Z" in words
 
 
 def words_of(**columns):
@@ -441,7 +441,7 @@ def test_words_on_many_groups_say_that_the_pair_was_picked():
     rewards = {"n_reward": n, "sum_reward": n * means, "square_reward": n - 1 + n * means**2}
     words = fairness_report(pd.DataFrame({"group": ["F", "M", "X"], "n": n, **rewards})).to_words()
     assert "group M is 2 higher than group F (" in words
-    assert "), the largest difference of two groups." in words
+    assert "), the largest difference between two groups." in words
 
 
 def test_shares_of_people_say_nothing_of_parity():
@@ -462,7 +462,7 @@ def test_shares_of_people_say_nothing_of_parity():
 def test_words_say_what_the_intervals_take_for_granted(simultaneous):
     sums = pd.DataFrame({"group": ["F", "M"], "n": [30, 70]})
     last = fairness_report(sums, simultaneous=simultaneous).to_words().split("\n")[-1]
-    assert "take the rows as independent of each other" in last
+    assert "treat the rows as independent" in last
     assert ("those of single groups for all groups at once" in last) == simultaneous
 
 
@@ -550,8 +550,8 @@ def test_bad_sums(change, message):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"group": "sex"}, "group is 'sex', which is no column"),
-        ({"reward": "paid"}, "reward is 'paid', which is no column"),
+        ({"group": "sex"}, "group is 'sex', which is not a column"),
+        ({"reward": "paid"}, "reward is 'paid', which is not a column"),
         ({"groups": ["F", "M"]}, "group has 'X'; allowed by groups is F, M"),
         ({"arms": {"F": 1, "M": 1}}, "arms has no entry for group X"),
         ({"position": "reward"}, "reward has a NaN"),

@@ -95,7 +95,7 @@ def test_a_report_on_an_experiment(tmp_path, monkeypatch):
     text = TEXT.format(**{name: json.dumps(value) for name, value in names.items()})
     (tmp_path / "x.toml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(running, "run_experiment", made_up)
-    monkeypatch.setattr(running, "warm_up", lambda _: None)
+    monkeypatch.setattr(running, "_warm_up", lambda _: None)
     done = run_all([read_experiment(tmp_path / "x.toml")], tmp_path / "out", f"all {SCRIPT}")
     page = harmless(done.report.read_text(encoding="utf-8"))
     for name in (f"all {SCRIPT}", *(value for key, value in names.items() if key != "column")):

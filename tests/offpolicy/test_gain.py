@@ -173,7 +173,7 @@ def test_weak_overlap_and_what_is_not_known_are_told():
     assert few.loc[("observed", "snips", "value", "all"), "evidence"] == "weak overlap"
     row = few.loc[("observed", "ips", "within", "M")]
     assert row["evidence"] == "not known" and np.isnan(row["estimate"])
-    assert row["why"] == "the target never goes there"
+    assert row["why"] == "the target never chooses it"
     only = log.rows(log.of == 0)
     row = evaluate(only, np.full((only.n, 4), 0.25)).gain().loc[("observed", "dr", "within", "M")]
     assert row["evidence"] == "not known" and row["why"] == "the log has no decision there"
@@ -208,7 +208,7 @@ def test_words():
     said, row, _ = gain_said(np.ones((2, 4)), 1000)
     assert row["low"] < 0.0 < row["high"]
     ends = f"{-row['low']:.4g} less to {row['high']:.4g} more"
-    assert f"(95 % interval {ends}; this cannot be told from no difference)" in said
+    assert f"(95 % interval {ends}; this could be no difference)" in said
     plain = json.loads(report.to_json(), parse_constant=lambda word: pytest.fail(word))
     assert len(plain["gain"]) == len(report.gain()) == 15
     assert isinstance(report.gain(), pd.DataFrame)

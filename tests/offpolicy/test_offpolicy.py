@@ -335,8 +335,8 @@ def test_a_bias_that_is_not_identified_is_no_number():
     assert (table.loc["observed", "evidence"] == "sufficient").all()
     words = report.to_words().split("\n")
     assert (
-        "The corrected value is not known, neither of the target nor of the log, because the bias "
-        "of group F is not identified (where it was learned: group F was never chosen)."
+        "The corrected value is not known, neither for the target nor for the log, because the "
+        "bias of group F is not identified (where it was learned: group F was never chosen)."
     ) in words
     assert "Not corrected: the bias of group F is not identified: group F was never chosen." in (
         report.warnings
@@ -473,7 +473,7 @@ def test_from_a_frame():
     assert log.arms.tolist() == [0, 1, 2] and log.contexts.tolist() == [[1.0], [2.0], [3.0]]
     with pytest.raises(ValueError, match="arm has 'c'; allowed by arm_names is a, b"):
         Logged.from_frame(frame, ["F", "F"], arm_names=["a", "b"])
-    with pytest.raises(ValueError, match="propensity is no column"):
+    with pytest.raises(ValueError, match="propensity is not a column"):
         Logged.from_frame(frame.drop(columns="propensity_score"), LABELS, arm_names="abcd")
     with pytest.raises(ValueError, match="arm has 'a'; allowed are numbers from 0, or give arm_n"):
         Logged.from_frame(frame, LABELS)

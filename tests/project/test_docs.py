@@ -21,9 +21,10 @@ from sybil.example import SybilFailure
 
 import evenhand as eh
 from evenhand.cli import parser
+from evenhand.experiments._policies import settings_of
 from evenhand.experiments._worlds import SECTION, SOURCES, SYNTHETIC, TABLE
 from evenhand.experiments.file import TOP
-from evenhand.experiments.model import Output, Published, settings_of
+from evenhand.experiments.model import Output, Published
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

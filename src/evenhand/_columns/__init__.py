@@ -1,1 +1,1 @@
-"""What people have in tables: files, missing values, categories, rewards in words, identifiers."""
+"""People's tables: files, missing values, categories, rewards in words, identifiers."""

@@ -1,6 +1,6 @@
-"""Categories from columns: the labels of groups, and the buckets that arms are made of.
+"""Categories from columns: the labels of groups, and the buckets that make arms.
 
-Before that, columns are brought to few types: numbers, booleans, categories, text and dates.
+First, columns are converted to a few types: numbers, booleans, categories, text and dates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pandas.api import types
 from evenhand._columns.words import MISSING, category, tell, word
 from evenhand.errors import DataError, InputError, literal, setting
 
-MOST_VALUES = 100  # of a column that is used as it is: beyond, it is a quantity, not a category
+MOST_VALUES = 100  # of a column used as it is: with more, it is a quantity, not a category
 MOST_BUCKETS = 1000
 NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # as pandas infers kinds
 DATES = ("datetime64", "datetime", "date", "timedelta64", "timedelta", "time", "period")
@@ -26,9 +26,9 @@ AS_IS = "as is"
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column in one of few types: numbers with NaN for gaps, booleans, categories, text, dates.
+    """A column in one of a few types: numbers (NaN if missing), booleans, categories, text, dates.
 
-    Columns of objects are taken for what they hold, and nullable or Arrow types for their like.
+    Columns of objects get the type of what they hold, and nullable or Arrow types become plain.
     """
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype) or types.is_datetime64_any_dtype(kind):
@@ -41,18 +41,18 @@ def plain(column: pd.Series[Any]) -> pd.Series[Any]:
     if types.is_string_dtype(kind) and not types.is_object_dtype(kind):
         return column
     objects = column.astype(object)
-    found = types.infer_dtype(objects, skipna=True)
-    if found in NUMBERS:
+    content = types.infer_dtype(objects, skipna=True)
+    if content in NUMBERS:
         return _numbers(objects)
-    if found == "boolean":
+    if content == "boolean":
         return _boolean(objects)
-    if found in ("string", "empty", *DATES):
+    if content in ("string", "empty", *DATES):
         return objects
     unfit = [row for row, value in objects.items() if not isinstance(value, Hashable)]
     if unfit:
         raise DataError(
-            f"column {column.name!r} holds lists or the like (row {unfit[0]}); make a number, a "
-            "text or several columns of it, or leave it out"
+            f"column {column.name!r} holds lists or similar values (row {unfit[0]}); turn it into "
+            "numbers, text or several columns, or leave it out"
         )
     return objects.map(word, na_action="ignore")  # of several kinds: text
 
@@ -69,8 +69,8 @@ def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
         values = column.to_numpy(dtype=np.int64 if whole else np.float64, na_value=np.nan)
     except (TypeError, OverflowError) as error:
         raise DataError(
-            f"column {column.name!r} holds numbers that are complex or too large; make real "
-            "numbers of it, or leave it out"
+            f"column {column.name!r} holds numbers that are complex or too large; turn it into "
+            "real numbers, or leave it out"
         ) from error
     return pd.Series(values, index=column.index, name=column.name)
 
@@ -93,8 +93,8 @@ def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
     Args:
         column: the values.
         how: "as is"; a number of buckets of equal width, as in the paper; edges, each bucket from
-            one edge to just below the next, the last one with its end; or {"quantiles": k} for k
-            buckets with about as many rows each.
+            one edge to just below the next, the last one including its end; or {"quantiles": k}
+            for k buckets with about equally many rows.
 
     Example:
         >>> import pandas as pd
@@ -120,7 +120,7 @@ def bucketed(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
     edges = None if quantiles else _edges(how)
     if edges is None:
         raise InputError(
-            f"{setting('arms')}: column {column.name!r} is to be cut by {how!r}; allowed are "
+            f"{setting('arms')}: column {column.name!r} is cut by {how!r}; allowed are "
             f'"as is", a number of buckets from 2 to {MOST_BUCKETS}, edges such as '
             f"[0, 25, 45, 99], or {literal({'quantiles': 4})}",
             value=how,
@@ -135,8 +135,8 @@ def _cuttable(column: pd.Series[Any], how: Buckets) -> pd.Series[Any]:
         if len(unfit):
             shown = f"{str(unfit.iloc[0])[:40]!r} in row {unfit.index[0]}"
         raise DataError(
-            f"{setting('arms')}: column {column.name!r} is not numbers ({shown}), so it cannot be "
-            f"cut into {how!r}; make it numbers, or use it as it is"
+            f"{setting('arms')}: column {column.name!r} is not numeric ({shown}), so it cannot be "
+            f"cut into {how!r}; turn it into numbers, or use it as it is"
         )
     return column.astype(np.float64)
 
@@ -157,38 +157,39 @@ def _quantiles(values: pd.Series[Any], number: int) -> pd.Series[Any]:
             "no quantiles; use another column"
         )
     buckets = pd.Series(pd.qcut(values, number, duplicates="drop"))
-    found = len(buckets.cat.categories)
-    if found < number:
+    n_buckets = len(buckets.cat.categories)
+    if n_buckets < number:
         tell(
             f"arms: column {values.name!r} has so many equal values that {number} quantiles make "
-            f"{found} buckets; give edges to choose them yourself"
+            f"{n_buckets} buckets; give edges to choose them yourself"
         )
     return buckets
 
 
 def _as_is(column: pd.Series[Any]) -> pd.Series[Any]:
-    found = pd.unique(column.dropna())
-    if len(found) > MOST_VALUES:
+    values = pd.unique(column.dropna())
+    if len(values) > MOST_VALUES:
         raise DataError(
-            f"{setting('arms')}: column {column.name!r} has {len(found):,} values, and each would "
+            f"{setting('arms')}: column {column.name!r} has {len(values):,} values, and each would "
             f"be an arm; cut it into buckets, such as "
             f"{literal({str(column.name): 5})}"
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.as_ordered()
-    return column.astype(pd.CategoricalDtype(sorted(found), ordered=True))
+    return column.astype(pd.CategoricalDtype(sorted(values), ordered=True))
 
 
 def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
     if any(not low < high for low, high in pairwise(edges)):
         raise InputError(
-            f"{setting('arms')}: edges of column {column.name!r} are {edges}; give them rising"
+            f"{setting('arms')}: edges of column {column.name!r} are {edges}; give them in "
+            "increasing order"
         )
     values = column.to_numpy()
     outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))
     if outside.size:
         raise DataError(
-            f"{setting('arms')}: column {column.name!r} has {outside.size:,} values outside of the "
+            f"{setting('arms')}: column {column.name!r} has {outside.size:,} values outside the "
             f"edges {edges[0]:g} to {edges[-1]:g}, the first {values[outside[0]]:g} in row "
             f"{column.index[outside[0]]}; widen the edges (-inf and inf are allowed)"
         )
@@ -204,7 +205,7 @@ def _between(column: pd.Series[Any], edges: list[float]) -> pd.Series[Any]:
 def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
     """The group of every row in words: "F", or "sex=1" where the column holds numbers.
 
-    Several columns make intersections, such as "F & black". What is missing is called so.
+    Several columns make intersections, such as "F & black". Missing values are called "missing".
 
     Example:
         >>> import pandas as pd
@@ -216,13 +217,13 @@ def group_labels(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series[str]:
     whole = parts.iloc[:, 0]
     for name in columns[1:]:
         whole = whole + " & " + parts[name]
-    found = whole.nunique()
-    if found > MOST_VALUES:
+    n_labels = whole.nunique()
+    if n_labels > MOST_VALUES:
         raise DataError(
-            f"{setting('group')}: column {', '.join(columns)} has {found:,} values; groups are "
-            "few: name a column of categories, or cut it into some first"
+            f"{setting('group')}: column {', '.join(columns)} has {n_labels:,} values, too many "
+            "for groups; name a column of categories, or cut it into buckets first"
         )
-    if found < len(parts.drop_duplicates()):
+    if n_labels < len(parts.drop_duplicates()):
         raise DataError(
             f"{setting('group')}: different values of {', '.join(columns)} make the same label, "
             'because some have " & " in them; rename these values'

@@ -1,9 +1,9 @@
 """Columns that cannot be used as they are: what they seem to be, and what to do about it.
 
-Most are columns of text where numbers are wanted. What is looked at is different values of a
-column, as text; whoever has the rows, pandas or an engine, hands them over.
+Most are columns of text where numbers are wanted. The functions look at the different values of a
+column, as text; whatever holds the rows, pandas or an engine, supplies them.
 
-Every message is one line, and what it advises can be pasted.
+Every message is one line, and its advice can be pasted.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from evenhand._columns.words import NUMBER, as_written, is_bad, written
 from evenhand.errors import DataError, blank, setting
 
 SHOWN = 6  # values in a message
-LOOKED_AT = 1000  # values of a column that are enough to see what it holds
-SIGNS = r"[\s'$€£%]"  # what people write into numbers, besides commas
+LOOKED_AT = 1000  # values of a column, enough to see what it holds
+SIGNS = r"[\s'$€£%]"  # what people write in numbers, besides commas
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
 DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
-# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time behind it.
+# 2024-01-31, 31.1.2024 or 1/31/24, with or without a time after it.
 DATE = re.compile(r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*")
-# Of a reward, in the advice to give numbers: the user has to look at it all the same.
+# Values of a reward that the advice guesses to be 0; the user has to check it anyway.
 NOES = ("0", "n", "no", "not", "never", "f", "false", "negative", "lost")
 
 
 class Held(NamedTuple):
-    """What a column of text that is mostly numbers holds, and what to do about it, if it shows."""
+    """What a column of text that is mostly numbers holds, and what to do about it if known."""
 
     what: str
     advice: str
-    word: str | None = None  # one of the values that are no numbers
+    word: str | None = None  # one of the values that are not numbers
 
 
 def counted(values: Sequence[tuple[str, int]]) -> str:
-    """Values and in how many rows they are, in words.
+    """Values and their numbers of rows, in words.
 
     Example:
         >>> from evenhand._columns.diagnosis import counted
@@ -50,7 +50,7 @@ def counted(values: Sequence[tuple[str, int]]) -> str:
 
 
 def dates_in_text(values: Sequence[str]) -> bool:
-    """Whether nearly all of some different values of a column of text read as dates.
+    """Whether nearly all of these values of a column of text are dates.
 
     Example:
         >>> from evenhand._columns.diagnosis import dates_in_text
@@ -59,18 +59,18 @@ def dates_in_text(values: Sequence[str]) -> bool:
     """
     if len(values) < 3:
         return False
-    return sum(DATE.fullmatch(one) is not None for one in values) > 0.9 * len(values)
+    return sum(DATE.fullmatch(value) is not None for value in values) > 0.9 * len(values)
 
 
 def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
-    """What a column of text with these values holds, if they are numbers but for some words.
+    """What a column of text with these values holds, if they are numbers except for some words.
 
-    They are where most are numbers, or where all others are words that people write for a missing
-    value. Two plain numbers and no word are the names of two categories.
+    They are if most are numbers, or if all others are words that people write for a missing value.
+    Two plain numbers and no word are the names of two categories.
 
     Args:
-        values: some of the column, each once.
-        marks: those that are known, to be named again beside new ones.
+        values: different values of the column.
+        marks: those that are known, to be repeated with the new ones.
 
     Example:
         >>> from evenhand._columns.diagnosis import numbers_in_text
@@ -84,7 +84,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
     bare, decimal = _bare(text)
     numbers = pd.to_numeric(bare, errors="coerce").notna()
     words = text[~numbers].str.strip().tolist()
-    only_gaps = bool(words) and {one.lower() for one in words} <= LIKELY
+    only_gaps = bool(words) and {word.lower() for word in words} <= LIKELY
     plain = text.str.strip().str.contains(NUMBER.replace("(", "(?:"), regex=True)
     names = len(text) < 3 and not (numbers & ~plain).any()
     mostly = 2 * numbers.sum() > len(text) and not names
@@ -108,18 +108,18 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
             "read_csv(..., thousands=',') or str.replace",
             first,
         )
-    fit = [one for one in words[:SHOWN] if "," not in one]
+    fit = [word for word in words[:SHOWN] if "," not in word]
     if not fit:
         return Held(f"numbers as text{beside}", "", first)
     named = setting("missing_marks", marks.with_more(fit))
-    return Held(f"numbers as text{beside}", f"name what stands for a missing value, {named}", first)
+    return Held(f"numbers as text{beside}", f"name the marks of missing values, {named}", first)
 
 
 def _bare(text: pd.Series[str]) -> tuple[pd.Series[str], pd.Series[bool]]:
-    """Numbers as a computer writes them, and which values show that a comma is a decimal one.
+    """Numbers as a computer writes them, and which values show that the comma is decimal.
 
-    A comma separates thousands only if that fits every value: "28,380" may be either, and one
-    "28,38" beside it settles that it is not.
+    A comma separates thousands only if that fits every value: "28,380" may be either, and a
+    single "28,38" settles that it does not.
     """
     bare = text.str.replace(SIGNS, "", regex=True)
     thousands = bare.str.contains(THOUSANDS, regex=True)
@@ -138,15 +138,15 @@ def no_number(
     marks: Marks,
     where: str = "",
 ) -> DataError:
-    """The error for a role that has to be a number and is not.
+    """The error for a role that must be a number and is not.
 
     Args:
-        role: such as "reward", as the setting is called.
+        role: the name of the setting, such as "reward".
         name: the column.
         kind: what it is a column of.
-        values: its most frequent values, if they are text, and in how many rows they are.
+        values: its most frequent values, if they are text, and their numbers of rows.
         marks: those that are known.
-        where: the row of the first that is no number, if it is known.
+        where: the row of the first that is not a number, if it is known.
     """
     start = f"{setting(role)} is {name!r}, a column of {kind}"
     other = f"name another column, such as {setting(role, blank('COLUMN'))}"
@@ -155,39 +155,42 @@ def no_number(
     held = numbers_in_text([value for value, _ in values], marks)
     if held is not None and (held.advice or len(values) > SHOWN):
         return DataError(
-            f"{start} that holds {held.what}{where}; {held.advice or 'make it numbers'}, or {other}"
+            f"{start} that holds {held.what}{where}; {held.advice or 'turn it into numbers'}, or "
+            f"{other}"
         )
     start = f"{start} with {counted(values)}{where}; allowed are numbers"
     if "reward" not in role:
         return DataError(f"{start}: {other}")
     if len(values) > SHOWN:
         return DataError(
-            f"{start}: say what each value is worth in {setting('reward_values')}, or {other}"
+            f"{start}: give a number for each value in {setting('reward_values')}, or {other}"
         )
     words = list(dict.fromkeys(value.strip() for value, _ in values))
-    gone = [one for one in words if one.lower() in LIKELY]
-    worth = _guesses([one for one in words if one not in gone])
+    gone = [word for word in words if word.lower() in LIKELY]
+    worth = _guesses([word for word in words if word not in gone])
     missing = f" {setting('missing_marks', marks.with_more(gone))}" if gone else ""
     return DataError(
-        f"{start}: say what each is worth{', or that it is missing' if gone else ''}, such as "
+        f"{start}: give each a number{', or mark it as missing' if gone else ''}, such as "
         f"{setting('reward_values', worth or None)}{missing}, or {other}"
     )
 
 
 def _guesses(words: Sequence[str]) -> dict[str, float]:
-    """A number for each word of a reward: 0 for those that say no, and what numbers are."""
-    read = {one: as_written(one) for one in words}
-    found = {one: value for one, value in read.items() if value is not None}
-    if len(found) == len(words):
-        return {one: int(value) if value == int(value) else value for one, value in found.items()}
-    noes = [one for one in words if one.lower() in NOES or is_bad(one)] or words[1:]
-    ordered = [*(one for one in words if one not in noes), *noes]
-    return {one: 0 if one in noes and len(words) > 1 else 1 for one in ordered}
+    """A number for each word of a reward: 0 for those that say no; numbers stay as they are."""
+    read = {word: as_written(word) for word in words}
+    numbers = {word: value for word, value in read.items() if value is not None}
+    if len(numbers) == len(words):
+        return {
+            word: int(value) if value == int(value) else value for word, value in numbers.items()
+        }
+    noes = [word for word in words if word.lower() in NOES or is_bad(word)] or words[1:]
+    ordered = [*(word for word in words if word not in noes), *noes]
+    return {word: 0 if word in noes and len(words) > 1 else 1 for word in ordered}
 
 
 def numbers_as_text(name: str, held: Held, where: str = "") -> DataError:
-    """The error for a feature of numbers as text, which would be taken for categories."""
-    advice = held.advice or "make it numbers with empty cells where they are missing"
+    """The error for a feature of numbers as text, which would be treated as categories."""
+    advice = held.advice or "turn it into numbers, with empty cells where they are missing"
     return DataError(
         f"feature {name!r} holds {held.what}{where}; {advice}, leave it out with "
         f"{setting('leave_out', [name])}, or say {setting('nominal_columns', [name])} if it is "
@@ -200,29 +203,29 @@ def dates(name: str, role: str = "") -> DataError:
 
     Args:
         name: the column.
-        role: of a time, where there is one to name.
+        role: the role of a time, if there is one.
     """
     named = f"name its role, such as {setting(role, name)}, " if role else ""
     return DataError(
-        f"feature {name!r} holds dates or times; make a number of it (an age, a duration), leave "
+        f"feature {name!r} holds dates or times; turn it into numbers (ages, durations), leave "
         f"it out with {setting('leave_out', [name])}, {named}or say "
         f"{setting('nominal_columns', [name])} if it is categories"
     )
 
 
 def too_many(name: str, many: int, held: Held | None = None, role: str = "") -> DataError:
-    """The error for a feature with more categories than a feature has.
+    """The error for a feature with too many categories.
 
     Args:
         name: the column.
         many: about how many there are.
         held: what it holds, if it is numbers as text.
-        role: of a column that tells rows apart, where there is one to name.
+        role: the role of a column that identifies rows, if there is one.
     """
     out = f"leave it out with {setting('leave_out', [name])}"
     if held is not None and held.advice:
         return DataError(f"feature {name!r} holds {held.what}; {held.advice}, or {out}")
-    plain = " or numbers as text have; make it numbers if it is," if held else " has;"
+    plain = " or numbers as text have; if so, turn it into numbers," if held else " has;"
     other = f"name its role, such as {setting(role, name)}" if role else "merge rare ones"
     return DataError(
         f"feature {name!r} has about {many:,} categories, as an identifier{plain} {out}, or {other}"
@@ -238,7 +241,7 @@ def no_value(name: str) -> DataError:
 
 
 def likely_marks(frame: pd.DataFrame) -> list[str]:
-    """What people write for a missing value, where it stands among numbers.
+    """What people wrote for missing values among numbers.
 
     Example:
         >>> import pandas as pd
@@ -246,16 +249,16 @@ def likely_marks(frame: pd.DataFrame) -> list[str]:
         >>> likely_marks(pd.DataFrame({"debt": ["1", "2.5", "?"], "job": ["cook", "NA", "cook"]}))
         ['?']
     """
-    found: list[str] = []
+    marks: list[str] = []
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         if pd.api.types.infer_dtype(column, skipna=True) == "string":
             values = as_texts(column)
             if numbers_in_text(values, Marks()) is not None:
-                found += [one for one in values if one and one.lower() in LIKELY]
-    return list(dict.fromkeys(found))
+                marks += [value for value in values if value and value.lower() in LIKELY]
+    return list(dict.fromkeys(marks))
 
 
 def as_texts(column: pd.Series[Any]) -> list[str]:
-    """The different values of a column of a frame as text."""
-    return list(dict.fromkeys(written(one) for one in pd.unique(column.dropna())))
+    """The different values of a column as text."""
+    return list(dict.fromkeys(written(value) for value in pd.unique(column.dropna())))

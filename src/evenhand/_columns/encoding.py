@@ -27,19 +27,19 @@ from evenhand._columns.words import INTERCEPT, category, other, tell, word, writ
 from evenhand.bias._contexts import FLAGS, Column
 from evenhand.errors import DataError, blank, setting
 
-CATEGORIES = 20  # of a nominal feature that are told apart, unless given
-MOST_CATEGORIES = 1000  # beyond, it is no nominal feature
-MANY_CODES = 50  # different values that are worth a word if they are numbered
+CATEGORIES = 20  # kept for a nominal feature, unless given
+MOST_CATEGORIES = 1000  # with more, it is not a nominal feature
+MANY_CODES = 50  # with more different values, numbering them deserves a warning
 
 
 class Encoding(NamedTuple):
     """How categories become features.
 
     Args:
-        one_hot: a 0/1 feature for each; otherwise a single one of integer codes.
-        categories: how many have a feature of their own; the rest is "other".
-        intercept: whether there is one. Then the most frequent category has no feature: it is what
-            the others are compared with.
+        one_hot: a 0/1 feature for each; otherwise a single feature of integer codes.
+        categories: how many have their own feature; the rest are "other".
+        intercept: whether there is one. Then the most frequent category has no feature: it is the
+            baseline of the others.
     """
 
     one_hot: bool = True
@@ -50,8 +50,8 @@ class Encoding(NamedTuple):
 class Feature(NamedTuple):
     """One number of a context: its name and the value of every row.
 
-    `levels` are the categories that the values number from 0 on; none for numbers. A feature that
-    stands for one category has the name of its column in `column`, and all of its categories.
+    `levels` are the categories that the values number from 0; empty for numbers. A feature for one
+    category has the name of its column in `column`, and all categories of it in `categories`.
     """
 
     name: str
@@ -73,34 +73,34 @@ def features_of(
     Args:
         frame: the table.
         listed: the columns of it that become features.
-        nominal_columns: columns of numbers that are categories in truth.
+        nominal_columns: columns of numbers that are really categories.
         how: how categories are encoded.
-        marks: those that are known, to be named again in errors.
+        marks: those that are known, to be repeated in errors.
     """
-    found: list[Feature] = []
+    features: list[Feature] = []
     for name in listed:
         column = frame[name]
         if name not in nominal_columns:
             _check_kind(column, marks or Marks())
         nominal = name in nominal_columns or is_nominal(column)
         column, flag = filled(column, nominal)
-        found += encode(column, nominal, how)
+        features += encode(column, nominal, how)
         if flag is not None:
-            found.append(Feature(str(flag.name), flag.to_numpy()))
-    names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in found)]
+            features.append(Feature(str(flag.name), flag.to_numpy()))
+    names = [*[INTERCEPT] * how.intercept, *(feature.name for feature in features)]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"features: two would be called {twice[0]!r}; rename a column")
-    return found
+    return features
 
 
 def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
-    """Categories in the order in which they are told apart: by rows, and equal ones by name.
+    """Categories by number of rows, the most frequent first, and ties by name.
 
-    The first is what the others are compared with.
+    The first is the baseline of the others.
 
     Args:
-        counts: the rows of each category, which the index names.
+        counts: the number of rows of each category, with the categories as its index.
 
     Example:
         >>> import pandas as pd
@@ -113,17 +113,17 @@ def most_frequent_first(counts: pd.Series[Any]) -> list[str]:
 
 
 def encode(column: pd.Series[Any], nominal: bool, how: Encoding) -> list[Feature]:
-    """The features that a column becomes. It has no missing values any more.
+    """The features that a column without missing values becomes.
 
     One-hot features are named "column=category", the most frequent first, and rare ones beyond
-    `how.categories` are merged into "other". Codes count the categories in the order in which they
-    first appear, or in their own order where they have one.
+    `how.categories` are merged into "other". Codes number the categories in the order in which
+    they first appear, or in their own order if they have one.
 
     Example:
         >>> import pandas as pd
         >>> from evenhand._columns.encoding import Encoding, encode
         >>> jobs = pd.Series(["b", "a", "b"], name="job")
-        >>> [(one.name, one.values.tolist()) for one in encode(jobs, True, Encoding())]
+        >>> [(job.name, job.values.tolist()) for job in encode(jobs, True, Encoding())]
         [('job=a', [False, True, False])]
         >>> codes = encode(jobs, True, Encoding(one_hot=False))
         >>> codes[0].name, codes[0].values.tolist()
@@ -140,8 +140,8 @@ def _coded(name: str, column: pd.Series[Any]) -> Feature:
     if len(levels) > max(MANY_CODES, len(column) / 2):
         tell(
             f"feature {name!r} has {len(levels):,} different values in {len(column):,} rows, and "
-            f"numbering them tells nothing; leave it out with {setting('leave_out', [name])}, or "
-            "make some categories of it"
+            f"numbering them is meaningless; leave it out with {setting('leave_out', [name])}, or "
+            "merge them into a few categories"
         )
     return Feature(name, codes, tuple(word(level) for level in levels))
 
@@ -152,43 +152,44 @@ def _one_hot(name: str, column: pd.Series[Any], how: Encoding) -> list[Feature]:
     if len(order) > MOST_CATEGORIES:
         raise too_many(name, len(order))
     kept, rest = order[: how.categories], order[how.categories :]
-    labels = {one: category(name, one) for one in kept}
+    labels = {value: category(name, value) for value in kept}
     if rest:
         merged = other(name, kept)
         labels[merged.removeprefix(f"{name}=")] = merged
         text = text.where(text.isin(kept), merged.removeprefix(f"{name}="))
         tell(
             f"feature {name!r} has {len(order):,} categories, and all but the {len(kept)} most "
-            f"frequent count as one, {merged!r}; choose how many with "
+            f"frequent are merged into {merged!r}; choose how many to keep with "
             f"{setting('categories', blank('NUMBER'))}"
         )
     words = tuple(labels)
     first = int(how.intercept and len(words) > 1)
     values = text.to_numpy(dtype=object)
-    return [Feature(labels[one], values == one, (), name, words) for one in words[first:]]
+    return [Feature(labels[value], values == value, (), name, words) for value in words[first:]]
 
 
 def columns_of(features: Sequence[Feature], scales: pd.DataFrame) -> list[Column]:
-    """The columns that features were made of, for a bias report; codes are none.
+    """The columns that features were made from, for a bias report; codes are left out.
 
     Args:
         features: all but the intercept.
         scales: the mean that was subtracted from each, a row per feature in the order of contexts.
     """
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     at = {str(name): k for k, name in enumerate(scales["feature"])}
-    for one in features:
-        if one.levels or one.name not in at:
+    for feature in features:
+        if feature.levels or feature.name not in at:
             continue
-        k, flag = at[one.name], bool(np.isin(one.values, (0, 1)).all())
+        k, flag = at[feature.name], bool(np.isin(feature.values, (0, 1)).all())
         centre = float(scales["mean"].iloc[k])
-        name = one.column or one.name
-        ends = (float(one.values.min()), float(one.values.max()))
-        before = found.get(name, Column(name, (), one.categories or (FLAGS if flag else ()), *ends))
-        found[name] = replace(
+        name = feature.column or feature.name
+        ends = (float(feature.values.min()), float(feature.values.max()))
+        categories = feature.categories or (FLAGS if flag else ())
+        before = columns.get(name, Column(name, (), categories, *ends))
+        columns[name] = replace(
             before, features=(*before.features, k), centres=(*before.centres, centre)
         )
-    return list(found.values())
+    return list(columns.values())
 
 
 def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
@@ -200,7 +201,7 @@ def _codes(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[Any]]:
 
 
 def finite(column: pd.Series[Any]) -> NDArray[Any]:
-    """The numbers of a column; an error that names the row where one is not finite."""
+    """The numbers of a column; an error names the row of one that is not finite."""
     values = column.to_numpy(dtype=bool) if is_bool_dtype(column) else column.to_numpy()
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST)) if values.dtype.kind == "f" else np.empty(0)
     if bad.size:
@@ -213,7 +214,7 @@ def finite(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _check_kind(column: pd.Series[Any], marks: Marks) -> None:
-    """Refuse dates, and numbers that some words turned into text: they would become categories."""
+    """Refuse dates, and numbers that are text because of some words: both would be categories."""
     if not is_nominal(column) or isinstance(column.dtype, pd.CategoricalDtype):
         return
     name = str(column.name)
@@ -233,7 +234,7 @@ def _check_kind(column: pd.Series[Any], marks: Marks) -> None:
 
 
 def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool) -> list[Feature]:
-    """Without the features that never change where they would break the fit; all are told of."""
+    """Drop constant features that would break the fit, and warn of all constant ones."""
     dropped: list[str] = []
     constant: list[str] = []
     for name, values, *_ in features:
@@ -241,8 +242,7 @@ def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool
             (dropped if intercept or scaled or not values[0] else constant).append(name)
     if dropped:
         tell(
-            f"features: column {', '.join(dropped)} has the same value in every row and is left "
-            "out: it can tell nothing"
+            f"features: column {', '.join(dropped)} has the same value in every row and is left out"
         )
     if constant:
         tell(
@@ -255,7 +255,7 @@ def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool
 def matrix(
     features: Sequence[Feature], order: NDArray[np.int64], intercept: bool, standardise: bool
 ) -> tuple[NDArray[np.float64], pd.DataFrame]:
-    """The contexts, filled in one room column by column, and what they were scaled by."""
+    """The contexts, filled column by column in one array, and what they were scaled by."""
     extra = int(intercept)
     contexts = np.empty((order.size, extra + len(features)))
     scales = [(INTERCEPT, 0.0, 1.0)] * extra

@@ -1,7 +1,7 @@
-"""Reading a table: a data frame of any kind, a CSV file or a Parquet file, as pandas.
+"""Reading a table into pandas: a data frame of any kind, a CSV file or a Parquet file.
 
-Messages name a row by its label in the frame's index. The rows of a CSV file are numbered as a
-spreadsheet shows them: the column names are row 1.
+Messages name a row by its label in the frame's index. The rows of a CSV file are numbered as in a
+spreadsheet: the column names are row 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenhand._columns.words import tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 SEPARATORS = (",", ";", "\t", "|")
-IN_FILE = "row of the file"  # what the index of a table from a CSV file is called
+IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
 LOOKED_AT = 50  # records, to find the separator
 UNREADABLE = (  # what damaged files raise
     pd.errors.ParserError,
@@ -44,7 +44,7 @@ def read_table(
     separator: str | None = None,
     columns: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """`data` as a pandas frame, whose columns have text for names.
+    """`data` as a pandas frame whose column names are texts.
 
     Only the `missing_marks` and, in a CSV file, the empty text stand for missing values: "NA" and
     "None" are often categories, and are kept.
@@ -55,8 +55,8 @@ def read_table(
             .parquet.
         missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
             {"age": [-1], "*": ["?"]}, with "*" for every column.
-        separator: between the columns of a CSV file; found by itself without one.
-        columns: those that will be used; without it all.
+        separator: between the columns of a CSV file; detected unless given.
+        columns: those that will be used; all unless given.
 
     Example:
         >>> from evenhand._columns.files import read_table
@@ -71,7 +71,8 @@ def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> 
         path = Path(data).expanduser()
         if not path.is_file():
             raise InputError(
-                f"{setting('data')} is {str(data)!r}, where there is no file; give the path of one"
+                f"{setting('data')} is {str(data)!r}, but there is no such file; give the path of "
+                "one"
             )
         inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
         if inside.suffix.lower() in (".csv", ".tsv", ".txt") or path.suffix.lower() == ".zip":
@@ -96,7 +97,7 @@ def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> 
 
 
 def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
-    """The first row of these in words, which say how it is counted."""
+    """The first of these rows in words, which say how rows are counted."""
     label = frame.index[where][0]
     if frame.index.name == IN_FILE:
         return f"row {label} of the file (row 1 has the column names)"
@@ -109,7 +110,7 @@ def _pandas(data: Any) -> pd.DataFrame:
     try:
         if isinstance(data, Mapping):
             return pd.DataFrame(dict(data))
-        if hasattr(data, "to_pandas"):  # Polars, Arrow, Modin and their like
+        if hasattr(data, "to_pandas"):  # Polars, Arrow, Modin and others
             return pd.DataFrame(data.to_pandas())
         if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pd.Series):
             import pyarrow
@@ -121,7 +122,7 @@ def _pandas(data: Any) -> pd.DataFrame:
         ) from error
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{setting('data')} is a {type(data).__name__} that does not make a table: "
+            f"{setting('data')} is a {type(data).__name__} that cannot be turned into a table: "
             f"{_line(error)}"
         ) from error
     raise InputError(
@@ -139,7 +140,7 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
             value=separator,
         )
     try:
-        mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one)))
+        mark = separator or max(SEPARATORS, key=lambda candidate: _fit(_head(path, candidate)))
         head = _head(path, mark)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")
@@ -179,13 +180,13 @@ def _head(path: Path, mark: str) -> list[list[str]]:
 
 
 def _fit(records: list[list[str]]) -> tuple[bool, int]:
-    """How well a separator fits: all records of the same length come first, then the longest."""
+    """How well a separator fits: first whether all records have the same length, then how many."""
     width = len(records[0]) if records else 0
     return width > 1 and all(len(record) == width for record in records), width
 
 
 def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
-    """Refuse a first row that is too long: pandas does so in all rows but this one."""
+    """Refuse a first row that is too long: pandas checks all rows but this one."""
     if len(head) > 1 and any(head[1][len(head[0]) :]):
         raise DataError(
             f"{path.name} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
@@ -194,16 +195,16 @@ def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
 
 
 def _kept(path: Path, names: list[str], columns: Collection[str] | None) -> dict[int, str]:
-    """The columns to keep: those with a name, and the first where a name is there twice."""
+    """The columns to keep: those with a name, and the first of those with the same name."""
     repeated = {name for name in names if name and names.count(name) > 1}
     used = sorted(name for name in repeated if columns is None or name in columns)
     if used:
-        tell(f"{path.name}: column {', '.join(used)} is there more than once; the first is used")
+        tell(f"{path.name}: column {', '.join(used)} occurs more than once; the first is used")
     nameless = [str(place) for place, name in enumerate(names, 1) if not name.strip()]
     if nameless and columns is None:
         tell(
             f"{path.name}: column {', '.join(nameless)} has no name and is left out: such columns "
-            "hold row numbers as a rule; name it to use it"
+            "usually hold row numbers; name it to use it"
         )
     return {
         place: name
@@ -249,10 +250,10 @@ def _read_parquet(path: Path, columns: Collection[str] | None) -> pd.DataFrame:
         return pd.read_parquet(path, columns=sorted(set(columns or ())) if all_known else None)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(
-            f"{path.name} cannot be read as Parquet: {_line(error)}; write it anew"
+            f"{path.name} cannot be read as Parquet: {_line(error)}; write it again"
         ) from error
 
 
 def _line(error: BaseException) -> str:
-    """The first line of what an error says."""
+    """The first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

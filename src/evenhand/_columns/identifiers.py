@@ -1,4 +1,4 @@
-"""Columns that tell rows apart and say nothing of people: their numbers, names, numbers of rows.
+"""Columns that identify rows and say nothing about people: identifiers, names, row numbers.
 
 As features they would let a policy learn who somebody is, and a report speak of "one more of id".
 """
@@ -21,8 +21,8 @@ from evenhand._columns.words import shown, tell
 from evenhand.errors import setting
 
 FEW_ROWS = 20  # with fewer, values may all differ by chance
-MANY = 50  # different texts that are no categories if they differ in most rows
-CHANCE = 0.05  # of whole numbers that differ in all rows although they number nothing
+MANY = 50  # with more different texts, in most rows, a column does not hold categories
+CHANCE = 0.05  # that whole numbers differ in all rows although they are no identifiers
 # id, person_id, PersonID, applicant, row_number, Unnamed: 0, ... as whole words.
 _WORDS = (
     "id|ids|uuid|guid|ssn|nr|no|num|number|key|index|idx|row|rows|rownames|rowname|rownum|line|obs|"
@@ -36,17 +36,17 @@ _NAMED = re.compile(rf"(?<![a-z])(?:{_WORDS}|(?:{_WHO})(?:id|no|nr|num|key)?)(?!
 
 
 def is_identifier(name: str, rows: int, different: int, width: float | None = None) -> bool:
-    """Whether a column of text or whole numbers tells rows apart.
+    """Whether a column of text or whole numbers identifies rows.
 
     It does if it has the name of an identifier, and different values in more than half of its
     rows. Without such a name: text that differs in every row, or in more than half of them and
-    more than 50 times; whole numbers that differ in every row, where equal ones would be expected.
+    more than 50 times; whole numbers that differ in every row, where ties would be expected.
 
     Args:
         name: of the column.
         rows: that have a value.
         different: how many values there are.
-        width: the largest number less the smallest; None for text, which has to be neither numbers
+        width: the largest number minus the smallest; None for text, which must be neither numbers
             nor dates.
 
     Example:
@@ -64,29 +64,29 @@ def is_identifier(name: str, rows: int, different: int, width: float | None = No
         return False
     if width is None:
         return different == rows or different > MANY
-    # The chance that as many whole numbers from a range of this width all differ.
+    # The chance that so many whole numbers from a range of this width all differ.
     return different == rows and math.exp(-(rows**2) / (2.0 * (width + 1.0))) < CHANCE
 
 
 def sounds_like_one(name: str) -> bool:
-    """Whether the name of a column is that of an identifier; camelCase has its words apart too."""
+    """Whether the name of a column is that of an identifier; camelCase is split into words."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return _NAMED.search(words) is not None
 
 
 def tell_of_identifiers(names: Sequence[str]) -> None:
-    """Say that these are left out."""
+    """Warn that these are left out."""
     several = len(names) > 1
     tell(
         f"column{'s' if several else ''} {shown(names)} {'tell' if several else 'tells'} rows "
         f"apart, as identifiers and row numbers do, and {'are' if several else 'is'} left out; "
-        f"name all columns that you want in {setting('features')}, or say "
+        f"list all columns that you want in {setting('features')}, or say "
         f"{setting('leave_out', list(names[:1]))}"
     )
 
 
 def identifiers(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
-    """Those columns of a frame that number or name the rows; a warning says so.
+    """The columns of a frame that identify rows; a warning names them.
 
     Example:
         >>> import pandas as pd, warnings
@@ -96,10 +96,10 @@ def identifiers(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
         ...     identifiers(table, ["id", "age"])
         ('id',)
     """
-    found = tuple(name for name in names if _tells_apart(frame[name]))
-    if found:
-        tell_of_identifiers(found)
-    return found
+    telling = tuple(name for name in names if _tells_apart(frame[name]))
+    if telling:
+        tell_of_identifiers(telling)
+    return telling
 
 
 def _tells_apart(column: pd.Series[Any]) -> bool:
@@ -112,7 +112,7 @@ def _tells_apart(column: pd.Series[Any]) -> bool:
         if not whole or not len(numbers):
             return False
         return is_identifier(name, len(values), values.nunique(), float(np.ptp(numbers)))
-    if types.infer_dtype(values, skipna=True) != "string":  # dates, lists and the like
+    if types.infer_dtype(values, skipna=True) != "string":  # dates, lists and others
         return False
     if not is_identifier(name, len(values), values.nunique()):
         return False
@@ -120,5 +120,5 @@ def _tells_apart(column: pd.Series[Any]) -> bool:
 
 
 def is_categories(values: Sequence[str]) -> bool:
-    """Whether different values of a column of text are neither dates nor numbers."""
+    """Whether these values of a column of text are neither dates nor numbers."""
     return not dates_in_text(values) and numbers_in_text(values, Marks()) is None

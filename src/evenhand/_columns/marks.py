@@ -1,7 +1,7 @@
-"""Marks: what people write where they have no value, such as "?", "NA" or -9.
+"""Marks: what people write for a missing value, such as "?", "NA" or -9.
 
-A value is compared with a mark by what the column is: text without the spaces around it, numbers
-as numbers, so that "-9" is the -9 of a column of whole numbers and the -9.0 of one of doubles.
+How a value is compared with a mark depends on the column: text without the spaces around it,
+numbers as numbers. So "-9" is the -9 of a column of integers and the -9.0 of a column of doubles.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pandas.api import types
 from evenhand._columns.words import NUMBER, as_written, shown, tell, written
 from evenhand.errors import InputError, setting
 
-EVERY = "*"  # in place of a column's name: of all columns
+EVERY = "*"  # instead of a column's name: all columns
 
-# In small letters. A hint in messages, and nothing is missing because of it.
+# In lower case. Used for hints in messages only: no value is missing because of it.
 LIKELY = frozenset(
     ("", "?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "unknown")
 )
@@ -68,11 +68,11 @@ class Marks:
         return bool(self.every or self.own)
 
     def of_column(self, name: str) -> tuple[str, ...]:
-        """Those of a column."""
+        """The marks of a column."""
         return (*self.every, *self.own.get(name, ()))
 
     def with_more(self, more: Collection[str]) -> list[str] | dict[str, list[str]]:
-        """These and more of every column, as a user would give them."""
+        """These marks and more for every column, as a user would give them."""
         every = list(dict.fromkeys([*self.every, *more]))
         if not self.own:
             return every
@@ -80,53 +80,53 @@ class Marks:
         return {**own, EVERY: every} if every else own
 
     def check_columns(self, known: Collection[str]) -> None:
-        """An error if marks are of a column that is not there."""
+        """Raise an error if there are marks for a column that does not exist."""
         for name in self.own:
             if name not in known:
                 raise InputError(
-                    f"{setting('missing_marks')} names {name!r}, which is no column; there are "
+                    f"{setting('missing_marks')} names {name!r}, which is not a column; there are "
                     f"{shown(known)}"
                 )
 
     def check_rewards(self, reward: str, values: Mapping[str, float] | None) -> None:
-        """An error if a mark of the reward is one of the values that are worth something."""
-        both = [one for one in self.of_column(reward) if one in (values or ())]
+        """Raise an error if a mark of the reward is also one of its values."""
+        both = [mark for mark in self.of_column(reward) if mark in (values or ())]
         if both:
             raise InputError(
                 f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; "
-                "a value is a reward or stands for a missing one: take it out of one of them"
+                "a value is either a reward or a mark of a missing one: remove it from one of them"
             )
 
 
 def listed_marks(given: Any) -> tuple[str, ...]:
-    """Marks of a list as words, checked."""
+    """The marks of a list as words, checked."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
         raise InputError(
             f"{setting('missing_marks')} is {given!r}; allowed is a list of texts and numbers, "
             'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}'
         )
-    for one in listed:
-        if isinstance(one, bool) or not isinstance(one, (str, Real)):
+    for mark in listed:
+        if isinstance(mark, bool) or not isinstance(mark, (str, Real)):
             raise InputError(
-                f"{setting('missing_marks')} has {one!r}; allowed are texts and numbers"
+                f"{setting('missing_marks')} has {mark!r}; allowed are texts and numbers"
             )
-    return tuple(dict.fromkeys(written(one) for one in listed))
+    return tuple(dict.fromkeys(written(mark) for mark in listed))
 
 
 def tell_of_idle(mark: str, where: str) -> None:
-    """Warn of a mark that marks nothing, as one that is misspelt does."""
+    """Warn of a mark that occurs nowhere; it may be misspelt."""
     tell(
         f"{setting('missing_marks')} has {mark!r}, which is not in {where}; a mark is a whole "
-        "value: correct it, or take it out"
+        "value: correct it, or remove it"
     )
 
 
 def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
-    """The table with nothing in place of marks and, where there are marks, of empty text.
+    """The table with missing values in place of marks and, in columns with marks, of empty text.
 
-    Text that held marks and otherwise nothing but numbers becomes numbers. Without a mark it is
-    left alone: "01" may be a code, and only its owner can tell.
+    Text that held marks and otherwise only numbers becomes numbers. Without a mark it is left
+    alone: "01" may be a code, and only its owner knows.
 
     Example:
         >>> import pandas as pd
@@ -156,7 +156,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
 
 
 def _find(idle: set[str], column: pd.Series[Any], here: pd.Series[bool]) -> None:
-    """Take out of the idle marks those that are in a column."""
+    """Remove from the idle marks those that are in a column."""
     if idle and here.any():
         idle -= {mark for mark in idle if _is_one_of(column[here], [mark]).any()}
 
@@ -164,17 +164,19 @@ def _find(idle: set[str], column: pd.Series[Any], here: pd.Series[bool]) -> None
 def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool]:
     kind = column.dtype
     if types.is_bool_dtype(kind) and not types.is_object_dtype(kind):
-        known = [one.lower() == "true" for one in words if one.lower() in ("true", "false")]
+        known = [word.lower() == "true" for word in words if word.lower() in ("true", "false")]
         return column.isin(known)
     if types.is_numeric_dtype(kind):
-        found = [one for one in map(as_written, words) if one is not None]
-        if kind == np.float32:  # which holds another number in its place
-            found += [float(np.float32(one)) for one in found if abs(one) < np.finfo("f4").max]
-        return column.isin(found)
+        numbers = [number for number in map(as_written, words) if number is not None]
+        if kind == np.float32:  # which holds the nearest number instead
+            numbers += [
+                float(np.float32(number)) for number in numbers if abs(number) < np.finfo("f4").max
+            ]
+        return column.isin(numbers)
     if types.is_datetime64_any_dtype(kind):
         return pd.Series(False, index=column.index)
     if isinstance(kind, pd.CategoricalDtype):
-        known = [one for one in column.cat.categories if written(one) in words]
+        known = [category for category in column.cat.categories if written(category) in words]
         return column.isin(known)
     return column.astype(object).map(written, na_action="ignore").isin(list(words))
 

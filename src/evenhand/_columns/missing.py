@@ -1,7 +1,7 @@
-"""Missing values: the user chooses what is done, and is told how many rows it concerns.
+"""Missing values: the user chooses what to do, and learns how many rows are affected.
 
-Numbers get the mean of their column, and a 0/1 column says where. Categories get one of their own.
-Rows without what cannot be filled in, such as the reward, are left out.
+Missing numbers get the mean of their column, and a 0/1 column says where. Missing categories become
+a category of their own. Rows that lack what cannot be filled in, such as the reward, are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Choice = str | Mapping[str, str]
 
 
 def check_choice(choice: Any) -> None:
-    """An error unless this is "error", "drop" or "fill", or one of them by column."""
+    """Raise an error unless this is "error", "drop" or "fill", or one of them by column."""
     by_name = dict(choice) if isinstance(choice, Mapping) else {"": choice}
     for name, what in by_name.items():
         if what not in CHOICES:
@@ -37,7 +37,7 @@ def check_choice(choice: Any) -> None:
 
 
 def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
-    """What is done about each of the used columns, checked.
+    """What to do about each of the used columns, checked.
 
     Args:
         columns: those that are used.
@@ -56,14 +56,14 @@ def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
     unknown = [name for name in by_name if name not in columns]
     if unknown:
         raise InputError(
-            f"{setting('missing')} names {unknown[0]!r}, which is no used column; used are "
+            f"{setting('missing')} names {unknown[0]!r}, which is not a used column; used are "
             f"{shown(columns)}"
         )
     return {name: by_name.get(name, rest) for name in columns}
 
 
 def listed(rows: Mapping[str, int], names: Sequence[str] | None = None) -> str:
-    """Columns and how many values they lack, in words.
+    """Columns and their numbers of missing values, in words.
 
     Example:
         >>> from evenhand._columns.missing import listed
@@ -77,7 +77,7 @@ def listed(rows: Mapping[str, int], names: Sequence[str] | None = None) -> str:
 
 
 def not_chosen(lacking: int, rows: int, by_column: Mapping[str, int], where: str = "") -> DataError:
-    """The error for missing values where nothing was chosen.
+    """The error for missing values if nothing was chosen.
 
     Args:
         lacking: rows that lack a value.
@@ -98,7 +98,7 @@ def _example(by_column: Mapping[str, int]) -> dict[str, str]:
 
 
 def nothing_left(rows: int, by_column: Mapping[str, int]) -> DataError:
-    """The error where every row lacks something."""
+    """The error if every row lacks something."""
     return DataError(
         f"missing values in all {rows:,} rows ({listed(by_column)}), and no row remains; leave "
         f"such columns out with {setting('leave_out', blank('COLUMN'))}, or choose "
@@ -107,7 +107,7 @@ def nothing_left(rows: int, by_column: Mapping[str, int]) -> DataError:
 
 
 def nothing_to_fill(name: str) -> DataError:
-    """The error for a column without any value that is to be filled in."""
+    """The error for a column to be filled in that has no value at all."""
     return DataError(
         f"column {name!r} has no value in any row, so there is nothing to fill in; leave it out "
         f"with {setting('leave_out', [name])}"
@@ -121,8 +121,8 @@ class Missing:
         frame: the table.
         columns: those that are used.
         choice: "error", "drop" or "fill", or one of them by column, with "others" for the rest.
-        unfillable: columns whose values cannot be made up, such as the reward: where they are to
-            be filled in, rows are left out.
+        unfillable: columns whose values cannot be filled in, such as the reward: with "fill", rows
+            that lack them are left out.
     """
 
     def __init__(
@@ -144,33 +144,33 @@ class Missing:
         self.dropped_rows = self.filled_rows = 0
 
     def settle(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows to keep; says how many were left out, and how many have values filled in."""
-        told = []
+        """The rows to keep. Warns how many are left out, and how many have values filled in."""
+        notices = []
         if self._drop:
             keep = frame[self._drop].notna().all(axis=1)
             self.dropped_rows = int((~keep).sum())
-            one = self.dropped_rows == 1
+            single = self.dropped_rows == 1
             forced = set(self._forced) == set(self._drop)
-            why = f", for what {'it lacks' if one else 'they lack'} cannot be filled in"
+            why = f", because what {'it lacks' if single else 'they lack'} cannot be filled in"
             left_out = (
-                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if one else 'are'} left out"
+                f"{self.dropped_rows:,} of {len(frame):,} rows {'is' if single else 'are'} left out"
                 f"{why if forced else ''} (missing: {listed(self.rows, self._drop)})"
             )
             if not keep.any():
                 raise nothing_left(len(frame), {name: self.rows[name] for name in self._drop})
-            told.append(left_out)
+            notices.append(left_out)
             frame = frame[keep]
         if self._fill:
             empty = [name for name in self._fill if frame[name].isna().all()]
             if empty:
                 raise nothing_to_fill(empty[0])
             self.filled_rows = int(frame[self._fill].isna().any(axis=1).sum())
-            told.append(
+            notices.append(
                 f"{self.filled_rows:,} {'row has' if self.filled_rows == 1 else 'rows have'} "
                 f"values filled in (missing: {listed(self.rows, self._fill)})"
             )
-        if told:
-            tell("; ".join(told))
+        if notices:
+            tell("; ".join(notices))
         return frame
 
     def table(self) -> pd.DataFrame:
@@ -182,9 +182,8 @@ class Missing:
 def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Series[Any] | None]:
     """A feature without gaps, and a 0/1 column that says where they were.
 
-    Numbers get their mean (0 where all are 0 or 1), and the flag lets a policy learn that it is
-    not a value.
-    Categories get one of their own, which needs no flag.
+    Missing numbers get the mean (0 where all are 0 or 1), and the flag lets a policy learn that it
+    was not observed. Missing categories become a category of their own, which needs no flag.
 
     Example:
         >>> import pandas as pd
@@ -207,7 +206,7 @@ def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Se
 
 
 def with_category(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Categories in which "missing" is one more."""
+    """Categories with "missing" as one of them."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = MISSING in column.cat.categories
         return (column if known else column.cat.add_categories(MISSING)).fillna(MISSING)

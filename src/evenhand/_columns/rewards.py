@@ -19,7 +19,7 @@ from evenhand.errors import DataError, InputError, setting
 
 
 def numbers_for(values: Any) -> dict[str, float] | None:
-    """What every value of a reward in words is worth, checked.
+    """The number for every value of a reward in words, checked.
 
     Example:
         >>> from evenhand._columns.rewards import numbers_for
@@ -34,15 +34,15 @@ def numbers_for(values: Any) -> dict[str, float] | None:
             'reward, such as {"approved": 1, "denied": 0}'
         )
     largest = _checks.LARGEST
-    found = {
+    numbers = {
         written(name): _checks.number(f"reward_values[{name!r}]", worth, -largest, largest)
         for name, worth in values.items()
     }
-    if len(found) < len(values):
+    if len(numbers) < len(values):
         raise InputError(
-            f"{setting('reward_values')} is {values!r}; it has the same value twice: take one out"
+            f"{setting('reward_values')} is {values!r}; it has the same value twice: remove one"
         )
-    return found
+    return numbers
 
 
 def not_named(
@@ -52,19 +52,19 @@ def not_named(
     numbers: Mapping[str, float],
     where: str = "",
 ) -> DataError:
-    """The error for values of a reward in words that nobody gave a number.
+    """The error for values of a reward in words that have no number.
 
     Args:
         role: "reward" or "true_reward".
         name: the column.
-        values: those, and in how many rows they are.
-        numbers: what others are worth.
+        values: those values, and their numbers of rows.
+        numbers: the numbers of the others.
         where: the row of the first, if it is known.
     """
     return DataError(
         f"{setting(role)} {name!r} has {counted(values)}{where}, which {setting('reward_values')} "
-        f"does not name; it names {shown(numbers)}: name all values, and those that stand for a "
-        f"missing one in {setting('missing_marks')}"
+        f"does not name; it names {shown(numbers)}: name all values, and list marks of missing "
+        f"ones in {setting('missing_marks')}"
     )
 
 
@@ -78,9 +78,9 @@ def rewards_of(
 
     Args:
         column: without missing values.
-        numbers: what each value is worth, of a reward in words.
-        role: what it is called in errors: "reward" or "true_reward".
-        marks: those that are known, to be named again beside new ones.
+        numbers: the number for each value of a reward in words.
+        role: its name in errors, "reward" or "true_reward".
+        marks: those that are known, to be repeated with the new ones.
 
     Example:
         >>> import pandas as pd
@@ -109,8 +109,8 @@ def observed_rewards(
 
     Args:
         column: the rewards.
-        numbers: what each value is worth, of a reward in words.
-        marks: those that are known, to be named again beside new ones.
+        numbers: the number for each value of a reward in words.
+        marks: those that are known, to be repeated with the new ones.
 
     Example:
         >>> import pandas as pd
@@ -119,22 +119,22 @@ def observed_rewards(
         [1.0, nan]
     """
     known = column.notna().to_numpy(dtype=np.bool_)
-    found = np.full(len(column), np.nan)
-    found[known] = rewards_of(plain(column[known]), numbers, marks=marks)
-    return found
+    rewards = np.full(len(column), np.nan)
+    rewards[known] = rewards_of(plain(column[known]), numbers, marks=marks)
+    return rewards
 
 
 def true_rewards_of(
     column: pd.Series[Any], numbers: Mapping[str, float] | None
 ) -> NDArray[np.float64]:
-    """The true rewards: by the same numbers where they name all its values, else as they are."""
+    """The true rewards: by the same numbers if these name all values, otherwise as they are."""
     named = numbers is not None and column.map(written).isin(list(numbers)).all()
     return rewards_of(column, numbers if named or is_nominal(column) else None, "true_reward")
 
 
 def _valued(column: pd.Series[Any], numbers: Mapping[str, float], role: str) -> NDArray[np.float64]:
     text = column.astype(object).map(written)
-    # As TOML and SQL write truth.
+    # TOML and SQL write true and false.
     if text.isin(["True", "False"]).all() and not {"True", "False"} & set(numbers):
         text = text.str.lower()
     unknown = text[~text.isin(list(numbers))]

@@ -1,7 +1,7 @@
-"""Values as people write them, the names made of columns and values, and notices about them.
+"""Values as people write them, names made from columns and values, and warnings about them.
 
-There is one of each, so that a world, an audit and an experiment file use the same names for the
-same things. Outcomes that are bad for people are a list of words, no more than a reason to ask.
+Each is here once, so that a world, an audit and an experiment file use the same names for the same
+things. The words for outcomes that are bad for people are only a reason to ask.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evenhand.errors import InputWarning
 
 INTERCEPT = "intercept"
 MISSING, OTHER = "missing", "other"  # categories of their own
-# What everybody reads as a number; engines differ in what else they take for one.
+# What every engine reads as a number; they differ in what else they accept.
 NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -38,12 +38,12 @@ def word(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """A value to be compared with what somebody wrote: without the spaces around it."""
+    """A value as text without the spaces around it, to be compared with what a user wrote."""
     return word(value).strip()
 
 
 def as_written(text: str) -> float | int | None:
-    """The number that a text is, if it is one.
+    """The number that a text stands for; None if it is not a number.
 
     Example:
         >>> from evenhand._columns.words import as_written
@@ -51,23 +51,23 @@ def as_written(text: str) -> float | int | None:
         (-9, 2.5, None, None)
     """
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    if not math.isfinite(found) or "_" in text:
+    if not math.isfinite(number) or "_" in text:
         return None
-    return int(text) if text.strip().lstrip("+-").isdigit() else found
+    return int(text) if text.strip().lstrip("+-").isdigit() else number
 
 
 def shown(names: Iterable[str]) -> str:
-    """Names or values in a row, in quotes where a blank or comma would run them together.
+    """A list of names or values, in quotes where a blank or comma would be ambiguous.
 
     Example:
         >>> from evenhand._columns.words import shown
         >>> shown(["age", "home town", ""])
         "age, 'home town', ''"
     """
-    return ", ".join(quoted(one) for one in names)
+    return ", ".join(quoted(name) for name in names)
 
 
 def category(column: str, value: Any) -> str:
@@ -93,11 +93,11 @@ def gap(column: str) -> str:
 
 
 def other(column: str, known: Iterable[str]) -> str:
-    """The name of the feature of all merged categories, where "other" may be one of the known."""
+    """The name of the feature of all merged categories; "other" may be a category already."""
     return category(column, OTHER if OTHER not in known else f"({OTHER})")
 
 
-# The beginnings of words; in front of each there is no letter.
+# The beginnings of words.
 BAD = (
     "abandon", "accident", "arrest", "attrition", "bad", "bankrupt", "chargeoff", "churn",
     "convict", "death", "declin", "default", "delinq", "denial", "denie", "deny", "deport",
@@ -111,7 +111,7 @@ WORDS = re.compile(rf"^(?:{'|'.join(BAD)})")
 
 
 def bad_outcome(reward: str, values: Mapping[str, float] | None = None) -> str | None:
-    """The word that says that a high reward is bad: the reward's name, or its highest value.
+    """The word that says that a high reward is bad: the reward's name or its highest value.
 
     Args:
         reward: the name of the column.
@@ -138,7 +138,7 @@ def bad_outcome(reward: str, values: Mapping[str, float] | None = None) -> str |
 
 
 def is_bad(name: str) -> bool:
-    """Whether a name has a word in it that is bad for people.
+    """Whether a name contains a word for an outcome that is bad for people.
 
     Example:
         >>> from evenhand._columns.words import is_bad
@@ -153,10 +153,10 @@ PACKAGE = str(Path(__file__).parents[1])
 
 
 def tell(text: str) -> None:
-    """Warn, at the line outside of evenhand that gave the table.
+    """Warn, at the line outside evenhand that gave the table.
 
     Args:
-        text: one line; settings in it are named by `evenhand.errors.setting`.
+        text: one line; settings in it are written with `evenhand.errors.setting`.
     """
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith(PACKAGE):

@@ -1,7 +1,7 @@
-"""Pages by templates: one look for all of them, and nothing else needed to read one.
+"""Pages from templates: all look the same, and none needs another file.
 
-A view puts plain data together, a template in `templates` writes the HTML. Whatever comes in is
-escaped, except for pictures that our own charts have drawn.
+A view puts plain data together, and a template in `templates` writes the HTML. All input is
+escaped, except for pictures drawn by our own charts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **names: Any) -> str:
-    """A whole page, with its style in it: no network and no other file is needed to read it.
+    """A whole page, with its style in it: it needs no network and no other file.
 
     Args:
         template: a file in `templates`, such as "audit.html".
-        names: what the template speaks of. One that it needs and does not get is an error.
+        names: the values that the template uses. A missing one is an error.
 
     Example:
         >>> from evenhand._html import render
@@ -34,10 +34,10 @@ def render(template: str, **names: Any) -> str:
 
 
 def drawn(svg: str) -> Markup:
-    """A picture of `evenhand.charts`, to be put into a page as it is; nothing else may be.
+    """A picture from `evenhand.charts`, to be put into a page unescaped; nothing else may be.
 
     Args:
-        svg: what `charts.to_svg` made. Text in it is escaped already.
+        svg: from `charts.to_svg`. Text in it is escaped already.
 
     Example:
         >>> from evenhand._html import drawn
@@ -58,15 +58,16 @@ def _environment() -> Environment:
         raise MissingExtraError("pages need jinja2: pip install 'evenhand[charts]'") from error
     from markupsafe import Markup
 
-    found = Environment(
+    environment = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals["style"] = Markup((files(__name__) / "style.css").read_text(encoding="utf-8"))
-    return found
+    style = (files(__name__) / "style.css").read_text(encoding="utf-8")
+    environment.globals["style"] = Markup(style)
+    return environment
 
 
 def _template(name: str) -> str | None:

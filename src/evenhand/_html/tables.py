@@ -12,14 +12,14 @@ MISSING = "\u2013"  # an en dash
 
 
 class Cell(NamedTuple):
-    """A value as it is shown. Numbers that are text already are told so by hand."""
+    """A value as it is shown; `number` marks numbers that are already text."""
 
     text: str
     number: bool = False
 
 
 class Column(NamedTuple):
-    """A heading; numbers stand to the right."""
+    """A heading; numbers are aligned to the right."""
 
     name: str
     number: bool
@@ -31,8 +31,8 @@ class Table(NamedTuple):
     Args:
         columns: the headings.
         rows: the text of every cell.
-        keys: how many columns, from the first on, say what a row is about.
-        caption: words that belong to the table; none if it is "".
+        keys: how many columns, from the first, say what a row is about.
+        caption: of the table; none if it is "".
     """
 
     columns: list[Column]
@@ -65,20 +65,20 @@ def of_rows(
         >>> of_rows(["policy", "share"], [["TopInterval", Cell("40 % ± 2", number=True)]]).columns
         [Column(name='policy', number=False), Column(name='share', number=True)]
     """
-    shown = [[cell(value) for value in row] for row in rows]
+    cells = [[cell(value) for value in row] for row in rows]
     columns = [
-        Column(name, bool(shown) and all(row[k].number for row in shown))
+        Column(name, bool(cells) and all(row[k].number for row in cells))
         for k, name in enumerate(names)
     ]
-    return Table(columns, [[one.text for one in row] for row in shown], keys, caption)
+    return Table(columns, [[shown.text for shown in row] for row in cells], keys, caption)
 
 
 def cell(value: Any) -> Cell:
-    """A value as people read it: yes or no, five digits that count, commas for thousands.
+    """A value as people read it: yes or no, five significant digits, commas for thousands.
 
     Example:
         >>> from evenhand._html.tables import cell
-        >>> [cell(one).text for one in (True, "F", 12345, 0.000123456, float("inf"))]
+        >>> [cell(value).text for value in (True, "F", 12345, 0.000123456, float("inf"))]
         ['yes', 'F', '12,345', '0.00012346', '∞']
     """
     if isinstance(value, Cell):

@@ -1,4 +1,4 @@
-"""Every picture, once: the same definition serves notebooks, PDF, SVG, PNG and web pages.
+"""All charts. One definition serves notebooks, PDF, SVG, PNG and web pages.
 
 The functions take tidy tables and return Altair charts; `save` renders them without a browser.
 """

@@ -1,4 +1,4 @@
-"""What all figures share: colours, sizes, the frame, the checks of a table, and files."""
+"""What all charts share: colours, sizes, the frame, checks of the table, and files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from evenhand.errors import InputError, MissingExtraError, setting
 if TYPE_CHECKING:
     import altair as alt
 
-# Colours that stay apart for colour-blind readers (Okabe and Ito), fixed for the policies here so
-# that a policy looks the same in every figure; others get the rest in turn.
+# Colours that colour-blind readers can tell apart (Okabe and Ito). Ours are fixed, so that a policy
+# looks the same in every figure; other policies get the spare colours in turn.
 COLOURS = {
     "TopInterval": "#D55E00",
     "IntervalChaining": "#E69F00",
@@ -29,12 +29,12 @@ OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
     "#7F7F7F", "#8C564B", "#B8A200", "#4B0082", "#2CA02C",
 )  # fmt: skip
 WIDTH, HEIGHT, PANEL_WIDTH, PANEL_HEIGHT = 340, 230, 150, 155
-WHOLE = {"width": 570, "height": 280}  # with axes and legend: such figures stand level in a row
+WHOLE = {"width": 570, "height": 280}  # with axes and legend, so that figures in a row line up
 PLAIN = ",.12~r"  # 0.25 and 1,000,000,000, where Vega would write 250m and 1G
 
 
 def altair() -> Any:
-    """Altair, or what to install."""
+    """Altair, or an error that says what to install."""
     try:
         import altair as alt
     except ImportError as error:
@@ -46,7 +46,7 @@ def altair() -> Any:
 
 
 def colour_of(alt: Any, policies: Iterable[str], legend: bool = True) -> Any:
-    """The colour of each policy, with a legend where nothing else names them."""
+    """The colour of each policy, with a legend unless something else names them."""
     names = list(dict.fromkeys(policies))
     spare = iter(_SPARE * (1 + len(names) // len(_SPARE)))
     palette = [COLOURS[name] if name in COLOURS else next(spare) for name in names]
@@ -57,12 +57,12 @@ def colour_of(alt: Any, policies: Iterable[str], legend: bool = True) -> Any:
 
 
 def fitted(alt: Any, chart: Any) -> Any:
-    """A chart whose whole picture, with axes and legend, has the size of all such pictures."""
+    """A chart that has the common size, axes and legend included."""
     return chart.properties(autosize=alt.AutoSizeParams(type="fit", contains="padding"), **WHOLE)
 
 
 def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
-    """A chart with the title, axes and legend that all have."""
+    """A chart with the common style of title, axes and legend."""
     framed: alt.TopLevelMixin = (
         chart.properties(title=title)
         .configure(numberFormat=PLAIN)
@@ -75,15 +75,15 @@ def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
 
 
 def need(table: Any, x: str, *columns: str) -> None:
-    """An error that says which column is missing, and how to add it."""
+    """Raise an error that says which column is missing, and how to add it."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(
-            f"{setting('runs')} is a {type(table).__name__}; allowed is a table, such as found.runs"
+            f"{setting('runs')} is a {type(table).__name__}; allowed is a table like results.runs"
         )
     missing = [name for name in ("policy", x, *columns) if name not in table]
     if missing or not pd.api.types.is_numeric_dtype(table[x]):
         raise InputError(
-            f"{setting('x')} is {x!r}; the table has to have a column of numbers of that name, and "
+            f"{setting('x')} is {x!r}; the table needs a column of numbers of that name, and "
             f"policy, {', '.join(columns)}: add one with runs.assign({x}=...)",
             value=x,
         )
@@ -95,12 +95,20 @@ FORMATS = ("pdf", "svg", "png")
 def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -> list[Path]:
     """Write a chart as files with this stem: "share" gives share.pdf, share.svg and share.png.
 
-    A stem that ends in one of the formats is written in that format alone. No browser is needed.
+    A stem that ends in one of the formats is written in that format only. No browser is needed.
+
+    Example:
+        >>> import pathlib, tempfile, pandas as pd, evenhand as eh
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> runs = pd.DataFrame({"policy": "TopInterval", "horizon": [1, 2], "share": [0.2, 0.4]})
+        >>> chart = eh.charts.share_chart(runs, "horizon")
+        >>> [path.name for path in eh.charts.save(chart, folder / "share.svg")]
+        ['share.svg']
     """
     stem, formats = Path(stem), [formats] if isinstance(formats, str) else formats
     if stem.suffix[1:] in FORMATS:
         stem, formats = stem.with_suffix(""), [stem.suffix[1:]]
-    unknown = [one for one in formats if one not in FORMATS]
+    unknown = [form for form in formats if form not in FORMATS]
     if unknown:
         raise InputError(f"format {unknown[0]!r}; allowed are {', '.join(FORMATS)}")
     import vl_convert as vlc
@@ -112,16 +120,23 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
         "png": lambda: vlc.vegalite_to_png(spec, vl_version=version, scale=2),
     }
     paths = []
-    for one in formats:
-        path = stem.with_name(f"{stem.name}.{one}")
+    for form in formats:
+        path = stem.with_name(f"{stem.name}.{form}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, makers[one]())
+        write_whole(path, makers[form]())
         paths.append(path)
     return paths
 
 
 def to_svg(chart: Any) -> str:
-    """A chart as the text of an SVG picture, for a page that needs nothing else."""
+    """A chart as the text of an SVG picture, for a page that needs nothing else.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> runs = pd.DataFrame({"policy": "TopInterval", "horizon": [1, 2], "share": [0.2, 0.4]})
+        >>> eh.charts.to_svg(eh.charts.share_chart(runs, "horizon"))[:4]
+        '<svg'
+    """
     import vl_convert as vlc
 
     svg: str = vlc.vegalite_to_svg(chart.to_json(validate=False), vl_version=_version())

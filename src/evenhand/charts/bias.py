@@ -1,4 +1,4 @@
-"""Bias reports and audits as pictures: groups and features with intervals, and time windows."""
+"""Charts of bias reports and audits: groups and features with intervals, and time windows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,25 @@ def bias_chart(
     level: float = 0.95,
     codes: Collection[str] = (),
 ) -> alt.TopLevelMixin:
-    """The bias by feature and group: a point, a thick interval alone, a thin one for all at once.
+    """The bias by feature and group: a point with a pointwise (thick) and simultaneous interval.
 
     Rows without an estimate are not left out: they say "not identified".
 
     Args:
         bias: a row per group and feature, as `BiasReport.to_frame` gives it.
-        units: the step of each feature that the bias is drawn for; 1 unless given.
+        units: the step of each feature for which the bias is drawn; 1 unless given.
         axis: the words on the horizontal axis.
         title: above the figure.
-        level: of the intervals, for the words below the title.
-        codes: features whose numbers are codes of categories, which their labels say.
+        level: of the intervals, for the subtitle.
+        codes: features whose numbers are codes of categories; their labels say so.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> row = {"group": "F", "feature": "age", "why": "", "estimate": -0.2, "low": -0.3,
+        ...     "high": -0.1, "simultaneous_low": -0.35, "simultaneous_high": -0.05}
+        >>> chart = eh.charts.bias_chart(pd.DataFrame([row]), units={"age": 10})
+        >>> "age, per 10" in eh.charts.to_svg(chart)
+        True
     """
     alt = altair()
     table = _in_units(bias, units or {}, codes)
@@ -95,15 +103,15 @@ def _in_units(
     table = bias[["group", "feature", "why", *ends]].copy()
     step = table["feature"].map(lambda name: float(units.get(name, 1.0)))
     table[ends] = table[ends].mul(step, axis=0)
-    steps = [in_digits(one) for one in step]
+    steps = [in_digits(size) for size in step]
     table["label"] = [
-        f"{name} (code)" if name in codes else name if one == "1" else f"{name}, per {one}"
-        for name, one in zip(table["feature"], steps, strict=True)
+        f"{name} (code)" if name in codes else name if size == "1" else f"{name}, per {size}"
+        for name, size in zip(table["feature"], steps, strict=True)
     ]
     return table
 
 
-APART = 0.08  # of a window: how far groups stand beside each other
+APART = 0.08  # distance between groups, as a part of a window
 
 
 def windows_chart(
@@ -118,18 +126,26 @@ def windows_chart(
     """A line per group over time windows, with an interval at every window.
 
     Args:
-        table: `window` from 1, `from` (when it begins), `group` and the three columns below.
-        value: the column to draw; rows without it are gaps.
-        low: where its interval begins.
-        high: where it ends.
+        table: `window` from 1, `from` (its start), `group` and the three columns below.
+        value: the column to draw; rows without a value are gaps.
+        low: the column of the lower end of the interval.
+        high: the column of the upper end.
         groups: all groups, in the order that gives them their colours.
         axis: the words on the vertical axis.
         leave_out: a group that is not drawn, such as the reference.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> table = pd.DataFrame({"window": [1, 2], "from": ["January", "May"], "group": "F",
+        ...     "rate": [0.4, 0.5], "low": [0.3, 0.4], "high": [0.5, 0.6]})
+        >>> chart = eh.charts.windows_chart(table, "rate", "low", "high", groups=["F"])
+        >>> "January" in eh.charts.to_svg(chart)
+        True
     """
     alt = altair()
     colours = dict(zip(groups, cycle(OF_GROUPS), strict=False))
     shown = [name for name in groups if name != leave_out]
-    # Of all windows, also of those without a number, and even if two are called the same.
+    # All windows, also those without a number, and even if two have the same name.
     order = table.drop_duplicates("window").sort_values("window")["from"].tolist()
     table = table[table["group"].isin(shown)]
     table = table[["window", "from", "group", value, low, high]].dropna(subset=value)
@@ -138,7 +154,7 @@ def windows_chart(
     table = table.assign(x=place + table["group"].map(shift).to_numpy(dtype=float))
     ticks = alt.Axis(
         values=list(range(len(order))),
-        labelExpr=f"{json.dumps([str(one) for one in order])}[datum.value]",
+        labelExpr=f"{json.dumps([str(label) for label in order])}[datum.value]",
         labelAngle=-40,
         labelOverlap="greedy",
         grid=False,

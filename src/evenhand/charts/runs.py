@@ -1,7 +1,4 @@
-"""Runs of policies: shares and regrets over a setting, as in the paper's figures.
-
-True regret against the rate of Theorem 1.
-"""
+"""Shares and regrets over a setting, as in the paper; true regret and the rate of Theorem 1."""
 
 from __future__ import annotations
 
@@ -29,17 +26,25 @@ def share_chart(
     published: pd.DataFrame | None = None,
     proportional: pd.DataFrame | None = None,
 ) -> alt.TopLevelMixin:
-    """The share of pulls that went to sensitive arms, with 95 % bands, as in the paper's Figure 1.
+    """The share of pulls of sensitive arms, with 95 % bands, as in the paper's Figure 1.
 
     Args:
-        runs: a row per run with `policy`, `share` and the column `x`. Where a column `panel` tells
-            them apart, there is a panel for each of its values.
-        x: the column on the horizontal axis; with a single value, policies stand there, each with
-            a dot and its interval.
+        runs: a row per run with `policy`, `share` and the column `x`. With a column `panel`, there
+            is a panel for each of its values.
+        x: the column on the horizontal axis. If it has a single value, the axis shows policies,
+            each with a dot and its interval.
         title: above the figure.
         axis: the words on the horizontal axis.
-        published: values to overlay as crosses, not on dots: `policy`, `x`, `value`.
-        proportional: `x` and `share`, what proportional parity asks for: a dotted line.
+        published: values to draw as crosses, except beside dots: `policy`, `x`, `value`.
+        proportional: `x` and `share`, the share at proportional parity: a dotted line.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> runs = pd.DataFrame({"policy": "TopInterval", "horizon": [100, 100, 200, 200],
+        ...     "share": [0.2, 0.3, 0.3, 0.4]})
+        >>> chart = eh.charts.share_chart(runs, "horizon", axis="number of rounds")
+        >>> "number of rounds" in eh.charts.to_svg(chart)
+        True
     """
     alt = altair()
     need(runs, x, "share")
@@ -93,11 +98,18 @@ def regret_chart(
     Args:
         runs: a row per run with `policy`, `perceived_regret`, `true_regret` and the column `x`.
             True regret is left out where it is missing; a column `panel` makes panels.
-        x: the column on the horizontal axis; with a single value, policies stand there, each with
-            a dot of perceived and a square of true regret, and their intervals.
+        x: the column on the horizontal axis. If it has a single value, the axis shows policies,
+            each with a dot for perceived and a square for true regret, and their intervals.
         title: above the figure.
         axis: the words on the horizontal axis.
-        published: values to overlay as crosses, not on dots: `policy`, `x`, `metric`, `value`.
+        published: values to draw as crosses, except beside dots: `policy`, `x`, `metric`, `value`.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> runs = pd.DataFrame({"policy": "TopInterval", "horizon": [100, 100, 200, 200],
+        ...     "perceived_regret": [2.0, 3.0, 1.0, 2.0], "true_regret": [4.0, 5.0, 3.0, 4.0]})
+        >>> "regret per round" in eh.charts.to_svg(eh.charts.regret_chart(runs, "horizon"))
+        True
     """
     alt = altair()
     need(runs, x, "perceived_regret", "true_regret")
@@ -134,7 +146,7 @@ def _regret(
 
 
 def _dots(alt: Any, table: pd.DataFrame, vertical: Any, apart: str | None = None) -> Any:
-    """One value of x: a dot with its interval for every policy, which the axis names."""
+    """One value of x: a dot with its interval for every policy, named on the axis."""
     names = alt.Axis(labelAngle=-25, labelLimit=170, labelOverlap=False, grid=False)
     by = alt.X("policy:N", title="", axis=names, sort=None)
     base = alt.Chart(table).encode(by, color=colour_of(alt, table["policy"], legend=False))
@@ -176,10 +188,10 @@ def _ours_on_top(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _across(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> Any:
-    found = np.unique(values)
-    few = {"values": found.tolist()} if found.size <= 10 else {"tickCount": 6}
+    different = np.unique(values)
+    few = {"values": different.tolist()} if different.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
-    scale = alt.Scale(domain=[float(found[0]), float(found[-1])], nice=False)
+    scale = alt.Scale(domain=[float(different[0]), float(different[-1])], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)
 
 
@@ -193,12 +205,21 @@ def _crosses(alt: Any, published: pd.DataFrame, across: Any, colour: Any) -> Any
 
 
 def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
-    """Measured true regret over T against the rate T^(2/3) of Theorem 1, on logarithmic axes.
+    """Measured true regret over T and the rate T^(2/3) of Theorem 1, on logarithmic axes.
+
+    The grey lines have slope 2/3 and pass through each policy's first point. A curve below its
+    line grows no faster than the theorem allows.
 
     Args:
         measured: a row per run with `policy`, `horizon` and `true_regret` per round.
-        title: above the figure. The grey lines have the slope 2/3, through each policy's first
-            point: a curve below its line grows more slowly than the theorem allows.
+        title: above the figure.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> runs = pd.DataFrame({"policy": "GroupFairTopInterval", "horizon": [100, 100, 200, 200],
+        ...     "true_regret": [0.9, 1.1, 0.7, 0.8]})
+        >>> "number of rounds T" in eh.charts.to_svg(eh.charts.rate_chart(runs))
+        True
     """
     alt = altair()
     need(measured, "horizon", "true_regret")
@@ -209,11 +230,11 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
         line = rate_through(mine["horizon"], start["horizon"], start["mean"])
         table.loc[mine.index, "rate"] = line
     colour = colour_of(alt, table["policy"])
-    found = np.unique(table["horizon"])
+    horizons = np.unique(table["horizon"])
     across = alt.X(
         "horizon:Q",
-        scale=alt.Scale(type="log", domain=[int(found[0]), int(found[-1])], nice=False),
-        axis=alt.Axis(values=found.tolist(), labelOverlap="greedy", labelSeparation=8),
+        scale=alt.Scale(type="log", domain=[int(horizons[0]), int(horizons[-1])], nice=False),
+        axis=alt.Axis(values=horizons.tolist(), labelOverlap="greedy", labelSeparation=8),
         title="number of rounds T",
     )
     lowest = float(min(table["mean"].min(), table["rate"].min()))

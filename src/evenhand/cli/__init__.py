@@ -1,9 +1,9 @@
 """The command line. Bad input ends with exit code 2 and one line that says what to do.
 
-What is our own bug ends with 70 and says so: nobody should look for a mistake in their input.
+A bug of ours ends with exit code 70 and says so, so that nobody looks for a mistake in their input.
 
-Each command is a file of its own with `add(commands)`, which declares its options. What a command
-needs is imported when it runs, so that `--help` answers at once.
+Each command has its own file with `add(commands)`, which declares its options. What a command needs
+is imported when it runs, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 TOO_MUCH = {
-    MemoryError: "not enough memory for what was asked; ask for less: fewer arms, features, rows "
-    "or replications",
+    MemoryError: "not enough memory; give fewer arms, features, rows or replications",
     RecursionError: "something is nested too deeply, such as a file with very many levels; give a "
     "flatter one",
     OverflowError: "a number is too large to compute with; give smaller ones",
@@ -34,7 +33,7 @@ COMMANDS = (demo, audit, value, paper, run, init, data)
 
 
 class _Once(argparse.Action):
-    """A value that may be given once: of two, the first would be lost without a word."""
+    """A value that may be given once: of two, the first would be lost silently."""
 
     seen: argparse.Namespace | None = None
 
@@ -45,18 +44,18 @@ class _Once(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Keep the value, or say that there is one already."""
+        """Keep the value, or raise an error if there is one already."""
         if option_string is not None and self.seen is namespace:
             raise InputError(
                 f"{option_string} is given twice, as {quote(str(getattr(namespace, self.dest)))} "
-                f"and as {quote(str(values))}; allowed is one: leave the other out"
+                f"and as {quote(str(values))}; give it once"
             )
         self.seen = namespace
         setattr(namespace, self.dest, values)
 
 
 class _Parser(argparse.ArgumentParser):
-    """One line for an error, without the usage before it."""
+    """Errors in one line, without the usage message."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -68,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line, and return the exit code."""
     options = argparse.Namespace()
     try:
         with warnings.catch_warnings():
@@ -84,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except KeyboardInterrupt:
         resumed = getattr(options, "resumed", False)
-        more = "; run the same command again to go on from here" if resumed else ""
+        more = "; run the same command again to continue" if resumed else ""
         with _undisturbed():
             sys.stderr.write(f"\nevenhand: stopped{more}\n")
             sys.stderr.flush()
@@ -96,26 +95,26 @@ def parser() -> argparse.ArgumentParser:
     whole = _Parser(prog="evenhand", description="Even-handed decisions from biased feedback.")
     whole.add_argument("--version", action="version", version=f"evenhand {__version__}")
     commands = whole.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
-    for one in commands.choices.values():
-        one.set_defaults(flags=_flags(one))
+    for module in COMMANDS:
+        module.add(commands)
+    for command in commands.choices.values():
+        command.set_defaults(flags=_flags(command))
     return whole
 
 
 def _flags(command: argparse.ArgumentParser) -> set[str]:
-    """What a command takes, that errors may advise: its flags, and names such as LOG."""
-    found: set[str] = set()
+    """What errors may advise: the flags of a command, and its arguments, such as LOG."""
+    flags: set[str] = set()
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found.update(*(_flags(task) for task in action.choices.values()))
+            flags.update(*(_flags(task) for task in action.choices.values()))
         else:
-            found.update(action.option_strings or [str(action.metavar)])
-    return found
+            flags.update(action.option_strings or [str(action.metavar)])
+    return flags
 
 
 def _verdict(error: Exception) -> tuple[int, str]:
-    """The exit code of an error, and what to say of it in one line."""
+    """The exit code of an error, and a line about it."""
     if isinstance(error, (EvenhandError, InputWarning, OSError)):
         return BAD_INPUT, _one_line(error)
     for kind, words in TOO_MUCH.items():
@@ -129,7 +128,7 @@ def _verdict(error: Exception) -> tuple[int, str]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """While another Ctrl-C does nothing: people press it twice, and the line is to be whole."""
+    """Ignore further Ctrl-C meanwhile: people press it twice, and the line should be complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -141,7 +140,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _warn(message: Warning | str, *_: object) -> None:
-    """A warning is one line as well, without the place in the code."""
+    """Print a warning in one line, without its place in the code."""
     sys.stderr.write(f"evenhand: warning: {' '.join(str(message).split())}\n")
 
 

@@ -1,4 +1,4 @@
-"""What `evenhand paper` and `evenhand run` share: options of a run, and the run itself."""
+"""What `evenhand paper` and `evenhand run` share: the options of a run, and the run itself."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FOLDERS, FILES = ("parts", "tables", "figures"), ("report.html", "run.json")
 
 
 def add_options(command: argparse.ArgumentParser, out: str) -> None:
-    """The options of every run, which can be stopped and resumed."""
+    """Declare the options of every run. Runs can be stopped and resumed."""
     command.set_defaults(resumed=True)
     command.add_argument(
-        "--seeds", type=int, metavar="N", help="replications per point, in place of the file's"
+        "--seeds", type=int, metavar="N", help="replications per point, instead of the file's"
     )
     command.add_argument("--seed", type=int, metavar="S", help="of all random numbers")
     command.add_argument("--out", type=Path, metavar="DIR", help=f"default {out}")
@@ -44,7 +44,7 @@ def prepare(name: str, options: argparse.Namespace) -> None:
             _checks.whole(flag, value, least, most)
     if options.data is not None:
         if not options.data.is_dir():
-            raise InputError(f"--data is {str(options.data)!r}, which is no folder")
+            raise InputError(f"--data is {str(options.data)!r}, which is not a folder")
         os.environ["EVENHAND_DATA"] = str(options.data)
     needs(name, NEEDED)
 
@@ -52,9 +52,9 @@ def prepare(name: str, options: argparse.Namespace) -> None:
 def run(
     experiments: Sequence[Experiment], out: Path, title: str, options: argparse.Namespace
 ) -> int:
-    """Run the experiments with a bar, and say where the report is.
+    """Run the experiments with a progress bar, and print where the report is.
 
-    What is wrong with the folder or the cluster is told before anything is compiled.
+    Errors about the folder or the cluster are reported before anything is compiled.
     """
     check_folder(out, FOLDERS, FILES)
     from evenhand.experiments.run import run_all
@@ -74,7 +74,7 @@ def run(
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
-    """A client of the cluster, connected once for the whole run; nothing without an address."""
+    """A client of the cluster, connected once for the whole run; None without an address."""
     if address is None:
         yield None
         return

@@ -1,7 +1,7 @@
 """What commands share: progress, flags for the values of columns, checks of outputs, bugs.
 
-Where the error stream is no terminal (a pipe, CI), plain lines take the place of the bar. What is
-not the user's mistake is shown as a bug, with its traceback kept in a file.
+If the error stream is not a terminal (a pipe, CI), plain lines replace the progress bar. What is
+not the user's mistake is reported as a bug, with its traceback kept in a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY = 10.0  # seconds between two lines about the same step
 
 
 def needs(command: str, modules: Sequence[str]) -> None:
-    """Say what to install, in place of an import error halfway."""
+    """Say what to install, rather than fail halfway with an import error."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
@@ -33,21 +33,21 @@ def needs(command: str, modules: Sequence[str]) -> None:
 
 
 def note(what: str) -> None:
-    """A line about what is going on, where no bar or spinner can show it."""
+    """Print what is being done, if no bar or spinner can show it."""
     if not sys.stderr.isatty():
         sys.stderr.write(f"{what}\n")
         sys.stderr.flush()
 
 
 class Lines:
-    """Progress as lines: one for every step, and one now and then while a step is long."""
+    """Progress as lines: one for every step, and more during a long step."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0
         self._what, self._last = "", 0.0
 
     def __call__(self, what: str, rounds: int) -> None:
-        """Hear what is being done, and how many rounds more are."""
+        """Note what is being done, and how many more rounds are finished."""
         self._done += rounds
         now = time.monotonic()
         if what != self._what or now - self._last >= EVERY:
@@ -57,7 +57,7 @@ class Lines:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str, int], None]]:
-    """A bar on the error stream, so that the output stays clean; or lines."""
+    """A progress bar on the error stream, so that the output stays clean; or lines."""
     if not sys.stderr.isatty():
         yield Lines(total)
         return
@@ -81,7 +81,7 @@ def progress(total: int) -> Iterator[Callable[[str, int], None]]:
 
 @contextmanager
 def waiting() -> Iterator[Callable[[str], None]]:
-    """A spinner beside what is going on; or a line for each step."""
+    """A spinner with what is being done; or a line for each step."""
     if not sys.stderr.isatty():
         yield note
         return
@@ -93,9 +93,9 @@ def waiting() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def steps() -> Iterator[tuple[Callable[[str], None], Callable[[float], None]]]:
-    """A bar for steps of unknown length: what is being done, and the percentage where it is known.
+    """A bar for steps of unknown length: what is being done, and the percentage if it is known.
 
-    Two functions come with it: one that is told when a step begins, and one how far it is.
+    It yields two functions: one to call when a step begins, and one to report its percentage.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -122,12 +122,12 @@ def check_folder(out: Path, folders: Iterable[str] = (), files: Iterable[str] = 
     """Refuse a folder that cannot be made or written to.
 
     Args:
-        out: the folder, which need not be there.
-        folders: what will be a folder inside of it.
-        files: what will be a file inside of it.
+        out: the folder, which need not exist.
+        folders: the names of folders that will be made in it.
+        files: the names of files that will be written in it.
     """
-    for one in (out, *(out / name for name in folders)):
-        _check_writable(out, one)
+    for folder in (out, *(out / name for name in folders)):
+        _check_writable(out, folder)
     for name in files:
         _check_no_folder(out, out / name)
 
@@ -145,17 +145,17 @@ def check_file(out: Path) -> None:
 
 def _check_no_folder(out: Path, path: Path) -> None:
     if path.is_dir():
-        raise _refusal(out, f"{str(path)!r} is a folder, where a file is to be written")
+        raise _refusal(out, f"{str(path)!r} is a folder, and a file would be written there")
 
 
 def _check_writable(out: Path, folder: Path) -> None:
-    """That a folder can be made and filled: tried in the nearest one that is there."""
+    """Check that a folder can be made and written to, in the nearest one that exists."""
     there = folder.absolute()
     try:
         while not there.exists():
             there = there.parent
         if not there.is_dir():
-            raise _refusal(out, f"{str(there)!r} is a file and no folder")
+            raise _refusal(out, f"{str(there)!r} is a file, not a folder")
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         why = f"nothing can be written to {str(there)!r} ({error.strerror or error})"
@@ -167,15 +167,15 @@ def _refusal(out: Path, why: str) -> InputError:
 
 
 def in_own_code(error: Exception) -> str | None:
-    """Where in a policy of the user's own an error comes from, if it does."""
-    own = getattr(sys.modules.get("evenhand.experiments.model"), "IMPORTED", {})
+    """Where in a user's own policy an error comes from; None if it comes from elsewhere."""
+    own = getattr(sys.modules.get("evenhand.experiments._policies"), "IMPORTED", {})
     frames = traceback.extract_tb(error.__traceback__)
     places = [frame for frame in frames if Path(frame.filename) in own]
     return f"{places[-1].filename}, line {places[-1].lineno}" if places else None
 
 
 def kept(error: BaseException) -> str:
-    """One line about a bug, and its traceback in a file that only the user can read."""
+    """A line about a bug, whose traceback is kept in a file that only the user can read."""
     kind = type(error).__name__
     said = " ".join(str(error).split())
     text = "".join(traceback.format_exception(error))
@@ -203,23 +203,23 @@ def add_values(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--missing-marks", action="append", metavar="MARK,...",
-        help="what stands for missing values, such as '?,NA,-9' (with = if it begins with -); "
+        help="marks of missing values, such as '?,NA,-9' (with = if it begins with -); "
         "COLUMN=MARK for one column; may be repeated",
     )  # fmt: skip
 
 
 def marks_of(text: str) -> dict[str, list[str]]:
-    """Marks by column, from MARK,COLUMN=MARK; those without a column are of every one, "*"."""
-    found: dict[str, list[str]] = {}
+    """Marks by column, from MARK,COLUMN=MARK; those without a column are for all, "*"."""
+    marks: dict[str, list[str]] = {}
     for part in text.split(","):
         name, sign, mark = part.partition("=")
         column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
-        found.setdefault(column, []).append(mark)
-    return found
+        marks.setdefault(column, []).append(mark)
+    return marks
 
 
 def choice_of(text: str) -> str | dict[str, str]:
-    """What is done about missing values: a word, or COLUMN=WORD,COLUMN=WORD."""
+    """What to do about missing values: a word, or COLUMN=WORD,COLUMN=WORD."""
     parts = [part.rpartition("=") for part in text.split(",")]
     return {name.strip(): word.strip() for name, _, word in parts} if "=" in text else text
 
@@ -228,12 +228,12 @@ def worth_of(text: str) -> dict[str, float]:
     """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
     pairs, at = dict[str, float](), 0
     while at < len(text):
-        found = WORTH.match(text, at)
-        if found is None or found[1].strip() in pairs:
+        match = WORTH.match(text, at)
+        if match is None or match[1].strip() in pairs:
             raise InputError(
                 f"{setting('reward_values')} is {text!r}; allowed are values with their numbers, "
                 "each once, such as approved=1,denied=0"
             )
-        pairs[found[1].strip()] = float(found[2])
-        at = found.end()
+        pairs[match[1].strip()] = float(match[2])
+        at = match.end()
     return pairs

@@ -31,7 +31,7 @@ ROLES = (
 )  # fmt: skip
 HELP = {
     "weight": "how much a row counts, any number above 0",
-    "count": "for how many people a row stands, a whole number, 0 included",
+    "count": "how many people a row stands for, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
 }
 LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
@@ -60,7 +60,7 @@ def add(commands: Any) -> None:
     for role in ROLES:
         columns.add_argument(f"--{role}", metavar="COLUMN", help=HELP.get(role))
     columns.add_argument(
-        "--feature", action="append", metavar="COLUMN", help="may be repeated; default: the rest"
+        "--feature", action="append", metavar="COLUMN", help="may be repeated (default: the rest)"
     )
     columns.add_argument(
         "--nominal", action="append", metavar="COLUMN", help="a feature whose numbers are names"
@@ -84,11 +84,13 @@ def add(commands: Any) -> None:
         help="values (default error); COLUMN=fill,others=drop by column",
     )
     how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
-    how.add_argument("--weigh-by-propensity", action="store_true", help="rows count by its inverse")
-    how.add_argument("--windows", type=int, metavar="N", help="of time; 0 for none (default: to 8)")
+    how.add_argument("--weigh-by-propensity", action="store_true", help="weigh rows by its inverse")
+    how.add_argument(
+        "--windows", type=int, metavar="N", help="of time; 0 for none (default: up to 8)"
+    )
     how.add_argument(
         "--categories", type=int, metavar="N",
-        help="of a feature that are told apart, the rest is merged (default 20)",
+        help="kept for each feature; the rest are merged (default 20)",
     )  # fmt: skip
     how.add_argument(
         "--unfavourable", action="store_const", const=True,
@@ -98,7 +100,7 @@ def add(commands: Any) -> None:
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
-        help="the page, with the JSON beside it; a name that ends in .json is the JSON alone "
+        help="the page, with the JSON next to it; a name that ends in .json is the JSON alone "
         "(default audit.html)",
     )  # fmt: skip
     out.add_argument("--title", metavar="WORDS", help="of the page")
@@ -115,7 +117,7 @@ def _audit(options: argparse.Namespace) -> int:
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
     try:
-        found, paths = _report(options, _named(options))
+        report, paths = _report(options, _named(options))
     except InputError as error:
         place = _place_in_file(options, error.parameter)
         if place is None:
@@ -125,8 +127,8 @@ def _audit(options: argparse.Namespace) -> int:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
     also = f", or read {paths[1]}" if len(paths) > 1 else ""
-    read = f"{found.facts.label} in {found.facts.seconds:.1f} s"
-    _say([*found.summary, "", f"{read}; open {paths[0]}{also}"])
+    read = f"{report.facts.label} in {report.facts.seconds:.1f} s"
+    _say([*report.summary, "", f"{read}; open {paths[0]}{also}"])
     return 0
 
 
@@ -134,7 +136,7 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
     """Where in the file of columns a setting is, if it was not given as a flag."""
     name = (parameter or "").partition("[")[0]
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
-    if options.columns is None or any(getattr(options, one, None) for one in words):
+    if options.columns is None or any(getattr(options, word, None) for word in words):
         return None
     from evenhand.experiments._toml import line_of
 
@@ -147,10 +149,12 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
 
 
 def _check_folder(out: Path) -> None:
-    """A new folder is made, and not a path of them: that is a typo."""
+    """One new folder may be made, but not a path of several: that is a typo."""
     folder = out.parent
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out is {str(out)!r}, and {str(folder)!r} is no folder; name another")
+        raise InputError(
+            f"--out is {str(out)!r}, and {str(folder)!r} is not a folder; name another"
+        )
     if not folder.exists() and not folder.parent.is_dir():
         raise InputError(
             f"--out is {str(out)!r}, and there is no folder {str(folder.parent)!r}; make it, or "
@@ -163,7 +167,7 @@ def _say(lines: list[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
     except BrokenPipeError:
-        # `| head` has read enough. Python writes what is left once more at its end.
+        # `| head` has read enough. At exit, Python would try to write the rest again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -172,7 +176,7 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
     from evenhand.audit.api import audit
 
     with steps() as (tell, progress):
-        found = audit(
+        report = audit(
             options.log,
             **{"title": f"Audit of {Path(without_password(options.log)).name}", **named},
             weigh_by_propensity=options.weigh_by_propensity,
@@ -181,11 +185,11 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
             progress=progress,
         )
         tell("writing the report")
-        return found, found.save(options.out)
+        return report, report.save(options.out)
 
 
 def _named(options: argparse.Namespace) -> dict[str, Any]:
-    """Roles, lists of columns, what values mean, and settings: flags come before the file."""
+    """Roles, lists of columns, what values mean, and settings: flags win over the file."""
     given = _read(options.columns) if options.columns is not None else {}
     roles = {role.replace("-", "_"): given.pop(role, None) for role in ROLES}
     lists = {name: given.pop(key, None) for key, name in LISTS.items()}
@@ -194,7 +198,7 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
     if given:
         allowed = ", ".join([*ROLES, *LISTS, *VALUES, *SETTINGS])
         raise InputError(
-            f"{options.columns}: {next(iter(given))!r} is no key; allowed are {allowed}"
+            f"{options.columns}: {next(iter(given))!r} is not a key; allowed are {allowed}"
         )
     for role in roles:
         roles[role] = getattr(options, role) or roles[role]
@@ -211,7 +215,7 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
-    """Settings that are chosen; the others are left to `evenhand.audit`."""
+    """The settings that are given; the others are left to `evenhand.audit`."""
     for key, kinds in (("reference", (str, int)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
             raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")

@@ -1,4 +1,4 @@
-"""`evenhand data`: the real data sets, where they are and what to know of them."""
+"""`evenhand data`: the real data sets, where they are and what to know about them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add(commands: Any) -> None:
     )
     tasks = data.add_subparsers(dest="task", required=True, metavar="TASK")
     listed = tasks.add_parser("list", help="the sets and where they are")
-    fetched = tasks.add_parser("fetch", help="download sets, and say where they are")
+    fetched = tasks.add_parser("fetch", help="download sets, and print where they are")
     fetched.add_argument("names", nargs="+", metavar="NAME", help="of a set, or all")
-    described = tasks.add_parser("describe", help="a set's data card, and its groups if it is here")
+    described = tasks.add_parser("describe", help="a set's data card, and its groups if fetched")
     described.add_argument("set", metavar="NAME", help="of a set")
     for task, command in ((listed, _list), (fetched, _fetch), (described, _describe)):
         task.add_argument(
@@ -46,7 +46,7 @@ def _list(options: argparse.Namespace) -> int:
     for name, size, sensitive in rows:
         sys.stdout.write(f"{name:<{widths[0]}}  {size:<{widths[1]}}  {sensitive}\n")
         if name in datasets.names():
-            # On a line of its own: paths are long.
+            # On its own line: paths are long.
             sys.stdout.write(f"{'':<{widths[0]}}  {_where(name, options.folder)}\n")
     return 0
 
@@ -56,12 +56,12 @@ def _where(name: str, folder: Path | None) -> str:
     from evenhand.datasets import find
 
     try:
-        found = find(name, folder)
+        path = find(name, folder)
     except files.WrongFile:
-        return f"a wrong file: evenhand data fetch {name} says more"
+        return f"the wrong file: evenhand data fetch {name} says more"
     if name == files.PACKAGED:
-        return f"in the package {files.PACKAGE}" if found else files.MISSING
-    return f"here: {found}" if found else "not fetched"
+        return f"in the package {files.PACKAGE}" if path else files.MISSING
+    return f"here: {path}" if path else "not fetched"
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -85,7 +85,7 @@ def _describe(options: argparse.Namespace) -> int:
     width = min(WIDEST, shutil.get_terminal_size().columns)
     sys.stdout.write(card.to_text(width))
     if datasets.find(name, options.folder) is None:
-        sys.stdout.write(f"\nThe file is not here: evenhand data fetch {name}\n")
+        sys.stdout.write(f"\nNot fetched yet: evenhand data fetch {name}\n")
         return 0
     table = datasets.load(name, options.folder)
     groups = table.groupby(card.attribute)[card.reward].agg(["size", "mean"])

@@ -17,8 +17,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "demo",
         help="a first look on real lending data, without a download",
-        description="Play policies on real mortgage applications, show who they choose and what "
-        "the feedback is biased on, in the terminal and as a small page.",
+        description="Play policies on real mortgage applications, and show whom they choose and "
+        "what the feedback is biased on, in the terminal and as a small page.",
     )
     command.add_argument(
         "--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default demo.html"
@@ -36,13 +36,13 @@ def _demo(options: argparse.Namespace) -> int:
 
     with waiting() as tell:
         tell("playing three policies on mortgage applications")
-        found = _demo.play()
+        demo = _demo.play()
         tell("drawing and writing the page")
-        path = _demo.write(found, options.out)
+        path = _demo.write(demo, options.out)
     out = Console(file=sys.stdout)
-    for text in _demo.sentences(found):
+    for text in _demo.sentences(demo):
         out.print(text + "\n", highlight=False)
-    shown = _demo.table(found)
+    shown = _demo.table(demo)
     table = Table(title="share of the choices by group")
     for column in shown.columns:
         table.add_column(column)
@@ -50,7 +50,7 @@ def _demo(options: argparse.Namespace) -> int:
         table.add_row(*row)
     out.print(table)
     out.print("\nWhat the feedback is biased on:")
-    for text in found.bias.to_words().splitlines():
+    for text in demo.bias.to_words().splitlines():
         out.print(f"- {text}", highlight=False)
     out.print(f"\nThe same as a page, with a figure: {path}", highlight=False)
     return 0

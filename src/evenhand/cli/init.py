@@ -23,10 +23,10 @@ def add(commands: Any) -> None:
         help="default experiment.toml",
     )  # fmt: skip
     command.add_argument(
-        "--data", type=Path, metavar="TABLE", help="for your CSV or Parquet file: lists its columns"
+        "--data", type=Path, metavar="TABLE", help="your CSV or Parquet file: lists its columns"
     )
-    command.add_argument("--like", metavar="NAME", help="a copy of a bundled one, such as compas")
-    command.add_argument("--force", action="store_true", help="write over a file that is there")
+    command.add_argument("--like", metavar="NAME", help="copy a bundled one, such as compas")
+    command.add_argument("--force", action="store_true", help="overwrite an existing file")
     command.set_defaults(command=_init)
 
 
@@ -34,11 +34,11 @@ def _init(options: argparse.Namespace) -> int:
     from evenhand.experiments import bundled, template
 
     if options.file.exists() and not options.force:
-        raise InputError(f"FILE {options.file} is there already; give another, or --force")
+        raise InputError(f"FILE {options.file} exists already; give another, or --force")
     if options.like and options.data:
         raise InputError("--like and --data are both given; keep one of them")
     if options.data and not options.data.is_file():
-        raise InputError(f"--data is {str(options.data)!r}, where there is no file")
+        raise InputError(f"--data is {str(options.data)!r}, but there is no such file")
     if options.like:
         text = bundled.copy_of(options.like)
     elif options.data:

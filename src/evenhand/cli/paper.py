@@ -21,10 +21,10 @@ def add(commands: Any) -> None:
     paper = commands.add_parser(
         "paper",
         help="run the paper's experiments and write a report",
-        description="Run the paper's synthetic sweeps, draw every figure beside the published "
-        "curves and check the paper's claims. Finished parts are kept: run it again to go on.",
+        description="Run the paper's synthetic sweeps, draw every figure with the published "
+        "curves and check the paper's claims. Finished parts are kept: run it again to continue.",
     )
-    paper.add_argument("--real", action="store_true", help="the experiments on real data as well")
+    paper.add_argument("--real", action="store_true", help="also the experiments on real data")
     paper.add_argument(
         "--sweep",
         action="append",
@@ -44,15 +44,15 @@ def add(commands: Any) -> None:
 
 def _paper(options: argparse.Namespace) -> int:
     prepare("paper", options)
-    chosen = [one.with_(options.seeds, options.seed) for one in _chosen(options)]
+    chosen = [experiment.with_(options.seeds, options.seed) for experiment in _chosen(options)]
     if options.conventions != "both":
         chosen = [
-            replace(one, conventions=(options.conventions,))
-            for one in chosen
-            if options.conventions in one.conventions
+            replace(experiment, conventions=(options.conventions,))
+            for experiment in chosen
+            if options.conventions in experiment.conventions
         ]
     if not chosen:
-        raise InputError(f"nothing to run: none of these is made under {options.conventions}")
+        raise InputError(f"nothing to run: none of these is run under {options.conventions}")
     return run(chosen, options.out or Path("paper-report"), TITLE, options)
 
 
@@ -63,5 +63,5 @@ def _chosen(options: argparse.Namespace) -> list[Experiment]:
     if options.sweep:
         paths = [bundled.path_of(name) for name in dict.fromkeys(options.sweep)]
         return [read_experiment(path) for path in paths]
-    found = list(bundled.paper_experiments().values())
-    return found + (list(bundled.paper_experiments(real=True).values()) if options.real else [])
+    synthetic = list(bundled.paper_experiments().values())
+    return synthetic + (list(bundled.paper_experiments(real=True).values()) if options.real else [])

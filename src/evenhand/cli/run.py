@@ -16,9 +16,9 @@ def add(commands: Any) -> None:
         "run",
         help="run an experiment from a file and write a report",
         description="Run the experiment that a TOML file describes, draw its figures and write a "
-        "report. Finished parts are kept: run it again to go on. `evenhand init` writes a file to "
-        "start from. A file can name policies of your own, which are Python code from any path: "
-        "such code is run with --allow-code only.",
+        "report. Finished parts are kept: run it again to continue. `evenhand init` writes a file "
+        "to start from. A file can name policies of your own, which are Python code from any path: "
+        "such code is run only with --allow-code.",
     )
     command.add_argument("file", metavar="FILE", help="a TOML file, or a name such as compas")
     command.add_argument(
@@ -39,8 +39,8 @@ def _run(options: argparse.Namespace) -> int:
         path = bundled.path_of(options.file)
     elif not path.is_file():
         raise InputError(
-            f"FILE is {options.file!r}, where there is no file; give a TOML file (evenhand init "
-            f"writes one) or one of {', '.join(bundled.names())}"
+            f"FILE is {options.file!r}, but there is no such file; give a TOML file (evenhand "
+            f"init writes one) or one of {', '.join(bundled.names())}"
         )
     experiment = read_experiment(path, options.allow_code).with_(options.seeds, options.seed)
     out = options.out or Path(experiment.output.folder or f"{experiment.name}-report")

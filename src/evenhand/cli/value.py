@@ -18,17 +18,17 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "value",
         help="what another policy would have earned in the rounds of a log",
-        description="Ask a log of decisions with propensities what another policy would have "
-        "earned in its place, overall and per group, with intervals, in words and as JSON. The "
-        "policy must not have learned from the same rows.",
+        description="Estimate from a log of decisions with propensities what another policy would "
+        "have earned, overall and per group, with intervals, in words and as JSON. The policy "
+        "must not have learned from the same rows.",
     )
     command.add_argument("log", type=Path, metavar="LOG", help="a Parquet or CSV file")
-    target = command.add_argument_group("the policy to ask about, one of these")
+    target = command.add_argument_group("the policy to evaluate, one of these")
     target.add_argument("--policy", type=Path, metavar="FILE", help="a saved policy")
-    target.add_argument("--uniform", action="store_true", help="all available arms alike")
+    target.add_argument("--uniform", action="store_true", help="all available arms equally often")
     how = command.add_argument_group("how")
     how.add_argument(
-        "--correct", action="store_true", help="also in reward less the bias that --policy learned"
+        "--correct", action="store_true", help="also in reward minus the bias that --policy learned"
     )
     how.add_argument(
         "--bias-from", type=Path, metavar="FILE", help="the bias that this saved policy learned"
@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
     others.add_argument(
         "--groups", type=Path, metavar="FILE",
         help="a CSV file with the columns arm and group, in the policy's order (default: the "
-        "policy's groups for arms 0, 1, ..., or else read off the log)",
+        "policy's groups for arms 0, 1, ..., or else those in the log)",
     )  # fmt: skip
     add_values(others)
     command.add_argument(
@@ -74,8 +74,8 @@ def _value(options: argparse.Namespace) -> int:
     bias = None
     if teacher is not None and (options.correct or options.bias_from is not None):
         weighting = {} if options.weighting is None else {"weighting": options.weighting}
-        # About the mean of the groups, unless said: then a correction moves the values of groups
-        # against each other, and not all of them up or down.
+        # Relative to the mean of the groups unless given: then a correction moves the values of
+        # groups relative to each other, and not all of them up or down.
         bias = teacher.bias(options.reference or "mean", options.level, **weighting)
     log = read_logged(
         options.log,
@@ -105,13 +105,13 @@ def _value(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What can be told before anything is loaded."""
+    """What can be checked before anything is loaded."""
     from evenhand import _checks
 
     if (options.policy is not None) == options.uniform:
-        raise InputError("give --policy FILE or --uniform, the policy to ask about; one of them")
+        raise InputError("give either --policy FILE or --uniform, the policy to evaluate")
     if options.correct and (options.policy is None or options.bias_from is not None):
-        raise InputError("--correct is for --policy and without --bias-from; give one of them")
+        raise InputError("--correct needs --policy, and cannot be combined with --bias-from")
     if not options.correct and options.bias_from is None:
         for flag in ("reference", "weighting"):
             if getattr(options, flag) is not None:

@@ -1,12 +1,12 @@
 """Real data: four sets with their checksums and data cards.
 
 Three are downloaded once, checked and kept; one (mortgage) comes with a package and needs no
-network. A data card says what a set is, what is wrong with it and where its traps are: read it
-before you use a number, `print(evenhand.datasets.card("compas"))`.
+network. A data card says what a set is, what is wrong with it and what its traps are. Read it
+before you use a number: `print(evenhand.datasets.card("compas"))`.
 
-A file is looked for in the folder that is given, else in the folder that the environment variable
-EVENHAND_DATA names, else in the user's cache; if it is not there, it is downloaded into the same
-place. Files are only ever used after their SHA-256 has been checked.
+A file is looked for in the given folder, else in the folder that the environment variable
+EVENHAND_DATA names, else in the user's cache. If it is not there, it is downloaded into that
+folder. Files are used only after their SHA-256 has been checked.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def names() -> tuple[str, ...]:
 def load(
     name: str, folder: str | PathLike[str] | None = None, progress: bool = False
 ) -> pd.DataFrame:
-    """A set as a table, downloaded first if need be. Its card says what was changed in it.
+    """A set as a table, downloaded first if necessary. Its card says what was changed in it.
 
     Args:
         name: One of `names()`.
-        folder: Where the file is or shall be put; by default EVENHAND_DATA, or else the cache.
+        folder: Where the file is or will be put; by default EVENHAND_DATA, or else the cache.
         progress: Show a bar on the error stream while downloading.
 
     Example:
@@ -61,14 +61,14 @@ def load(
 
 
 def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool = False) -> Path:
-    """Where the file of a set is; it is downloaded first if need be.
+    """The path of a set's file, downloaded first if necessary.
 
-    A download is checked before it gets its name, so a broken one is never taken for the file. If
-    it is impossible, the error says which file to get from where and where to put it.
+    A download is checked before it gets its name, so a broken one is never used. If it fails, the
+    error says which file to get, from where, and where to put it.
 
     Args:
         name: One of `names()`.
-        folder: Where the file is or shall be put; by default EVENHAND_DATA, or else the cache.
+        folder: Where the file is or will be put; by default EVENHAND_DATA, or else the cache.
         progress: Show a bar on the error stream while downloading.
 
     Example:
@@ -76,9 +76,9 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
         >>> eh.datasets.fetch("mortgage").name
         'loanapp.csv.bz2'
     """
-    found = find(name, folder)
-    if found is not None:
-        return found
+    path = find(name, folder)
+    if path is not None:
+        return path
     if name == files.PACKAGED:
         raise MissingExtraError(files.MISSING)
     from evenhand.datasets._download import download
@@ -87,10 +87,10 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
 
 
 def find(name: str, folder: str | PathLike[str] | None = None) -> Path | None:
-    """Where the file of a set is, or None: nothing is downloaded.
+    """The path of a set's file, or None: nothing is downloaded.
 
-    A file of the right name with wrong content is an error in a folder of yours. In the cache it
-    counts as missing and is downloaded anew.
+    A file with the right name but the wrong content is an error in a folder of yours. In the cache
+    it counts as missing and is downloaded again.
 
     Args:
         name: One of `names()`.

@@ -1,6 +1,6 @@
-"""Downloads with pooch: into a file beside its place, checked, and only then given their name.
+"""Downloads with pooch: into a temporary file, which gets its name only after it is checked.
 
-A bar on the error stream in the form that pooch asks for: total, update, reset, close.
+The progress bar on the error stream has the methods that pooch needs: total, update, reset, close.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousa
 
 
 class _Limited:
-    """A file that takes so many bytes and no more: a source may send whatever it likes."""
+    """A file with a limit on its bytes: a source may send anything."""
 
     def __init__(self, file: IO[bytes], most: int) -> None:
         self._file, self._most, self._left = file, most, most
         self.flush = file.flush
 
     def write(self, content: bytes) -> int:
-        """Write on, up to the limit."""
+        """Write, up to the limit."""
         self._left -= len(content)
         if self._left < 0:
-            raise OSError(f"it sends more than the {self._most:,} bytes that the file has")
+            raise OSError(f"it sends more than the {self._most:,} bytes of the file")
         return self._file.write(content)
 
 
 def download(name: str, folder: Path, progress: bool) -> Path:
-    """Get a set from its first source that has it; an error says why none had."""
+    """Get a set from the first source that works; an error says why none did."""
     files.pooch()
     _make_writable(name, folder)
     reasons = []
@@ -59,11 +59,10 @@ def _retrieve(file: File, folder: Path, progress: bool) -> Path:
         def checked(content: IO[bytes]) -> None:
             get(file.address, _Limited(content, file.size), None)
             content.seek(0)
-            found = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-            if found != file.sha256:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+            if digest != file.sha256:
                 raise DataError(
-                    f"it sends another file: its SHA-256 is {found}, and not the "
-                    f"known {file.sha256}"
+                    f"it sends another file: its SHA-256 is {digest}, not the known {file.sha256}"
                 )
 
         write_whole(path, checked)
@@ -83,12 +82,12 @@ def _make_writable(name: str, folder: Path) -> None:
 
 
 def _why(error: Exception) -> str:
-    """The reason in a few words; those of requests run over several lines."""
+    """The reason in a few words; messages of requests have several lines."""
     from requests import exceptions
 
     if isinstance(error, exceptions.HTTPError) and error.response is not None:
-        return f"it answered {error.response.status_code}"
-    known = {  # the first that fits: some are special cases of later ones
+        return f"it replied {error.response.status_code}"
+    known = {  # the first that fits; some are special cases of later ones
         exceptions.Timeout: "no answer in time",
         exceptions.SSLError: "its certificate is not trusted",
         exceptions.ProxyError: "no connection through the proxy",
@@ -123,12 +122,12 @@ class Bar:
         self._display.update(self._task, total=value or None)
 
     def update(self, n: int) -> None:
-        """So many more. Pooch counts whole pieces, which can be more than there is."""
+        """Add n bytes. Pooch counts whole pieces, which can be more than the total."""
         self._done = min(self._done + n, self._total or self._done + n)
         self._display.update(self._task, completed=self._done)
 
     def reset(self) -> None:
-        """From the start; pooch does so before it fills the bar at the end."""
+        """Start again from 0; pooch does so before it fills the bar at the end."""
         self._done = 0
 
     def close(self) -> None:
@@ -137,7 +136,7 @@ class Bar:
 
 @contextmanager
 def bar(what: str, shown: bool) -> Iterator[Bar | None]:
-    """A bar while the block runs; without rich one line, and nothing if it shall not be shown."""
+    """A bar while the block runs; one line without rich, and nothing unless `shown`."""
     if not shown:
         yield None
         return

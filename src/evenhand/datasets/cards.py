@@ -1,4 +1,4 @@
-"""Data cards: what a set is, what is wrong with it, and its traps. Each is a TOML file."""
+"""Data cards: what a set is, what is wrong with it, and what its traps are. Each is a TOML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Card:
         title: What people call it.
         what: What it is.
         source: Where it comes from.
-        licence: What is known of it.
+        licence: What is known about it.
         citation: What to cite.
         rows: How many there are.
         columns: How many there are, as loaded.
@@ -36,7 +36,7 @@ class Card:
         features: The columns that are the context.
         choice: Who chose this reward, these groups and features.
         problems: What is wrong with it.
-        traps: What goes wrong when one is not careful.
+        traps: What goes wrong if you are not careful.
 
     Example:
         >>> import evenhand as eh
@@ -148,9 +148,9 @@ def _read(name: str) -> Card:
 
 
 def _clean(value: Any) -> Any:
-    """Texts without the line ends and indents that they have in the file."""
+    """Texts without the line breaks and indents of the file."""
     if isinstance(value, list):
-        return tuple(_clean(one) for one in value)
+        return tuple(_clean(part) for part in value)
     return " ".join(value.split()) if isinstance(value, str) else value
 
 

@@ -1,1 +1,1 @@
-"""The paper's sweeps as data, their runs, and the report."""
+"""Experiments from TOML files, the paper's among them; their runs and reports."""

@@ -1,4 +1,4 @@
-"""Running an experiment point by point. A finished point is a file, and is not computed again."""
+"""Running an experiment point by point. A finished point is kept in a file and not run again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ COLUMNS = [
     "true_regret",
     "explored",
 ]
-MAY_LACK = ["share", "true_regret"]  # in all rows: no group is sensitive, or no truth is known
+# May be missing in all rows: if no group is sensitive, or no true reward is known.
+MAY_LACK = ["share", "true_regret"]
 
 
 def run_experiment(
@@ -43,7 +44,7 @@ def run_experiment(
     """All runs, with their `experiment`, `conventions`, `panel` and `x`, and the seconds they took.
 
     Points that were finished before, by the same code on the same data with the same seeds, are
-    read from `folder`. `tell` hears of rounds as they are done.
+    read from `folder`. `tell` is called with the number of rounds finished since its last call.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tables, seconds = [], 0.0
@@ -66,14 +67,14 @@ def run_experiment(
 
 
 def _finished(path: Path, experiment: Experiment, point: Point) -> pd.DataFrame | None:
-    """The runs of a finished point; nothing if it is not there, or not whole."""
+    """The runs of a finished point; None if they are not there or not complete."""
     try:
         if not path.read_bytes().endswith(b"\n"):
             return None
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
         if list(table.columns) != [*COLUMNS, "seconds"]:
             return None
-        for name in table.columns[1:]:  # by Python's own float, which reads what it wrote
+        for name in table.columns[1:]:  # with Python's own float, which reads what it wrote
             kind = int if name in ("replication", "horizon") else float
             table[name] = [kind(text or "nan") for text in table[name]]
     except (OSError, ValueError):  # pandas' errors are ValueErrors
@@ -102,7 +103,7 @@ def _run_point(
         tell(done - heard)
         heard = done
 
-    found = simulate(
+    simulated = simulate(
         experiment.policies,
         point.world,
         point.horizon,
@@ -113,11 +114,11 @@ def _run_point(
         progress=hear,
         **point.settings,
     )
-    return found.runs[COLUMNS]
+    return simulated.runs[COLUMNS]
 
 
 def _digest(experiment: Experiment, point: Point) -> str:
-    """What a finished point depends on: the code, the world, the settings, seeds and policies."""
+    """A hash of what a finished point depends on: code, world, settings, seeds and policies."""
     settings = {name: str(value) for name, value in point.settings.items()}
     text = json.dumps(
         [
@@ -135,7 +136,7 @@ def _digest(experiment: Experiment, point: Point) -> str:
 
 
 def _described(label: str, make: object) -> str:
-    """A policy as text: its class, the code of its file where it is the user's, its settings."""
+    """A policy as text: its class, a hash of its file if it is the user's, and its settings."""
     kind, settings = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
     name = f"{kind.__module__}.{kind.__qualname__}"  # type: ignore[attr-defined]
     code = "" if name.startswith("evenhand.") else _code_beside(Path(inspect.getfile(kind)))  # type: ignore[arg-type]
@@ -143,13 +144,13 @@ def _described(label: str, make: object) -> str:
 
 
 def _code_beside(path: Path) -> str:
-    """A hash of a user's file and of all that was imported from its folder, which it may use."""
+    """A hash of a user's file and of everything imported from its folder, which it may use."""
     files = {path.resolve()}
     for name, module in list(sys.modules.items()):
         source = getattr(module, "__file__", None)
         if source and name != "__main__" and Path(source).resolve().parent == path.resolve().parent:
             files.add(Path(source).resolve())
     whole = hashlib.sha256()
-    for one in sorted(files):
-        whole.update(one.read_bytes())
+    for file in sorted(files):
+        whole.update(file.read_bytes())
     return whole.hexdigest()

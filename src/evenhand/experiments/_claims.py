@@ -1,9 +1,7 @@
-"""What the paper says about its figures, checked against the numbers, in words.
+"""What the paper says about its figures, on synthetic and real data, checked against the numbers.
 
-Each claim is a function of the means of a run and answers whether it holds and with what numbers.
-How much is "roughly" or "comparably" is ours to say, and is said.
-
-What the paper says about real data, checked against the numbers, in words.
+The check of each claim is a function of the means of a run. It says whether the claim holds, and
+gives the numbers. What counts as "roughly" or "comparably" is our choice, and is stated.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ TOP, CHAIN, FAIR, NAIVE = "TopInterval", "IntervalChaining", "GroupFairTopInterv
 
 
 class Means:
-    """The mean of a metric by experiment, panel, policy and x, under one reading of the paper."""
+    """The means of the metrics by experiment, panel, policy and x, under one reading."""
 
     def __init__(self, runs: pd.DataFrame) -> None:
         metrics = ["share", "perceived_regret", "true_regret"]
@@ -36,29 +34,29 @@ class Means:
     def curve(
         self, experiment: str, policy: str, metric: str, panel: str | None = None
     ) -> pd.Series[float]:
-        """The values of one line of a figure, by x; of its first panel if none is named."""
+        """The values of one line of a figure, by x; in its first panel unless given."""
         where = self.panels[experiment][0] if panel is None else panel
         line: pd.Series[float] = self._table[metric].xs((experiment, where, policy)).sort_index()
         return line
 
     def first(self, experiment: str, policy: str, metric: str) -> float:
-        """Where the line begins."""
+        """The first value of a line."""
         return float(self.curve(experiment, policy, metric).iloc[0])
 
     def last(self, experiment: str, policy: str, metric: str, panel: str | None = None) -> float:
-        """Where the line ends."""
+        """The last value of a line."""
         return float(self.curve(experiment, policy, metric, panel).iloc[-1])
 
 
 class Verdict(NamedTuple):
-    """Whether a claim holds, and the numbers that say so."""
+    """Whether a claim holds, and the numbers behind it."""
 
     verdict: str
     numbers: str
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper in our words, the experiment it is about, and its check."""
+    """The experiment that a claim is about, the claim in our words, and its check."""
 
     experiment: str
     says: str
@@ -87,7 +85,7 @@ def _naive_poor(m: Means) -> Verdict:
     naive, fair = m.last("T", NAIVE, "true_regret"), m.last("T", FAIR, "true_regret")
     return _yes(
         naive > 1.25 * fair,
-        f"true regret {naive:.2f} a round against {fair:.2f} of GroupFairTopInterval at T = 1000 "
+        f"true regret {naive:.2f} a round against GroupFairTopInterval's {fair:.2f} at T = 1000 "
         "(a quarter more counts as poor)",
     )
 
@@ -187,7 +185,7 @@ CLAIMS = (
     Claim("T", "GroupFairTopInterval pulls sensitive arms roughly half of the time", _half),
     Claim(
         "T",
-        "GroupFairTopInterval does on true regret about what TopInterval does on perceived regret",
+        "the true regret of GroupFairTopInterval is about the perceived regret of TopInterval",
         _comparable,
     ),
     Claim("T", "NaiveFair does poorly where feedback is biased", _naive_poor),
@@ -238,7 +236,7 @@ def _very_close(experiment: str) -> Callable[[Means], Verdict]:
         text = f"its share at T = {x:g} is {shown} (0.02 allowed)"
         plain = m.last(experiment, TOP, "share")
         if all(near) and abs(plain - 0.5) <= 0.02:
-            text += f"; but so is TopInterval's, {plain:.3f}: it is no doing of the correction"
+            text += f"; but so is TopInterval's, {plain:.3f}: the correction is not the reason"
             return Verdict(PARTLY, text)
         return Verdict(HOLDS if all(near) else PARTLY if any(near) else FAILS, text)
 
@@ -251,7 +249,7 @@ def _small_price(experiment: str) -> Callable[[Means], Verdict]:
         return Verdict(
             HOLDS if points >= 1.0 and rose < points else FAILS,
             f"perceived regret is {rose:+.1f} % against TopInterval's for {points:+.1f} points of "
-            "share (fewer per cent than points count as small, if a point was gained)",
+            "share (fewer per cent than points counts as small, if at least a point was gained)",
         )
 
     return check
@@ -270,9 +268,9 @@ def _naive_larger(experiment: str) -> Callable[[Means], Verdict]:
 
 
 def _gap(m: Means, experiment: str, policy: str) -> tuple[float, float]:
-    """Against TopInterval at the last T: perceived regret in per cent, and share in points."""
-    regret, base = (m.last(experiment, one, "perceived_regret") for one in (policy, TOP))
-    share, plain = (m.last(experiment, one, "share") for one in (policy, TOP))
+    """Compared with TopInterval at the last T: perceived regret in per cent, share in points."""
+    regret, base = (m.last(experiment, name, "perceived_regret") for name in (policy, TOP))
+    share, plain = (m.last(experiment, name, "share") for name in (policy, TOP))
     return 100.0 * (regret / base - 1.0), 100.0 * (share - plain)
 
 

@@ -36,20 +36,18 @@ FEATURES = {  # what the columns are called on the page
 
 
 class Demo(NamedTuple):
-    """What the demo found."""
+    """The results of the demo."""
 
     world: TableWorld
     dropped: int
-    found: Simulation
+    simulated: Simulation
     bias: BiasReport
 
 
 def play() -> Demo:
-    """Play the policies on the applications, and ask what the feedback is biased on."""
+    """Play the policies on the applications, and estimate what the feedback is biased on."""
     columns = [name for name in FEATURES if name != "intercept"]
-    with (
-        warnings.catch_warnings()
-    ):  # the page says how many rows are left out, and how few some are
+    with warnings.catch_warnings():  # the page says how many rows are left out
         warnings.simplefilter("ignore", UserWarning)
         world = TableWorld(
             datasets.load("mortgage"),
@@ -62,7 +60,7 @@ def play() -> Demo:
             scale="standardise",
             missing="drop",
         )
-    found = simulate(POLICIES, world, ROUNDS, REPLICATIONS, seed=1, **ADVISED)
+    simulated = simulate(POLICIES, world, ROUNDS, REPLICATIONS, seed=1, **ADVISED)
     policy = GroupFairTopInterval(world.groups, world.n_features, **ADVISED)
     policy.absorb(*world.observations())  # every application once
     names = [FEATURES[name] for name in world.feature_names]
@@ -73,16 +71,16 @@ def play() -> Demo:
         scales=world.scales["deviation"],
         units={FEATURES[name]: 1.0 for name in ("sch", "chist", "pubrec", "vr")},  # yes or no
     )
-    return Demo(world, world.dropped_rows, found, bias)
+    return Demo(world, world.dropped_rows, simulated, bias)
 
 
 def table(demo: Demo) -> pd.DataFrame:
-    """A row per policy: the share of choices that each group got, and the approvals missed."""
-    shares = demo.found.groups
+    """A row per policy: the share of choices of each group, and the approvals missed."""
+    shares = demo.simulated.groups
     rows = []
     for policy in dict.fromkeys(shares["policy"]):
         mine = summarise(shares[shares["policy"] == policy], ["group"], "share")
-        runs = demo.found.runs[demo.found.runs["policy"] == policy]
+        runs = demo.simulated.runs[demo.simulated.runs["policy"] == policy]
         missed = summarise(runs, ["policy"], "perceived_regret").iloc[0]
         cells = [_percent(mine.iloc[g]) for g in range(len(demo.world.groups))]
         rows.append((policy, *cells, _percent(missed)))
@@ -94,26 +92,26 @@ def _percent(row: pd.Series[float]) -> str:
 
 
 def sentences(demo: Demo) -> list[str]:
-    """What happened, in plain words."""
-    share = demo.found.runs.groupby("policy")["share"].mean()
+    """What happened, in words."""
+    share = demo.simulated.runs.groupby("policy")["share"].mean()
     top, fair, multi = (share[kind.__name__] for kind in POLICIES)
     return [
         f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} "
-        "rounds six applicants stand side by side, three of them black, and one gets the loan; "
-        "the reward is what the lender really decided about that person.",
+        "rounds there are six applicants, three of them black, and one gets the loan; the reward "
+        "is what the lender really decided about that person.",
         f"TopInterval trusts those decisions and gives black applicants {100 * top:.0f} % of the "
         "loans, where 50 % would be in proportion.",
-        "GroupFairTopInterval learns how the decisions differ between the groups, takes it for "
-        f"bias and corrects for it: {100 * fair:.0f} %. That is more than in proportion: it adds "
-        "what it does not know about the groups' averages to black applicants only, and after "
-        f"{ROUNDS:,} rounds that is still much.",
-        "MultiGroupFairTopInterval adds it to everybody, each group with its own: "
+        "GroupFairTopInterval learns how the decisions differ between the groups, treats the "
+        f"difference as bias and corrects for it: {100 * fair:.0f} %. That is more than in "
+        "proportion: it adds its uncertainty about the groups' averages to black applicants only, "
+        f"and after {ROUNDS:,} rounds that is still large.",
+        "MultiGroupFairTopInterval adds each group's own uncertainty to that group: "
         f"{100 * multi:.0f} %.",
     ]
 
 
 def write(demo: Demo, path: Path) -> Path:
-    """A small page that needs nothing else."""
+    """Write a small page that needs nothing else."""
     page = render(
         "demo.html",
         title="A first look",
@@ -129,7 +127,7 @@ def write(demo: Demo, path: Path) -> Path:
 
 
 def _shares(frame: pd.DataFrame) -> Table:
-    """The table of the page, with a sign that not every terminal has."""
+    """The table of the page, with a plus-minus sign, which some terminals lack."""
     rows = [
         [policy, *(Cell(text.replace("+-", "±"), number=True) for text in cells)]
         for policy, *cells in frame.itertuples(index=False, name=None)

@@ -1,7 +1,4 @@
-"""The first words of a report: what was run, how to read it, and what is not in it.
-
-Where the rounds of an experiment come from, in words: for the report.
-"""
+"""The introduction of a report: what was run, how to read it, what is not in it, and its worlds."""
 
 from __future__ import annotations
 
@@ -33,12 +30,12 @@ class Facts(NamedTuple):
 def introduction(
     experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts
 ) -> dict[str, Any]:
-    """How much was run, how to read the figures, and what of the paper is not there."""
-    counts = sorted({one.replications for one in experiments}, reverse=True)
+    """How much was run, how to read the figures, and which parts of the paper are missing."""
+    counts = sorted({experiment.replications for experiment in experiments}, reverse=True)
     replications = " or ".join(str(count) for count in counts)
     return {
         "rounds": f"{facts.rounds:,}",
-        "of_paper": any(one.in_paper for one in experiments),
+        "of_paper": any(experiment.in_paper for experiment in experiments),
         "repeated": f"{replications} replication{'' if counts == [1] else 's'} for every point",
         "readings": [(name, READINGS.get(name, "")) for name in readings],
         "marks": _marks(experiments, counts),
@@ -48,20 +45,20 @@ def introduction(
 
 def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> str:
     """What the figures are drawn with."""
-    kinds = sorted({len(one.sweep.values) > 1 for one in experiments}, reverse=True)
+    kinds = sorted({len(experiment.sweep.values) > 1 for experiment in experiments}, reverse=True)
     if max(replications) == 1:
-        return "There are no intervals: that takes two replications."
+        return "There are no intervals: they need two replications."
     lines = "Lines are means over replications, bands their 95 % intervals."
-    dots = "Dots and squares are means over replications, the strokes through them 95 % intervals."
+    dots = "Dots and squares are means over replications, the lines through them 95 % intervals."
     return " ".join(lines if several else dots for several in kinds)
 
 
 def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
-    """Which parts of the paper a report about it lacks, and what would add them."""
-    here = {one.name for one in experiments if one.in_paper}
+    """The parts of the paper that a report about it lacks, and the commands that add them."""
+    here = {experiment.name for experiment in experiments if experiment.in_paper}
     if not here:
         return []
-    missing = [one for one in in_paper() if one.name not in here]
+    missing = [experiment for experiment in in_paper() if experiment.name not in here]
     kinds = (
         (True, "the paper's experiments on real data", "evenhand paper --real", "adds"),
         (False, "some on synthetic data", "evenhand paper", "runs"),
@@ -69,7 +66,13 @@ def _not_here(experiments: Sequence[Experiment]) -> list[dict[str, str]]:
     return [
         {"words": words, "experiments": "; ".join(mine), "command": command, "does": does}
         for real, words, command, does in kinds
-        if (mine := [f"{one.name}, {one.where}" for one in missing if one.real == real])
+        if (
+            mine := [
+                f"{experiment.name}, {experiment.where}"
+                for experiment in missing
+                if experiment.real == real
+            ]
+        )
     ]
 
 
@@ -87,43 +90,43 @@ SHOWN = 20  # features that are named
 
 
 class Place(NamedTuple):
-    """Where rounds come from, in words, and what is known about the bias there."""
+    """A world in words, and what is known about the bias in it."""
 
     words: str
     learned: list[str]
 
 
 def world_in_words(experiment: Experiment) -> Place:
-    """Every number of a made-up world, whether the file gives it or not, under each reading."""
-    told = {name: _numbers(experiment, one) for name, one in experiment.readings().items()}
-    if len(set(told.values())) == 1:
-        return Place(f"The world: {next(iter(told.values()))}.", [])
-    texts = (f"The world under {name}: {text}." for name, text in told.items())
-    return Place(" ".join(texts), [])
+    """Every number of a synthetic world, whether the file gives it or not, under each reading."""
+    texts = {name: _numbers(experiment, reading) for name, reading in experiment.readings().items()}
+    if len(set(texts.values())) == 1:
+        return Place(f"The world: {next(iter(texts.values()))}.", [])
+    parts = (f"The world under {name}: {text}." for name, text in texts.items())
+    return Place(" ".join(parts), [])
 
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
-    found: dict[str, list[Any]] = {name: [] for name in WORDS}
+    values: dict[str, list[Any]] = {name: [] for name in WORDS}
     for point in experiment.points(reading):
         for name in SYNTHETIC:
-            found[name].append(getattr(point.world, name))
-        found[HORIZON].append(point.horizon)
+            values[name].append(getattr(point.world, name))
+        values[HORIZON].append(point.horizon)
         for name, value in point.settings.items():
             if name != "conventions":
-                found.setdefault(f"{name} of the policies", []).append(value)
-    return ", ".join(f"{WORDS.get(name, name)} {_span(all_)}" for name, all_ in found.items())
+                values.setdefault(f"{name} of the policies", []).append(value)
+    return ", ".join(f"{WORDS.get(name, name)} {_span(all_)}" for name, all_ in values.items())
 
 
 def _span(values: list[Any]) -> str:
-    """One value, or from the lowest to the highest."""
-    if len({str(one) for one in values}) == 1 and not isinstance(values[0], (int, float)):
+    """A single value, or the lowest and the highest."""
+    if len({str(value) for value in values}) == 1 and not isinstance(values[0], (int, float)):
         return str(values[0])
     low, high = in_digits(min(values)), in_digits(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 def table_in_words(experiment: Experiment) -> Place:
-    """Which rows were played, and what their rewards say about bias, whatever the policies do."""
+    """Which rows were played, and what all their rewards say about bias."""
     reading = next(iter(experiment.readings().values()))
     world = next(iter(experiment.points(reading))).world
     if not isinstance(world, TableWorld):
@@ -133,7 +136,7 @@ def table_in_words(experiment: Experiment) -> Place:
     group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
     sensitive = world.groups.sensitive
     names, left = world.feature_names[:SHOWN], world.n_features - SHOWN
-    told = [
+    parts = [
         f"{world!r} of {source}: groups by {group}, "
         f"{'none sensitive' if sensitive is None else f'sensitive {sensitive}'}, reward "
         f"{place['reward']}.",
@@ -143,11 +146,11 @@ def table_in_words(experiment: Experiment) -> Place:
     ]
     if world.codes:
         coded = [name for name in names if name in world.codes]
-        told.append(f"Categories by code: {', '.join(coded)}.")
+        parts.append(f"Categories by code: {', '.join(coded)}.")
     if world.identifiers:
-        told.append(f"Left out, as they only tell rows apart: {', '.join(world.identifiers)}.")
-    return Place(" ".join(told), world.bias().to_words().splitlines())
+        parts.append(f"Left out as identifiers of rows: {', '.join(world.identifiers)}.")
+    return Place(" ".join(parts), world.bias().to_words().splitlines())
 
 
-def _rows(number: int, one: str, several: str) -> str:
-    return f"{number:,} {f'row {one}' if number == 1 else f'rows {several}'}"
+def _rows(number: int, singular: str, several: str) -> str:
+    return f"{number:,} {f'row {singular}' if number == 1 else f'rows {several}'}"

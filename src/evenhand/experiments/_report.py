@@ -1,11 +1,11 @@
-"""The report: one HTML file with figures, tables and claims that needs no network."""
+"""The report: one HTML file with figures, tables and claims, which needs no network."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,12 +23,10 @@ from evenhand.experiments._claims import (
     Means,
     Verdict,
 )
+from evenhand.experiments._figures import Figure
 from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
-
-if TYPE_CHECKING:
-    from evenhand.experiments.run import Figure
 
 
 class Prices(NamedTuple):
@@ -39,7 +37,7 @@ class Prices(NamedTuple):
 
 
 def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Prices | None:
-    """The price of fairness at the last x, by panel; nothing where none can be told."""
+    """The price of fairness at the last x, by panel; None if it is not known."""
     if not _has_prices(experiment, runs):
         return None
     last = runs[runs["x"] == runs["x"].max()]
@@ -58,8 +56,8 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
     keys = ["", "policy"] if experiment.panels else ["policy"]
     names = [*keys, "points of share gained", "perceived regret paid", "price of a point"]
     caption = (
-        f"The price of fairness at {_at_last(experiment)}, {reading}: against TopInterval in the "
-        "same rounds, with 95 % intervals. There is no price where no share was gained."
+        f"The price of fairness at {_at_last(experiment)}, {reading}: compared with TopInterval in "
+        "the same rounds, with 95 % intervals. There is no price if no share was gained."
     )
     each = last["policy"].nunique() - 1
     first = of_rows(names, rows[:each], len(keys), caption)
@@ -67,14 +65,14 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
 
 
 def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
-    """Whether there is a share to gain over TopInterval, and more than one run to tell it from."""
+    """Whether there are shares to compare with TopInterval's, in more than one replication."""
     compared = TOP in set(runs["policy"]) and runs["policy"].nunique() > 1
     repeated = runs["replication"].nunique() > 1
     return experiment.is_table and compared and repeated and bool(runs["share"].notna().any())
 
 
 def _at_last(experiment: Experiment) -> str:
-    """Where a figure ends on the right: "T = 240"."""
+    """The right end of a figure, such as "T = 240"."""
     name = "T" if experiment.sweep.own_name == HORIZON else experiment.sweep.own_name
     return f"{name} = {in_digits(max(experiment.sweep.values))}"
 
@@ -84,14 +82,14 @@ def _price(value: float) -> str:
 
 
 def _plain(value: float, sign: bool = False) -> str:
-    """Three digits that count, thousands with commas."""
+    """About three significant digits, with commas for thousands."""
     form = "+" if sign else ""
     digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
     return f"{value:{form},.{digits}f}"
 
 
 def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
-    """Means of shares and regrets with their intervals, of every point and policy."""
+    """Means of shares and regrets with their intervals, for every point and policy."""
     shown = [
         name for name in ("share", "perceived_regret", "true_regret") if runs[name].notna().any()
     ]
@@ -100,7 +98,10 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
     means = {name: summarise(runs, keys, name) for name in shown}
     rows = [
         [
-            *(one if isinstance(one, str) else Cell(in_digits(one), number=True) for one in key),
+            *(
+                value if isinstance(value, str) else Cell(in_digits(value), number=True)
+                for value in key
+            ),
             *(Cell(_with_reach(means[name].iloc[i]), number=True) for name in shown),
         ]
         for i, key in enumerate(means[shown[0]][keys].itertuples(index=False))
@@ -110,7 +111,7 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
 
 
 def _with_reach(row: pd.Series[float]) -> str:
-    """A mean with as many digits as its interval is worth, and at least three behind the point."""
+    """A mean with the digits that its interval warrants, and at least three decimals."""
     reach = row["high"] - row["mean"]
     size = abs(row["mean"]) if pd.isna(reach) or not reach > 0 else reach
     small = -math.floor(math.log10(size)) + 1 if 0.0 < size < 0.01 else 3
@@ -149,10 +150,10 @@ def write(
 def check_claims(
     experiments: Sequence[Experiment], runs: pd.DataFrame
 ) -> list[tuple[Claim, dict[str, Verdict]]]:
-    """Every claim of the paper that these runs can speak to, under each reading."""
-    of_paper = {one.name for one in experiments if one.in_paper}
+    """Every claim of the paper that these runs can check, under each reading."""
+    of_paper = {experiment.name for experiment in experiments if experiment.in_paper}
     by_reading = {str(name): table for name, table in runs.groupby("conventions", sort=False)}
-    found = []
+    checked = []
     for claim in (*CLAIMS, *REAL_CLAIMS):
         verdicts = {
             name: verdict
@@ -161,12 +162,12 @@ def check_claims(
             and (verdict := _checked(claim, table)) is not None
         }
         if verdicts:
-            found.append((claim, verdicts))
-    return found
+            checked.append((claim, verdicts))
+    return checked
 
 
 def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
-    """Nothing where a copy of the paper's file lacks the policies that the claim speaks of."""
+    """The verdict; None if a copy of the paper's file lacks the policies of the claim."""
     try:
         return claim.check(Means(runs))
     except KeyError:
@@ -176,15 +177,15 @@ def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
 def _claims(
     verdicts: list[tuple[Claim, dict[str, Verdict]]], readings: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A row per claim, with its verdict under each reading, or None where it was not run."""
+    """A row per claim, with its verdict under each reading, or None if it was not run."""
     kinds = {HOLDS: "yes", PARTLY: "partly"}
     return [
         {
             "says": claim.says,
             "experiment": claim.experiment,
             "verdicts": [
-                {**found._asdict(), "kind": kinds.get(found.verdict, "no")} if found else None
-                for found in map(by_reading.get, readings)
+                {**verdict._asdict(), "kind": kinds.get(verdict.verdict, "no")} if verdict else None
+                for verdict in map(by_reading.get, readings)
             ],
         }
         for claim, by_reading in verdicts
@@ -229,7 +230,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
     if figure.shows == "share":
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
-        return "true regret; grey: growth as T^(2/3) from the first point on"
+        return "true regret; grey: growth as T^(2/3) from the first point"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     if single:
@@ -240,30 +241,30 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
 def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
     """How the numbers were made, in sentences."""
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
-    seeds = sorted({one.seed for one in experiments})
+    seeds = sorted({experiment.seed for experiment in experiments})
     sentences = [
         f"evenhand {facts.version}, seed {', '.join(map(str, seeds))}; all policies "
         "meet the same worlds, contexts and noise in a replication.",
-        f"Time, compiling aside: {took}.",
-        "Perceived regret is the best mean observed reward less the reward received, true regret "
-        "the best true reward less that of the chosen arm, without noise.",
+        f"Time, without compiling: {took}.",
+        "Perceived regret is the best mean observed reward minus the reward received; true regret "
+        "is the best true reward minus that of the chosen arm, without noise.",
     ]
-    if any(len(one.sweep.values) > 1 for one in experiments):
+    if any(len(experiment.sweep.values) > 1 for experiment in experiments):
         sentences.insert(
             1,
             "The points of a figure share their random numbers, so curves are smoother than their "
             "bands.",
         )
-    if any(one.is_table for one in experiments):
+    if any(experiment.is_table for experiment in experiments):
         sentences.append(
             "In a table, a round draws one row per arm with replacement, and the row's reward is "
-            "the observed one; what it would be without bias is not known."
+            "the observed one; what the reward would be without bias is not known."
         )
-    if any(one.in_paper and not one.is_table for one in experiments):
+    if any(experiment.in_paper and not experiment.is_table for experiment in experiments):
         sentences.append(
             "Coefficients are uniform on [30, 30 + c], as in the authors' code; the appendix says "
-            "[0, c]. Published values were read off the pictures that the authors published with "
+            "[0, c]. Published values were read from the figures that the authors published with "
             "their code (means of about 10 seeds; those of GroupFairTopInterval come from an "
-            "earlier version of it, and NaiveFair is not in them)."
+            "earlier version of the code, and NaiveFair is not in them)."
         )
     return sentences

@@ -1,4 +1,4 @@
-"""A TOML file, errors that say where in it, and a trial of all of it before anything runs."""
+"""A TOML file, errors that name its lines, and a trial of all its points before anything runs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from typing import Any, NoReturn
 
 from evenhand.conventions import Conventions
 from evenhand.errors import KEYS, EvenhandError, InputError
+from evenhand.experiments._policies import is_own
 from evenhand.experiments._worlds import Kind
-from evenhand.experiments.model import Experiment, Point, is_own
+from evenhand.experiments.model import Experiment, Point
 
 
 class TomlFile:
-    """A TOML file, and errors that say where in it."""
+    """A TOML file, and errors that name its lines."""
 
     def __init__(self, path: Path, above: Collection[str]) -> None:
-        """`above` are the keys that stand above the first table."""
+        """`above` are the keys that belong above the first table."""
         self.path, self.above = path, above
         try:
-            self.text = path.read_text(encoding="utf-8-sig")  # some editors begin with a mark
+            self.text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
         except UnicodeDecodeError as error:
-            raise InputError(f"{path.name} is not a text in UTF-8: {error}") from error
+            raise InputError(f"{path.name} is not text in UTF-8: {error}") from error
         try:
             self.data = tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path.name}: {error}") from error
 
     def refuse(self, key: str, what: str, about: str = "") -> NoReturn:
-        """`about` is a word of a value that may go over several lines."""
+        """Raise an error with the line; `about` is a word in a value of several lines."""
         first, last = _lines_of(self.text, key)
         word = re.compile(rf"(?<![\w-]){re.escape(about)}(?![\w-])")
         lines = enumerate(self.text.split("\n")[first - 1 : last], start=first)
@@ -41,13 +42,13 @@ class TomlFile:
 
     def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
         """A table of the file, by its name."""
-        found: dict[str, Any] = self.data.get(key, {})
-        return self.checked(f"{key}.", found, kinds)
+        content: dict[str, Any] = self.data.get(key, {})
+        return self.checked(f"{key}.", content, kinds)
 
     def checked(
         self, prefix: str, table: dict[str, Any], kinds: Mapping[str, Kind]
     ) -> dict[str, Any]:
-        """`table` itself, whose keys are all known and hold what they may."""
+        """`table` itself, once all its keys are known and hold values of the right kind."""
         for name, value in table.items():
             self.known(prefix + name, name, kinds)
             if not kinds[name].fits(value):
@@ -55,7 +56,7 @@ class TomlFile:
         return table
 
     def known(self, key: str, name: str, allowed: Iterable[str], of: str = "") -> None:
-        """Refuse a name that is not allowed, whether it is the key or stands in its value."""
+        """Refuse a name that is not allowed, whether it is the key or in its value."""
         names = sorted(allowed)
         if name in names:
             return
@@ -76,10 +77,10 @@ class TomlFile:
 
 
 def line_of(text: str, key: str) -> int:
-    """The line on which a key such as "data.arms" begins; of its table if it is not there, or 0.
+    """The first line of a key such as "data.arms"; of its table if there is no such key; or 0.
 
-    The first lines of a file are TOML themselves wherever a statement ends, so a parser tells where
-    a key comes in.
+    Up to the end of any statement, the first lines of a file are TOML themselves. So the parser
+    shows where a key first appears.
 
     Example:
         >>> from evenhand.experiments._toml import line_of
@@ -111,7 +112,7 @@ def _lines_of(text: str, key: str) -> tuple[int, int]:
 
 
 def _value(data: dict[str, Any], key: str) -> Any:
-    """What a dotted key holds; names may have dots themselves."""
+    """The value of a dotted key; names may have dots themselves."""
     if key in data:
         return data[key]
     inside = (
@@ -119,11 +120,11 @@ def _value(data: dict[str, Any], key: str) -> Any:
         for name, value in data.items()
         if isinstance(value, dict) and key.startswith(f"{name}.")
     )
-    return next((found for found in inside if found is not None), None)
+    return next((value for value in inside if value is not None), None)
 
 
 def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: str) -> None:
-    """Make the worlds and the policies of all points."""
+    """Make the worlds and policies of all points, and refuse the key of what fails."""
 
     def points() -> Iterator[Point]:
         try:
@@ -146,11 +147,11 @@ def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: 
 
 
 def _told(error: Exception, own: bool = False) -> InputError:
-    """An error as the file's author reads it. What is no mistake of theirs is raised as it is.
+    """An error in the words of the file. What is not the author's mistake is raised as it is.
 
     Args:
         error: what stopped a world or a policy from being made.
-        own: whether the author wrote the code that did.
+        own: whether the author wrote the code that failed.
     """
     if isinstance(error, InputError):
         return InputError(error.told("file"), parameter=error.parameter)
@@ -167,7 +168,7 @@ def _blame(
     error: InputError,
     label: str = "",
 ) -> NoReturn:
-    """Refuse the key that an error is about: its parameter, or the column it names."""
+    """Refuse the key that an error is about: its parameter, or the column that it names."""
     text = error.message
     word = KEYS.get(error.parameter or "", error.parameter or "").partition("[")[0]
     own = getattr(experiment.policies.get(label), "keywords", {})

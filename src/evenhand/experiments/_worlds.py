@@ -1,4 +1,4 @@
-"""Worlds as experiment files describe them: what [world] and [data] may hold, and the world of it.
+"""Worlds as experiment files describe them: what [world] and [data] may hold.
 
 A table is read once, however many points use it.
 """
@@ -17,7 +17,7 @@ from evenhand.worlds import SyntheticWorld, TableWorld, World
 
 
 class Kind(NamedTuple):
-    """What a key of a file may hold: in words, and as a test."""
+    """What a key of a file may hold, in words and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -29,12 +29,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float)
 
 
-def _of(kind: type, one: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Whether a list, or the values of a table, are all of one sort."""
+def _of(kind: type, is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """A test whether a list, or the values of a table, are all of one kind."""
 
     def fits(value: Any) -> bool:
         parts = value.values() if isinstance(value, dict) else value
-        return isinstance(value, kind) and all(one(part) for part in parts)
+        return isinstance(value, kind) and all(is_right(part) for part in parts)
 
     return fits
 
@@ -49,7 +49,7 @@ def _is_cut(value: Any) -> bool:
 
 
 def _is_marks(value: Any) -> bool:
-    return _of(list, lambda one: _is_text(one) or _is_number(one))(value)
+    return _of(list, lambda mark: _is_text(mark) or _is_number(mark))(value)
 
 
 LIST = Kind("a list", lambda value: isinstance(value, list))
@@ -113,7 +113,7 @@ SOURCES = {"file": TEXT, "dataset": TEXT}
 
 
 def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) -> World:
-    """The world of these parameters; files are found from `folder`."""
+    """The world with these parameters; paths of files are relative to `folder`."""
     settings = dict(place)
     source = {name: settings.pop(name) for name in SOURCES if name in settings}
     if not source:
@@ -127,7 +127,7 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
 
 
 def _check_size(settings: dict[str, Any]) -> None:
-    """Refuse what no memory holds before anything asks for it: a system may not say no in time."""
+    """Refuse what cannot fit into memory before it is allocated: the system may be too late."""
     n, d = int(settings.get("n_arms", 10)), int(settings.get("n_features", 2))
     if n > MOST_ARMS:
         raise InputError(f"{setting('n_arms')} is {n}; allowed are at most {MOST_ARMS:,}")

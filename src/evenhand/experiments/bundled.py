@@ -15,12 +15,24 @@ FOLDER = Path(str(files("evenhand") / "experiments" / "paper"))
 
 
 def names() -> list[str]:
-    """The names of the bundled experiments, which are those of their files."""
+    """The names of the bundled experiments, which are those of their files.
+
+    Example:
+        >>> from evenhand.experiments.bundled import names
+        >>> "compas" in names()
+        True
+    """
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def path_of(name: str) -> Path:
-    """The file of a bundled experiment."""
+    """The file of a bundled experiment.
+
+    Example:
+        >>> from evenhand.experiments.bundled import path_of
+        >>> path_of("compas").name
+        'compas.toml'
+    """
     if name not in names():
         raise InputError(
             f"{setting('experiment')} is {name!r}; allowed are {', '.join(names())}", value=name
@@ -29,9 +41,14 @@ def path_of(name: str) -> Path:
 
 
 def copy_of(name: str) -> str:
-    """The text of a bundled experiment for a file of the user's.
+    """The text of a bundled experiment, to start a file of your own from.
 
-    What ties it to the paper is left out: its place there, and published values to draw over it.
+    What ties it to the paper is left out: its place there, and the published values.
+
+    Example:
+        >>> from evenhand.experiments.bundled import copy_of
+        >>> copy_of("T").splitlines()[0]
+        'title = "Increasing the number of rounds T"'
     """
     text = path_of(name).read_text(encoding="utf-8").partition("\n[published]")[0]
     lines = text.splitlines(keepends=True)
@@ -39,7 +56,13 @@ def copy_of(name: str) -> str:
 
 
 class InPaper(NamedTuple):
-    """An experiment of the paper: what it is called here, where it is there, on what data."""
+    """An experiment of the paper: its name here, its place in the paper, and whether data are real.
+
+    Example:
+        >>> from evenhand.experiments.bundled import in_paper
+        >>> in_paper()[0]
+        InPaper(name='T', where='Figures 1a and 2a', real=False)
+    """
 
     name: str
     where: str
@@ -47,15 +70,15 @@ class InPaper(NamedTuple):
 
 
 def in_paper() -> list[InPaper]:
-    """The experiments of the paper in its order, without making any of them.
+    """The experiments of the paper, in its order; none of them is read in full.
 
     Example:
         >>> from evenhand.experiments.bundled import in_paper
-        >>> [one.name for one in in_paper() if one.real]
+        >>> [experiment.name for experiment in in_paper() if experiment.real]
         ['family-income', 'compas']
     """
-    found = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
-    known = sorted(found.items(), key=lambda item: item[1].get("order", 0))
+    contents = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
+    known = sorted(contents.items(), key=lambda item: item[1].get("order", 0))
     return [
         InPaper(name, data["in_paper"], "data" in data)
         for name, data in known
@@ -64,19 +87,20 @@ def in_paper() -> list[InPaper]:
 
 
 def paper_experiments(real: bool = False) -> dict[str, Experiment]:
-    """The seven sweeps of the paper, in its order, and one for the rate of its theorem.
+    """The seven synthetic sweeps of the paper, in its order, and one for the rate of its theorem.
 
     Args:
-        real: those on real data instead, which need the data sets.
+        real: whether to give those on real data instead, which need the data sets.
 
     Example:
         >>> from evenhand.experiments.bundled import paper_experiments
         >>> list(paper_experiments())
         ['T', 'arms', 'error', 'ratio', 'c', 'd', 'delta', 'rate']
     """
-    found = [
+    experiments = [
         read_experiment(path)
         for path in FOLDER.glob("*.toml")
         if ("[data]" in path.read_text(encoding="utf-8")) == real
     ]
-    return {one.name: one for one in sorted(found, key=lambda one: one.order)}
+    experiments.sort(key=lambda experiment: experiment.order)
+    return {experiment.name: experiment for experiment in experiments}

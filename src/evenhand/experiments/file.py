@@ -11,6 +11,7 @@ import pandas as pd
 from evenhand import _checks, datasets
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
+from evenhand.experiments._policies import Own, policy_from, settings_of
 from evenhand.experiments._toml import TomlFile, try_all
 from evenhand.experiments._worlds import (
     LIST,
@@ -31,11 +32,8 @@ from evenhand.experiments.model import (
     TABLES,
     Experiment,
     Output,
-    Own,
     Published,
     Swept,
-    policy_from,
-    settings_of,
     values_of,
 )
 from evenhand.policies.base import POLICIES, Policy
@@ -78,12 +76,19 @@ OVERLAY = ("experiment", "x", "policy", "metric", "value")
 def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
     """Read an experiment from its file and check all that can be checked without running it.
 
-    Worlds are made and policies tried at every point, so a mistake is told before anything runs.
+    Worlds and policies are made at every point, so mistakes are reported before anything runs.
 
     Args:
         path: the TOML file.
         allow_code: whether Python files that it names as policies may be run. Such a file can do
-            whatever you can, so allow it only if you trust who wrote it.
+            whatever you can, so allow it only if you trust its author.
+
+    Example:
+        >>> from evenhand.experiments.bundled import path_of
+        >>> from evenhand.experiments.file import read_experiment
+        >>> experiment = read_experiment(path_of("T"))
+        >>> experiment.title, len(experiment.sweep.values), experiment.replications
+        ('Increasing the number of rounds T', 50, 80)
     """
     file = TomlFile(path, [name for name, kind in TOP.items() if kind is not SECTION])
     file.checked("", file.data, TOP)
@@ -133,7 +138,7 @@ def _place(file: TomlFile, home: str) -> dict[str, Any]:
     if home == "world":
         return file.table("world", SYNTHETIC)
     if "world" in file.data:
-        file.refuse("data", "and [world] are both there; keep one of them")
+        file.refuse("data", "and [world] are both given; keep one of them")
     data = file.table("data", {**TABLE, **SOURCES})
     if len(set(data) & set(SOURCES)) != 1:
         file.refuse("data", 'needs either file = "people.csv" or dataset = "compas"')
@@ -165,11 +170,11 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
             file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
         if label in makers:
             file.refuse("policies", f"has {label!r} twice; give one of them a label of its own")
-        for one in settings:
-            file.known("policies", one, settings_of(kind), of=f" for {label}")
+        for own in settings:
+            file.known("policies", own, settings_of(kind), of=f" for {label}")
         makers[label] = Own(kind, **settings) if settings else kind
     if not makers:
-        file.refuse("policies", "are none; name at least one")
+        file.refuse("policies", "is empty; name at least one")
     return makers
 
 
@@ -202,7 +207,7 @@ def _settings(make: PolicyMaker) -> set[str]:
 def _run(
     file: TomlFile, prefix: str, table: dict[str, Any], policies: Mapping[str, PolicyMaker]
 ) -> dict[str, Any]:
-    """Settings that every policy has, and the horizon."""
+    """The settings of all policies, and the horizon."""
     known = {label: _settings(make) for label, make in policies.items()}
     for name in table:
         lacking = [label for label, settings in known.items() if name not in settings]
@@ -211,7 +216,7 @@ def _run(
         elif lacking and len(lacking) < len(known):
             file.refuse(
                 prefix + name,
-                f"is no setting of {', '.join(lacking)}; give it to the policy that has it: "
+                f"is not a setting of {', '.join(lacking)}; give it to the policy that has it: "
                 f'policies = [{{ policy = "...", {name} = ... }}]',
             )
         elif lacking:
@@ -238,7 +243,7 @@ def _swept(file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str
 
 
 def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
-    """What is on the horizontal axis; the horizon alone where nothing is swept."""
+    """What is on the horizontal axis; the horizon alone if nothing is swept."""
     if "sweep" in file.data:
         sweep = _swept(file, "sweep", {"multiples": NUMBERS_BY_NAME}, parameters)
         in_panels = file.data.get("panels", {}).get("parameter") == HORIZON
@@ -251,13 +256,13 @@ def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
 
 
 def _multiples(file: TomlFile, home: str) -> dict[str, float]:
-    """Whole numbers of a made-up world that go with the swept value."""
-    found: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
+    """Whole numbers of a synthetic world that are multiples of the swept value."""
+    multiples: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
     kinds = SYNTHETIC if home == "world" else {}
-    for name in found:
-        whole = [one for one, kind in kinds.items() if kind is WHOLE]
+    for name in multiples:
+        whole = [key for key, kind in kinds.items() if kind is WHOLE]
         file.known(f"sweep.multiples.{name}", name, whole)
-    return found
+    return multiples
 
 
 def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
@@ -271,15 +276,15 @@ def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
 
 def _under(file: TomlFile, home: str, policies: Mapping[str, PolicyMaker]) -> dict[str, Any]:
     """What differs by convention."""
-    found = {}
+    differences = {}
     for name, tables in file.table("under", dict.fromkeys(BY_NAME, SECTION)).items():
         prefix = f"under.{name}."
         file.checked(prefix, tables, {home: SECTION, "run": SECTION})
         kinds = TABLE if home == "data" else SYNTHETIC
         place = file.checked(f"{prefix}{home}.", tables.get(home, {}), kinds)
         run = _run(file, f"{prefix}run.", tables.get("run", {}), policies)
-        found[name] = {"place": place, "run": run}
-    return found
+        differences[name] = {"place": place, "run": run}
+    return differences
 
 
 def _output(file: TomlFile) -> Output:
@@ -287,8 +292,8 @@ def _output(file: TomlFile) -> Output:
     figures = tuple(table.get("figures", FORMATS))
     tables = tuple(table.get("tables", TABLES))
     for key, given, allowed in (("figures", figures, FORMATS), ("tables", tables, TABLES)):
-        for one in given:
-            file.known(f"output.{key}", one, allowed)
+        for form in given:
+            file.known(f"output.{key}", form, allowed)
     return Output(table.get("folder", ""), figures, tables)
 
 
@@ -298,7 +303,7 @@ def _published(file: TomlFile) -> Published | None:
         return None
     path = file.path.parent / table.get("file", "")
     if set(table) != {"file", "under"} or not path.is_file():
-        file.refuse("published", "needs `file`, a CSV file that is there, and `under`, a reading")
+        file.refuse("published", "needs `file`, an existing CSV file, and `under`, a reading")
     file.known("published.under", table["under"], BY_NAME)
     try:
         columns = set(pd.read_csv(path, comment="#").columns)

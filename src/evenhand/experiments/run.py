@@ -6,36 +6,31 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 import evenhand
-from evenhand import charts
 from evenhand._files import write_whole
 from evenhand.errors import InputError
 from evenhand.experiments import _report
 from evenhand.experiments._checkpoints import run_experiment
+from evenhand.experiments._figures import draw_figures, write_tables
 from evenhand.experiments._introduction import Facts
 from evenhand.experiments.model import Experiment
-from evenhand.metrics import summarise
 from evenhand.simulation import simulate
-from evenhand.simulation.results import METRICS
-
-
-class Figure(NamedTuple):
-    """A drawn figure: its file's stem, what it shows, and its SVG for the report."""
-
-    name: str
-    experiment: str
-    conventions: str
-    shows: str
-    published: bool
-    svg: str
 
 
 class Done(NamedTuple):
-    """What a run leaves behind."""
+    """What a run leaves behind: the path of the report, rounds played, seconds by kind of work.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from evenhand.experiments.run import Done
+        >>> done = Done(Path("out/report.html"), 20_000, {"PAPER": 0.1})
+        >>> done.report.name, done.rounds
+        ('report.html', 20000)
+    """
 
     report: Path
     rounds: int
@@ -52,13 +47,36 @@ def run_all(
 ) -> Done:
     """Run the experiments under each of their readings and write everything to `out`.
 
-    `tell` hears what is going on, and of rounds as they are done.
+    Args:
+        experiments: what to run; those of one report.
+        out: the folder to write to. Points finished by an earlier run there are not run again.
+        title: of the report.
+        workers: the number of threads or processes; all cores unless given.
+        client: of a Dask cluster to run on.
+        tell: called with what is being done, and with the number of rounds finished since the
+            last call.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from evenhand.experiments.file import read_experiment
+        >>> from evenhand.experiments.run import run_all
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "small.toml").write_text('''
+        ... policies = ["UniformRandom"]
+        ... replications = 2
+        ... run.horizon = 10
+        ... output = { figures = ["svg"], tables = ["csv"] }
+        ... ''')
+        >>> done = run_all([read_experiment(folder / "small.toml")], folder / "out", "Small")
+        >>> done.rounds, done.report.name
+        (20, 'report.html')
     """
     seconds: dict[str, float] = {}
     tables, rounds = [], 0
     tell("getting the policies ready", 0)
-    warm_up(experiments)
-    for name in dict.fromkeys(name for one in experiments for name in one.conventions):
+    _warm_up(experiments)
+    all_names = (name for experiment in experiments for name in experiment.conventions)
+    for name in dict.fromkeys(all_names):
         for experiment in experiments:
             if name not in experiment.conventions:
                 continue
@@ -78,7 +96,7 @@ def run_all(
             seconds[kind] = seconds.get(kind, 0.0) + took
             rounds += experiment.rounds(reading)
     if not tables:
-        raise InputError("nothing to run: these experiments are not made under these conventions")
+        raise InputError("nothing to run: these experiments are not run under these conventions")
     started = time.perf_counter()
     runs = pd.concat(tables, ignore_index=True)
     tell("writing tables", 0)
@@ -93,8 +111,8 @@ def run_all(
     return Done(path, rounds, seconds)
 
 
-def warm_up(experiments: Sequence[Experiment]) -> None:
-    """Compile every policy on a round or two, apart from what is timed."""
+def _warm_up(experiments: Sequence[Experiment]) -> None:
+    """Compile every policy on a round or two, outside of what is timed."""
     seen = set()
     for experiment in experiments:
         point = next(iter(experiment.points(next(iter(experiment.readings().values())))))
@@ -103,70 +121,3 @@ def warm_up(experiments: Sequence[Experiment]) -> None:
             if kind not in seen:
                 seen.add(kind)
                 simulate({label: make}, point.world, 2, 1, workers=1, **point.settings)
-
-
-def write_tables(runs: pd.DataFrame, folder: Path, forms: Sequence[str]) -> None:
-    """Every run, and means with intervals, as CSV and Parquet."""
-    folder.mkdir(parents=True, exist_ok=True)
-    by = ["experiment", "conventions", "panel", "x", "policy"]
-    long = runs.melt(id_vars=by, value_vars=list(METRICS), var_name="metric")
-    means = summarise(long.dropna(subset="value"), [*by, "metric"], "value")
-    for name, table in (("runs", runs), ("means", means)):
-        if "csv" in forms:
-            write_whole(folder / f"{name}.csv", table.to_csv(index=False))
-        if "parquet" in forms:
-            write_whole(folder / f"{name}.parquet", table.to_parquet(index=False))
-
-
-def draw_figures(
-    experiments: Sequence[Experiment],
-    runs: pd.DataFrame,
-    folder: Path,
-    tell: Callable[[str], None],
-) -> list[Figure]:
-    """Two figures per experiment and reading, in the paper's form; as PDF, SVG and PNG."""
-    figures = []
-    for experiment in experiments:
-        for reading in experiment.conventions:
-            mine = runs[(runs["experiment"] == experiment.name) & (runs["conventions"] == reading)]
-            overlay = _published(experiment, reading)
-            for shows, chart in _charts(experiment, mine, overlay).items():
-                name = f"{experiment.name}-{shows}-{reading}"
-                tell("drawing figures")
-                paths = charts.save(chart, folder / name, experiment.output.figures)
-                drawn = [path for path in paths if path.suffix == ".svg"]
-                svg = drawn[0].read_text(encoding="utf-8") if drawn else charts.to_svg(chart)
-                figures.append(Figure(name, experiment.name, reading, shows, len(overlay) > 0, svg))
-    return figures
-
-
-def _published(experiment: Experiment, reading: str) -> pd.DataFrame:
-    """Values to overlay; none where there are none for this reading."""
-    columns = ["experiment", "x", "policy", "metric", "value"]
-    if experiment.published is None or experiment.published.under != reading:
-        return pd.DataFrame(columns=columns)
-    table = pd.read_csv(experiment.folder / experiment.published.file, comment="#")
-    return table[table["experiment"] == experiment.name]
-
-
-def _charts(experiment: Experiment, runs: pd.DataFrame, overlay: pd.DataFrame) -> dict[str, Any]:
-    if experiment.chart == "rate":
-        return {"regret": charts.rate_chart(runs)}
-    is_share = overlay["metric"] == "share"
-    drawn: dict[str, Any] = {}
-    if runs["share"].notna().any():
-        drawn["share"] = charts.share_chart(
-            runs, "x", "", experiment.axis, overlay[is_share], _proportional(experiment)
-        )
-    drawn["regret"] = charts.regret_chart(runs, "x", "", experiment.axis, overlay[~is_share])
-    return drawn
-
-
-def _proportional(experiment: Experiment) -> pd.DataFrame:
-    """The share that proportional parity asks for, by x."""
-    rows = []
-    for point in experiment.points(next(iter(experiment.readings().values()))):
-        groups = point.world.groups
-        size = groups.sizes[groups.index(groups.sensitive)]
-        rows.append((point.panel, point.x, size / groups.n_arms))
-    return pd.DataFrame(rows, columns=["panel", "x", "share"])

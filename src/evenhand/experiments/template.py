@@ -1,4 +1,4 @@
-"""Experiment files to start from: an example that runs, and one for a table of the user's."""
+"""Experiment files to start from: an example that runs, and one for a user's own table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenhand._columns.marks import Marks, without_marks
 from evenhand.errors import DataError
 
 LONGEST = 40  # characters of a name or a value in a comment
-TELLS = "; tells rows apart, so that it is no feature unless it is named"
+TELLS = "; identifies rows, so it is not a feature unless named"
 
 _HEAD = """\
 # An experiment of evenhand. Run it with: evenhand run {name}
-# Lines that begin with # are comments; take the # away to use one. All keys of such a file are
-# in the documentation, docs/how-to/run-an-experiment.md.
+# Lines that begin with # are comments; remove the # to use one. All keys of such a file are in
+# the documentation, docs/how-to/run-an-experiment.md.
 
 title = {title}
 policies = [
@@ -30,10 +30,10 @@ policies = [
     "MultiGroupFairTopInterval",  # corrects every group, for two groups or more
     "NaiveFair",                  # a group by chance, then the best arm in it
     # {{ policy = "GroupFairTopInterval", label = "two groups", delta = 0.2 }},
-    # "my_policy.py:MyPolicy",    # a policy of your own, from a file beside this one: Python code,
+    # "my_policy.py:MyPolicy",    # a policy of your own, from a file next to this one: Python code,
     #                             # which is run only with evenhand run --allow-code
 ]
-replications = 40                 # each with random numbers of its own
+replications = 40                 # each with its own random numbers
 seed = 1
 # conventions = ["PAPER"]         # or "AUTHORS_CODE", or both: how to read the paper
 
@@ -47,16 +47,16 @@ values = [50, 100, 200, 400]      # or {{ from = 50, to = 400, step = 50 }}
 
 [run]                             # settings of all policies
 delta = 0.1                       # the chance that an interval misses
-ridge = 1.0                       # keeps regressions sane while there are few observations
+ridge = 1.0                       # steadies regressions while there are few observations
 noise = "estimate"                # from the residuals; or the known standard deviation
 """
 
 _DATA = """\
 scale = "standardise"             # or "none", features as they are
 # nominal = "one-hot"             # a 0/1 feature for each category; or "codes", integers
-# nominal_columns = []            # columns of numbers that are categories in truth
-# categories = 20                 # of a column that are told apart; the rest is "other"
-# leave_out = []                  # columns that are no features
+# nominal_columns = []            # columns of numbers that are really categories
+# categories = 20                 # kept for each column; the rest are "other"
+# leave_out = []                  # columns that are not features
 """
 _MARKS = """\
 # missing_marks = ["?"]           # what stands for a missing value; { age = [-1] } by column
@@ -71,11 +71,11 @@ _OUTPUT = """
 
 _EXAMPLE = (
     """
-[data]                            # a table; for a made-up world write [world] in place of [data]
+[data]                            # a table; for a synthetic world write [world] instead of [data]
 dataset = "mortgage"              # or file = "people.csv" (Parquet as well)
-group = "race"                    # the column that says who belongs where
+group = "race"                    # the column that says which group a row belongs to
 sensitive = "black"               # whose feedback may be distorted
-# others = "together"             # all others as one group, for policies that know only two
+# others = "together"             # all others as one group, for policies with only two groups
 reward = "approve"                # the observed reward
 features = ["hrat", "obrat", "loanprc", "unem", "dep", "sch", "chist", "pubrec", "vr"]
 missing = "drop"                  # or "fill", or "error"; { dep = "fill", others = "error" } too
@@ -91,10 +91,10 @@ loanprc = { quantiles = 3 }       # or 3 (equal width), [0, 0.8, 1, 3] (edges), 
 
 
 def example(file: Path) -> str:
-    """A file that runs as it is.
+    """The text of an experiment file that runs as it is.
 
     Args:
-        file: where it will be.
+        file: where it will be saved.
 
     Example:
         >>> from pathlib import Path
@@ -106,11 +106,20 @@ def example(file: Path) -> str:
 
 
 def for_table(path: Path, file: Path) -> str:
-    """A file for a table of the user's: its columns are listed, and the choices are left open.
+    """The text of an experiment file for a table: its columns are listed, the choices left open.
 
     Args:
         path: the table.
-        file: where the experiment file will be: the path of the table is relative to that.
+        file: where the experiment file will be saved; the path of the table is relative to that.
+
+    Example:
+        >>> import pathlib, tempfile, pandas as pd
+        >>> from evenhand.experiments.template import for_table
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}).to_csv(folder / "pay.csv", index=False)
+        >>> text = for_table(folder / "pay.csv", folder / "pay.toml")
+        >>> [line for line in text.splitlines() if line.startswith("file")]
+        ['file = "pay.csv"']
     """
     frame = read_table(path)
     if frame.empty:
@@ -136,14 +145,14 @@ def for_table(path: Path, file: Path) -> str:
 #
 {listed}
 #
-# Fill in the four lines with a ?, then run it: mistakes are told with their line.
+# Fill in the four lines with a ?, then run it: mistakes are reported with their line.
 
 [data]
 file = {_text(source)}
-group = "?"                       # the column that says who belongs where{_among(few)}
-sensitive = "?"                   # the value of it whose feedback may be distorted
+group = "?"                       # the column that says which group a row belongs to{_among(few)}
+sensitive = "?"                   # the group whose feedback may be distorted
 reward = "?"                      # the observed reward, a column of numbers
-# reward_values = {{ yes = 1, no = 0 }}  # numbers for the words of a reward that is not a number
+# reward_values = {{ yes = 1, no = 0 }}  # numbers for a reward in words
 missing = "error"                 # says what is missing; then choose "drop" or "fill"
 """
         + _DATA
@@ -167,12 +176,12 @@ def _text(value: str) -> str:
 
 def _shown(value: object) -> str:
     """A value as it can stand in a comment: on one line, and short."""
-    line = "".join(one if one.isprintable() else " " for one in str(value))
+    line = "".join(character if character.isprintable() else " " for character in str(value))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 def _counts(column: pd.Series[Any]) -> pd.Series[int]:
-    """How often each value is there; nothing for what cannot be counted, such as lists."""
+    """How often each value occurs; empty for what cannot be counted, such as lists."""
     try:
         return column.value_counts()
     except TypeError:
@@ -187,7 +196,7 @@ def _kind(column: pd.Series[Any]) -> str:
     if pd.api.types.is_numeric_dtype(column) and len(counts) > 10:
         return f"numbers from {column.min():g} to {column.max():g}{lacking}"
     if counts.empty:
-        return f"nothing that can be used{lacking}"
+        return f"no usable values{lacking}"
     shown = ", ".join(_shown(value) for value in counts.index[:5])
     more = f" and {len(counts) - 5:,} more" if len(counts) > 5 else ""
     return f"{len(counts):,} values: {shown}{more}{lacking}"

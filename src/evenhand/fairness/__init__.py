@@ -1,8 +1,8 @@
 """How a policy treats groups, from logs: fairness metrics with intervals.
 
-`fairness_report` works from sums per group, so that a database or a cluster can supply them;
+`fairness_report` works from sums per group, which a database or a cluster can supply;
 `group_sums` makes them from rows. Where the truth is known, `error_rates` and `calibration` compare
-decisions with it. Nothing here looks into policies.
+decisions with it. Nothing here depends on policies.
 """
 
 from evenhand.fairness._rows import group_sums

@@ -1,4 +1,4 @@
-"""Groups beside each other and beside parity: pairs, differences, ratios, the overall."""
+"""Comparisons of groups: with each other, with parity, and with all groups together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pandas as pd
 
 from evenhand.errors import InputError, setting
 from evenhand.fairness._measures import Measure
-from evenhand.fairness.intervals import Ends
-from evenhand.fairness.metrics import (
+from evenhand.fairness._metrics import (
     BY_PULLS,
     METRICS,
     SELECTION,
@@ -22,6 +21,7 @@ from evenhand.fairness.metrics import (
     judged,
     rows,
 )
+from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ NOTE = "a screening value, not a verdict"
 
 
 def parity(report: FairnessReport) -> pd.DataFrame:
-    """A row per group and kind of parity: the share, what is asked, difference and ratio."""
+    """A row per group and kind of parity: the share, the share at parity, difference and ratio."""
     size = len(report.groups)
     asked = {"equal": np.full(size, 1.0 / size)}
     if report.sums.has("arms"):
         arms = report.sums.column("arms")
         asked = {"proportional": arms / arms.sum(), **asked}
     shares = report.by_group.loc["share"]
-    found = []
+    lines = []
     for kind, targets in asked.items():
         for group, target in zip(report.groups, targets, strict=True):
             share = shares.loc[group].to_dict()
             ends = [share[end] for end in ("estimate", "low", "high")]
-            found.append(
+            lines.append(
                 {
                     "parity": kind,
                     "group": group,
@@ -60,22 +60,22 @@ def parity(report: FairnessReport) -> pd.DataFrame:
                     "why": share["why"],
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(lines)
 
 
 def screening(report: FairnessReport) -> pd.DataFrame:
-    """A row per selection rate and group: its ratio to the highest rate, and what a screen says."""
-    found: list[dict[str, Any]] = []
+    """A row per selection rate and group: its ratio to the highest rate, and the screen."""
+    lines: list[dict[str, Any]] = []
     for name in [name for name in SELECTION if name in report.metrics]:
         measure = report._measure(name)
         own = rows(measure, report.level, report.least)
         known = [g for g, row in enumerate(own) if row.evidence != UNKNOWN]
         if not known:
             continue
-        # A handful of lucky ones is no yardstick, unless nobody else is known any better.
+        # A few lucky decisions are no yardstick, unless no other group is known better.
         sure = [g for g in known if own[g].evidence == SUFFICIENT]
         top = max(sure or known, key=lambda g: own[g].estimate)
-        # Any of the pairs might have been the one with the highest rate in it.
+        # Any pair might have been the one that has the highest rate.
         level = divided(report.level, len(known) * (len(known) - 1) // 2)
         for g, group in enumerate(report.groups):
             if g == top:
@@ -85,7 +85,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                 names = group, report.groups[top]
                 row = compared(measure.ratio(g, top, level), own[g], own[top], names)
                 says = _says(row, report.threshold)
-            found.append(
+            lines.append(
                 {
                     "selection": name,
                     "group": group,
@@ -97,7 +97,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                 }
             )
     columns = ["selection", "group", "beside", *Row._fields, "threshold", "screen", "note"]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(lines, columns=columns)
 
 
 def _says(row: Row, threshold: float) -> str:
@@ -112,27 +112,27 @@ METHODS = ("between_groups", "to_overall")
 
 
 def divided(level: float, many: int) -> float:
-    """The level of each of many intervals that hold at once: Bonferroni's."""
+    """The level of each of many intervals that hold simultaneously (Bonferroni)."""
     return 1.0 - (1.0 - level) / max(many, 1)
 
 
 def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
-    """Every pair of groups whose numbers are known: the lower, the higher, difference and ratio.
+    """Every pair of groups with known numbers: the lower, the higher, difference and ratio.
 
     The intervals hold for all pairs at once.
     """
     measure = report._measure(name)
-    found = rows(measure, report.level, report.least)
-    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    by_group = rows(measure, report.level, report.least)
+    known = [g for g, row in enumerate(by_group) if row.evidence != UNKNOWN]
     level = divided(report.level, len(known) * (len(known) - 1) // 2)
     out = []
     for a, b in combinations(known, 2):
-        lower, higher = (a, b) if found[a].estimate <= found[b].estimate else (b, a)
+        lower, higher = (a, b) if by_group[a].estimate <= by_group[b].estimate else (b, a)
         names = report.groups[lower], report.groups[higher]
         gap = measure.difference(higher, lower, level)
         part = measure.ratio(lower, higher, level)
         difference, ratio = (
-            compared(ends, found[lower], found[higher], names) for ends in (gap, part)
+            compared(ends, by_group[lower], by_group[higher], names) for ends in (gap, part)
         )
         out.append(
             {"lower": names[0], "higher": names[1], "difference": difference, "ratio": ratio}
@@ -171,7 +171,7 @@ def _picked(
             why = "the number of all groups is not an average of theirs"
         nothing = Row(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
         return {**nothing._asdict(), "lower": "", "higher": ""}
-    # Of ratios that are alike, such as those of a group without any, the one furthest apart.
+    # Among equal ratios, such as those of groups with a rate of 0, the largest difference.
     first = "ratio" if what == "ratio" else "difference"
     sign = 1.0 if what == "ratio" else -1.0
     best = min(known, key=lambda p: (sign * p[first].estimate, -p["difference"].estimate))
@@ -179,16 +179,16 @@ def _picked(
 
 
 def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
-    """Every group beside all groups together.
+    """Every group compared with all groups together.
 
-    A group is part of the whole: with a part w of the decisions, its number less the overall one is
-    1 - w times its number less that of the others, which are independent of it.
+    A group is part of the whole: if it has a share w of the decisions, its number minus the overall
+    one is 1 - w times its number minus that of the others, which are independent of it.
     """
     metric, sums = METRICS[name], report.sums
     if not metric.average and name != BY_PULLS:
         return []
-    found = rows(report._measure(name), report.level, report.least)
-    known = [g for g, row in enumerate(found) if row.evidence != UNKNOWN]
+    by_group = rows(report._measure(name), report.level, report.least)
+    known = [g for g, row in enumerate(by_group) if row.evidence != UNKNOWN]
     level = divided(report.level, len(known))
     whole = rows(metric.make(collapsed(sums, None), report.proportions), level, report.least)[0]
     out = []
@@ -198,7 +198,7 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
         else:
             gap, part = _beside_rest(metric.make(collapsed(sums, g), report.proportions), level)
         names = report.groups[g], "overall"
-        below = found[g].estimate <= whole.estimate
+        below = by_group[g].estimate <= whole.estimate
         if below:  # the difference is higher less lower, the ratio lower over higher
             gap = Ends(-gap.estimate, -gap.high, -gap.low)
         else:
@@ -208,26 +208,26 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
             {
                 "lower": names[0] if below else names[1],
                 "higher": names[1] if below else names[0],
-                "difference": compared(gap, found[g], whole, names),
-                "ratio": compared(part, found[g], whole, names),
+                "difference": compared(gap, by_group[g], whole, names),
+                "ratio": compared(part, by_group[g], whole, names),
             }
         )
     return out
 
 
 def _beside_constant(measure: Measure, g: int, whole: float, level: float) -> tuple[Ends, Ends]:
-    """All pulls over all chances is no estimate: every round has its pull."""
+    """All pulls over all chances is a constant, not an estimate: every round has one pull."""
     ends = measure.ends(level)
     own = [np.asarray(end[g]) for end in ends]
     return Ends(*(end - whole for end in own)), Ends(*(end / whole for end in own))
 
 
 def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
-    """The group is number 0, the rest number 1; alone, a group is the whole."""
+    """Group 0 compared with itself and the rest, group 1; a group alone is the whole."""
     weight = measure.n[0] / max(measure.n.sum(), 1.0)
     if weight >= 1.0:
-        zero, one = np.asarray(0.0), np.asarray(1.0)
-        return Ends(zero, zero, zero), Ends(one, one, one)
+        zero, unity = np.asarray(0.0), np.asarray(1.0)
+        return Ends(zero, zero, zero), Ends(unity, unity, unity)
     gap = Ends(*((1.0 - weight) * end for end in measure.difference(0, 1, level)))
     # group / whole = 1 / (w + (1 - w) rest / group), which falls as rest / group grows.
     rest = measure.ratio(1, 0, level)
@@ -237,7 +237,7 @@ def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
 
 
 def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
-    """All groups as one; or one group, and the others as one."""
+    """All groups as one; or one group, and the others together."""
     table = sums.table
     if group is None:
         return GroupSums(table.sum().to_frame("all").T)
@@ -249,16 +249,16 @@ def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
 
 
 def overall(report: FairnessReport) -> pd.DataFrame:
-    """A row per metric, of all groups together. Shares of everything are 1 and are left out."""
-    one = collapsed(report.sums, None)
+    """A row per metric, for all groups together. Shares, which add up to 1, are left out."""
+    everyone = collapsed(report.sums, None)
     out = {}
     for name in report.metrics:
         metric = METRICS[name]
         if name in ("share", "exposure_share"):
             continue
-        measure = metric.make(one, report.proportions)
+        measure = metric.make(everyone, report.proportions)
         row = rows(measure, report.level, report.least)[0]
-        if name == BY_PULLS:  # no estimate: every round has its pull
+        if name == BY_PULLS:  # a constant: every round has one pull
             rate = np.asarray(row.estimate)
             row = judged(Ends(rate, rate, rate), row.n, report.least)
         out[name] = row._asdict()

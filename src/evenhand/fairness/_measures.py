@@ -1,6 +1,6 @@
 """Kinds of numbers per group: rates, means, shares of the same decisions.
 
-Each knows its estimates with intervals, and what a difference and a ratio of two groups is.
+Each gives its estimates with intervals, and the difference and ratio of two groups.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from evenhand.fairness.intervals import (
 
 
 class Measure(Protocol):
-    """A number per group. Groups are asked for by their numbers, one or an array of them."""
+    """An estimate per group. Groups are given by their index."""
 
     @property
     def n(self) -> Array:
-        """What the number of each group rests on."""
+        """How many decisions the estimate of each group rests on."""
 
     def ends(self, level: float) -> Ends:
         """Estimates and intervals of all groups."""
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Group a less group b."""
+        """Group a minus group b."""
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """Group a over group b."""
@@ -42,7 +42,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """A part of each group's own decisions, such as those without a reward: independent groups."""
+    """A rate among each group's own decisions, such as those without a reward; independent."""
 
     successes: Array
     n: Array
@@ -53,7 +53,7 @@ class Rates:
         return proportion(self.successes, self.n, level, self.method)
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Newcombe's."""
+        """Newcombe's interval."""
         ends = self.ends(level)
         return difference(take(ends, a), take(ends, b))
 
@@ -65,11 +65,11 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each group got of the same decisions, times a scale.
+    """Each group's share of the same decisions, times a scale.
 
-    The counts are one multinomial, so that groups are correlated. A scale of 1 gives shares; of
-    decisions over chances it gives pulls per chance. Where chances change from round to round the
-    counts vary less than a multinomial's, and intervals are too wide rather than too narrow.
+    The counts are multinomial, so groups are correlated. A scale of 1 gives shares; a scale of
+    decisions over chances gives pulls per chance. If chances change from round to round, the counts
+    vary less than multinomial ones, and intervals are too wide rather than too narrow.
     """
 
     counts: Array
@@ -78,13 +78,13 @@ class Shares:
 
     @property
     def n(self) -> Array:
-        """All decisions, for every group: a group without any is known to have few."""
+        """All decisions, for every group: a group without any is known to have a small share."""
         return np.full(len(self.counts), self.counts.sum())
 
     def ends(self, level: float) -> Ends:
         """Wilson's intervals of the shares, or exact ones, scaled."""
-        found = proportion(self.counts, self.n, level, self.method)
-        return Ends(*(self.scale * end for end in found))
+        shares = proportion(self.counts, self.n, level, self.method)
+        return Ends(*(self.scale * end for end in shares))
 
     def difference(self, a: int, b: int, level: float) -> Ends:
         """From both intervals, with the correlation of a multinomial."""
@@ -93,22 +93,22 @@ class Shares:
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """A binomial, given the sum of the two counts."""
-        found = ratio_of_shares(self.counts[a], self.counts[b], level, self.method)
-        return Ends(*(end * (self.scale[a] / self.scale[b]) for end in found))
+        shares = ratio_of_shares(self.counts[a], self.counts[b], level, self.method)
+        return Ends(*(end * (self.scale[a] / self.scale[b]) for end in shares))
 
     def _correlation(self, a: int, b: int) -> float:
-        one, two = self.counts[[a, b]] / max(self.counts.sum(), 1.0)
-        if min(one, two) <= 0.0 or max(one, two) >= 1.0:
+        first, second = self.counts[[a, b]] / max(self.counts.sum(), 1.0)
+        if min(first, second) <= 0.0 or max(first, second) >= 1.0:
             return 0.0
-        return float(max(-np.sqrt(one * two / ((1.0 - one) * (1.0 - two))), -1.0))
+        return float(max(-np.sqrt(first * second / ((1.0 - first) * (1.0 - second))), -1.0))
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedShares:
-    """What each group got of weights that are spread over decisions, such as exposure.
+    """Each group's share of weights that are spread over decisions, such as exposure.
 
-    A ratio of two sums over the same decisions: variances by the delta method, intervals by Wilson
-    with the number of decisions of equal weight that have this variance.
+    A ratio of two sums over the same decisions: variances by the delta method, Wilson's intervals
+    with the number of decisions of equal weight that would have this variance.
     """
 
     total: Array
@@ -127,14 +127,14 @@ class WeightedShares:
         return self.total / (everything if everything > 0.0 else np.nan)
 
     def _covariance(self, a: int, b: int) -> float:
-        """Of two shares: sums over decisions of (their weight to a less its share) times the same.
+        """Of two shares: the sum over decisions of the product of their terms.
 
-        Of a row of group g that is weight * ([g is a] - share of a).
+        The term of a decision of group g for share a is weight * ([g is a] - share of a).
         """
         share, squares = self._shares, self.square
         own = np.arange(len(share))
-        one, two = (own == a) - share[a], (own == b) - share[b]
-        return float(np.sum(one * two * squares) / self.total.sum() ** 2)
+        first, second = (own == a) - share[a], (own == b) - share[b]
+        return float(np.sum(first * second * squares) / self.total.sum() ** 2)
 
     def ends(self, level: float) -> Ends:
         """Wilson's intervals with an effective number of decisions."""
@@ -155,11 +155,11 @@ class WeightedShares:
         return difference(take(ends, a), take(ends, b), max(min(r, 1.0), -1.0))
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
-        """A part of what the two got together, with an effective number of decisions."""
-        two = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
+        """From the share of what the two got together, with an effective number of decisions."""
+        pair = WeightedShares(self.total[[a, b]], self.square[[a, b]], self.decisions, self.method)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = take(two.ends(level), 0)
-            return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in found))
+            shares = take(pair.ends(level), 0)
+            return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class Means:
         return student(self.estimate, self.error, self.freedom, level)
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Welch's."""
+        """Welch's interval."""
         variances, freedom = self.error[[a, b]] ** 2, self.freedom[[a, b]]
         return student(
             np.asarray(self.estimate[a] - self.estimate[b]),
@@ -186,13 +186,13 @@ class Means:
         )
 
     def ratio(self, a: int, b: int, level: float) -> Ends:
-        """MOVER-R, where both are above 0 beyond doubt; NaN otherwise."""
+        """MOVER-R if both intervals are above 0; NaN otherwise."""
         ends = self.ends(level)
-        one, two = take(ends, a), take(ends, b)
-        if not (one.low > 0.0 and two.low > 0.0):
+        first, second = take(ends, a), take(ends, b)
+        if not (first.low > 0.0 and second.low > 0.0):
             nothing = np.asarray(np.nan)
             return Ends(nothing, nothing, nothing)
-        return ratio(one, two)
+        return ratio(first, second)
 
 
 def means(n: Array, total: Array, square: Array) -> Means:
@@ -202,18 +202,18 @@ def means(n: Array, total: Array, square: Array) -> Means:
         return Means(n, total / np.where(n > 0.0, n, np.nan), np.sqrt(variance / n), n - 1.0)
 
 
-def less(one: Means, two: Means) -> Means:
-    """The difference of two means within each group, as Welch has it."""
-    variances = np.stack([one.error**2, two.error**2])
-    freedom = np.stack([one.freedom, two.freedom])
+def less(first: Means, second: Means) -> Means:
+    """The difference of two means within each group, with Welch's degrees of freedom."""
+    variances = np.stack([first.error**2, second.error**2])
+    freedom = np.stack([first.freedom, second.freedom])
     return Means(
-        np.minimum(one.n, two.n),
-        one.estimate - two.estimate,
+        np.minimum(first.n, second.n),
+        first.estimate - second.estimate,
         np.sqrt(variances.sum(axis=0)),
         satterthwaite(variances, freedom),
     )
 
 
 def take(ends: Ends, row: int) -> Ends:
-    """One group's."""
+    """The estimate and interval of one group."""
     return Ends(*(np.asarray(end[row]) for end in ends))

@@ -37,35 +37,35 @@ def group_sums(
 ) -> GroupSums:
     """Sum up a log with a row per decision, such as the trace of a simulation.
 
-    A log in the log format, such as `read_log` gives, has rows that are no decisions as well. They
-    are told apart by its columns `round`, `propensity_score` and `override`. The sums are about
-    what was done in the end, since that is what people got: where a human chose another arm, the
-    row of that arm is counted in place of the policy's, with its group and its reward, as a
-    decision that did not explore. Rows of history are not counted. What the policy alone would
-    have done is the question of `off_policy`. Such a log also knows the groups of arms that were
+    A log in the log format, as `read_log` gives it, also has rows that are not decisions. They are
+    recognised by its columns `round`, `propensity_score` and `override`. The sums are about what
+    was done in the end, since that is what people got: if a human chose another arm, the row of
+    that arm is counted instead of the policy's, with its group and its reward, as a decision that
+    did not explore. Rows of history are not counted. What the policy alone would have done is a
+    question for `evenhand.offpolicy.evaluate`. Such a log also has the groups of arms that were
     never chosen and, if it keeps candidates, how often each could have been chosen.
 
     Args:
         log: a row per decision, or a log in the log format. A missing reward is NaN.
         group: the column with the group of each row. Without such a column the group is that of the
             row's `arm`.
-        reward: the column of the observed reward. Where all are 0 or 1, positives are counted.
+        reward: the column of the observed reward. If all are 0 or 1, positives are counted.
         groups: the groups of the arms, or the names of all groups. Then a group without a decision
-            has a row as well.
-        arm: the column with the number of the arm, if the group is to be found by it: item_id, arm
+            also has a row.
+        arm: the column with the number of the arm, from which the group is looked up: item_id, arm
             or action unless given.
         true_reward: the column of that name unless given, as for the next three.
-        perceived_regret: what the best arm by observed reward would have given more.
-        true_regret: what the best arm by true reward would have given more.
+        perceived_regret: how much more the best arm by observed reward would have given.
+        true_regret: how much more the best arm by true reward would have given.
         explored: true where the decision explored.
         position: the column with the position at which a choice was shown. The exposure of the
             first is 1, of the k-th 1 / log2(1 + k), the discount of DCG.
-        first_position: what the first position is called: 1, or 0 in logs that count from 0, as
+        first_position: the number of the first position: 1, or 0 in logs that count from 0, as
             those of evenhand do.
         exposure: a column with the exposure itself.
         arms: the number of arms of each group, if it is not known from `groups`.
-        chances: for each group how often one of its arms could have been chosen, as a number, or
-            the column that has the number of its arms available in each round.
+        chances: for each group, how often one of its arms could have been chosen, as a number or
+            as the column with the number of its arms available in each round.
 
     Example:
         >>> import evenhand as eh
@@ -79,8 +79,8 @@ def group_sums(
         raise InputError(
             f"{setting('log')} is a {type(log).__name__}; allowed is a pandas frame of decisions"
         )
-    if groups is None and group == GROUP and (told := log_labels(log)) is not None:
-        groups = Groups(told)
+    if groups is None and group == GROUP and (labels_of_arms := log_labels(log)) is not None:
+        groups = Groups(labels_of_arms)
         chances = chances_of(log) if chances is None and arms is None else chances
     log, arm = decided(log), arm_column(log, arm)
     known = _groups(log, group, arm, groups)
@@ -91,10 +91,10 @@ def group_sums(
 
     def add(name: str, values: Array) -> None:
         there = ~np.isnan(values)
-        of, found = codes[there], values[there]
+        of, known = codes[there], values[there]
         out[f"n_{name}"] = np.bincount(of, minlength=len(names)).astype(np.float64)
-        out[f"sum_{name}"] = np.bincount(of, found, len(names)).astype(np.float64)
-        out[f"square_{name}"] = np.bincount(of, found**2, len(names)).astype(np.float64)
+        out[f"sum_{name}"] = np.bincount(of, known, len(names)).astype(np.float64)
+        out[f"square_{name}"] = np.bincount(of, known**2, len(names)).astype(np.float64)
 
     rewards = _column(log, reward, "reward")
     add("reward", rewards)
@@ -127,7 +127,7 @@ def group_sums(
 def _groups(
     log: pd.DataFrame, group: str, arm: str, given: Groups | Sequence[object] | None
 ) -> Groups | None:
-    """The groups of the arms: as given, or as many labels as there are arms without a group."""
+    """The groups of the arms: as given, or a label for each arm if there is no column."""
     if given is None or isinstance(given, Groups):
         return given
     return Groups(given) if group not in log.columns and arm in log.columns else None
@@ -144,7 +144,7 @@ def _labels(
     if group not in log.columns:
         if known is None or arm not in log.columns:
             raise InputError(
-                f"{setting('group')} is {group!r}, which is no column; give {setting('groups')} "
+                f"{setting('group')} is {group!r}, which is not a column; give {setting('groups')} "
                 f"with the group of every arm and the column {setting('arm')}, or one of "
                 f"{', '.join(map(str, log.columns))}",
                 value=group,
@@ -170,7 +170,7 @@ def _column(log: pd.DataFrame, name: str, role: str) -> Array:
     if name not in log.columns:
         there = ", ".join(map(str, log.columns))
         raise InputError(
-            f"{setting(role)} is {name!r}, which is no column; the log has {there}", value=name
+            f"{setting(role)} is {name!r}, which is not a column; the log has {there}", value=name
         )
     values = pd.to_numeric(log[name], errors="coerce").astype("Float64").astype("float64")
     spoiled = values.isna() & log[name].notna()
@@ -192,7 +192,7 @@ def _flags(log: pd.DataFrame, name: str) -> Array:
 
 
 def arm_column(log: pd.DataFrame, given: str | None) -> str:
-    """The column of the arm: as given, or the first of its usual names that is there."""
+    """The column of the arm: as given, or the first of its usual names in the log."""
     names = ROLES["arm"] if given is None else (given,)
     return next((name for name in names if name in log.columns), names[0])
 
@@ -227,13 +227,13 @@ def _arms(
 
 
 def _chances(log: pd.DataFrame, given: Mapping[str, str | int], names: tuple[str, ...]) -> Array:
-    found = []
+    chances = []
     for name in names:
         value = _of(given, name, "chances")
         if isinstance(value, str):
             value = float(numbers(value, _column(log, value, f"chances of {name}")).sum())
-        found.append(float(value))
-    return np.array(found)
+        chances.append(float(value))
+    return np.array(chances)
 
 
 def _of(given: Mapping[str, str | int], name: str, parameter: str) -> str | int | float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.fairness.metrics import (
+from evenhand.fairness._metrics import (
     BY_REWARD,
     INSUFFICIENT,
     SELECTION,
@@ -27,20 +27,20 @@ SCREENS = {
 
 
 def sentences(report: FairnessReport) -> list[str]:
-    """Shares, then every metric, then the screen, then what is not known, then what it assumes."""
+    """Shares, then every metric, the screen, what is not known, and what is assumed."""
     said = [*_shares(report), *_metrics(report), *_screening(report), *_too_little(report)]
     single = "for all groups at once" if report.simultaneous else "each by itself"
     said.append(
         f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
-        f"pairs of groups at once, those of single groups {single}. All of them take the rows as "
-        "independent of each other. Where one person has several rows, they are too narrow. Where "
-        "a policy learns from its decisions, they are rough, and repeated runs tell more."
+        f"pairs of groups at once, those of single groups {single}. All of them treat the rows as "
+        "independent. If a person has several rows, they are too narrow. If a policy learns from "
+        "its decisions, they are rough, and repeated runs say more."
     )
     return said
 
 
 def _shares(report: FairnessReport) -> list[str]:
-    """Who got how much of what there was to get; without arms, only who is in the file."""
+    """The shares of the decisions; without arms, only of the rows in the file."""
     said = []
     shares, table = report.by_group.loc["share"], report.parity()
     of_arms = report.sums.chances() is not None
@@ -53,22 +53,22 @@ def _shares(report: FairnessReport) -> list[str]:
             said.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
             continue
         asked = ", ".join(
-            f"{one['parity']} parity asks for {rate(one['asked'])}"
-            for one in table[table["group"] == group].to_dict("records")
+            f"{row['parity']} parity asks for {rate(row['asked'])}"
+            for row in table[table["group"] == group].to_dict("records")
         )
         said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {asked}.")
     return said
 
 
 def _metrics(report: FairnessReport) -> list[str]:
-    """The largest difference of each metric, of groups that are known well enough."""
-    found = report.difference(sufficient_only=True)
+    """The largest difference of each metric, among groups with sufficient evidence."""
+    gaps = report.difference(sufficient_only=True)
     said = []
     for name in report.metrics:
         binary = report.sums.has("positives")
         if name == "share" or (name == "mean_reward" and binary and BY_REWARD in report.metrics):
             continue  # said already
-        row = {str(key): value for key, value in found.loc[name].items()}
+        row = {str(key): value for key, value in gaps.loc[name].items()}
         if row["evidence"] == SUFFICIENT:
             words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
             said.append(f"{_start(words_of(name, report.sums))}: {words}.")
@@ -76,14 +76,14 @@ def _metrics(report: FairnessReport) -> list[str]:
 
 
 def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
-    """Who is higher and by how much; `picked` says that there are other pairs."""
+    """Which group is higher and by how much; `picked` if there are other pairs."""
     show, unit = (points, " percentage points") if is_rate else (amount, "")
     size, ends = f"{show(row['estimate'])}{unit}", f"({show(row['low'])} to {show(row['high'])})"
     lower, higher = row["lower"], row["higher"]
     if row["low"] <= 0.0 <= row["high"]:
         pair = f"groups {lower} and {higher}{', the furthest apart,' if picked else ''}"
         return f"{pair} cannot be told apart; {higher} minus {lower} is {size} {ends}"
-    largest = ", the largest difference of two groups" if picked else ""
+    largest = ", the largest difference between two groups" if picked else ""
     return f"group {higher} is {size} higher than group {lower} {ends}{largest}"
 
 
@@ -99,14 +99,14 @@ def _screening(report: FairnessReport) -> list[str]:
             f"{high}); {SCREENS[row['screen']].format(format(row['threshold'], '.4g'))}."
         )
     if said:
-        said.append("The screening value says where to look closer; it is no verdict.")
+        said.append("The screening value says where to look closer; it is not a verdict.")
     return said
 
 
 def _too_little(report: FairnessReport) -> list[str]:
     table = report.to_frame()
     said = []
-    for evidence, words in ((INSUFFICIENT, "Insufficient evidence on"), (UNKNOWN, "Not known of")):
+    for evidence, words in ((INSUFFICIENT, "Insufficient evidence on"), (UNKNOWN, "Not known for")):
         for group in report.groups:
             rows = table[(table["group"] == group) & (table["evidence"] == evidence)]
             for why, part in _by(rows, "why"):
@@ -130,7 +130,7 @@ def rate(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """A difference of rates in percentage points; one that is not 0 never reads as 0."""
+    """A difference of rates in percentage points; one that is not 0 is never shown as 0."""
     size = 100.0 * value
     if abs(size) < 1e-9:
         return "0.0"
@@ -138,7 +138,7 @@ def points(value: float) -> str:
 
 
 def amount(value: float) -> str:
-    """A number with four digits; thousands are written out."""
+    """A number with four significant digits; thousands are written out."""
     rounded = float(f"{value:.4g}")
     if 1e3 <= abs(rounded) < 1e15:
         return f"{rounded:,.0f}"
@@ -146,7 +146,7 @@ def amount(value: float) -> str:
 
 
 def percent(level: float) -> str:
-    """A level of an interval."""
+    """The level of an interval."""
     return f"{100.0 * level:.6g} %"
 
 

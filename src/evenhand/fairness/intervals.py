@@ -2,18 +2,18 @@
 
 | what | method | why |
 |---|---|---|
-| a rate | Wilson (1927), or Clopper and Pearson (1934) | no collapse at 0 and 1; the second never covers less than it says |
+| a rate | Wilson (1927), or Clopper and Pearson (1934) | no collapse at 0 and 1; the second never covers less than its level |
 | a mean | Student | the variance is estimated |
 | difference of two independent rates | Newcombe (1998), method 10 | built from the two intervals, so good near 0 and 1 as well |
-| difference of two shares of the same decisions | the same with the correlation of a multinomial (Zou and Donner 2008) | what one group gets another does not |
+| difference of two shares of the same decisions | the same with the correlation of a multinomial (Zou and Donner 2008) | what one group gets, another does not |
 | difference of two means | Welch (1947) | unequal variances |
 | ratio of two independent rates or means | MOVER-R (Donner and Zou 2012, Newcombe 2016) | finite where the numerator is 0, open where the denominator may be 0; Fieller's where intervals are symmetric |
 | ratio of two shares of the same decisions | conditional on their sum: a binomial | exact conditioning, so no covariance is needed |
 
-Wilson's intervals cover their level on average over rates. At single rates they may cover less,
-because counts are whole numbers: of 95 % intervals with n of 30 or more, 92 % at worst for rates from
-0.1 to 0.9, and 83 % at worst at rates so small that 0.2 successes are expected. Where that matters
-take "exact".
+Wilson's intervals have their nominal coverage on average over rates. At single rates they may cover
+less, because counts are whole numbers: with n of 30 or more, 95 % intervals cover at least 92 % for
+rates from 0.1 to 0.9, and 83 % at worst, at rates so small that 0.2 successes are expected. If that
+matters, use "exact".
 """  # noqa: E501
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ PROPORTIONS = ("wilson", "exact")
 
 
 class Ends(NamedTuple):
-    """Estimates with the ends of their intervals."""
+    """Estimates with the ends of their intervals.
+
+    Example:
+        >>> from evenhand.fairness.intervals import proportion
+        >>> ends = proportion(30, 100)
+        >>> round(float(ends.low), 3), round(float(ends.high), 3)
+        (0.219, 0.396)
+    """
 
     estimate: Array
     low: Array
@@ -43,8 +50,8 @@ def proportion(
     """A rate and its interval; NaN where n is 0.
 
     Args:
-        successes: how many of them did.
-        n: how many there are; need not be whole, such as an effective number.
+        successes: the number of successes.
+        n: the number of trials; need not be whole, such as an effective number.
         level: of the interval.
         method: "wilson", or "exact" for Clopper and Pearson's.
 
@@ -74,7 +81,19 @@ def proportion(
 
 
 def spread(n: Array, total: Array, square: Array) -> Array:
-    """The variance from sums; NaN for fewer than two values, 0 where it is only rounding."""
+    """The variance from sums; NaN for fewer than two values, 0 where it is only rounding error.
+
+    Args:
+        n: how many values there are.
+        total: their sum.
+        square: the sum of their squares.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import spread
+        >>> float(spread(np.array(3.0), np.array(6.0), np.array(14.0)))  # of 1, 2 and 3
+        1.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         left = square - total**2 / n
         left = np.where(left > 1e-12 * square, left, 0.0)
@@ -82,7 +101,15 @@ def spread(n: Array, total: Array, square: Array) -> Array:
 
 
 def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends:
-    """An estimate with a standard error and degrees of freedom, and Student's interval."""
+    """Student's interval of an estimate, from its standard error and degrees of freedom.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import student
+        >>> ends = student(np.array(2.0), np.array(0.5), np.array(10.0), level=0.95)
+        >>> [round(float(end), 3) for end in ends]
+        [2.0, 0.886, 3.114]
+    """
     safe = np.where(freedom > 0.0, freedom, np.nan)
     reach = stdtrit(safe, 0.5 + level / 2.0) * error
     reach = np.where(error == 0.0, 0.0, reach)
@@ -90,15 +117,27 @@ def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends
 
 
 def satterthwaite(variances: Array, freedom: Array) -> Array:
-    """Degrees of freedom of a sum of independent variances, over the first axis."""
+    """Degrees of freedom of a sum of independent variances, over the first axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.fairness.intervals import satterthwaite
+        >>> float(satterthwaite(np.array([1.0, 1.0]), np.array([10.0, 10.0])))
+        20.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         total = variances.sum(axis=0) ** 2
-        found: Array = total / np.sum(variances**2 / freedom, axis=0)
-    return np.where(np.isnan(found), np.min(freedom, axis=0), found)
+        pooled: Array = total / np.sum(variances**2 / freedom, axis=0)
+    return np.where(np.isnan(pooled), np.min(freedom, axis=0), pooled)
 
 
-def difference(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
-    """One less two, from their intervals: Newcombe's method, with a correlation Zou and Donner's.
+def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
+    """The first minus the second, from their intervals: Newcombe's method, or Zou and Donner's.
+
+    Args:
+        first: an estimate with its interval.
+        second: another.
+        correlation: of the two estimates; if it is not 0, the method is Zou and Donner's.
 
     Example:
         >>> from evenhand.fairness.intervals import difference, proportion
@@ -107,18 +146,18 @@ def difference(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
         [0.2, 0.0524, 0.3339]
     """
     r = np.asarray(correlation, dtype=np.float64)
-    gap = one.estimate - two.estimate
-    down, up = one.estimate - one.low, one.high - one.estimate
-    down_two, up_two = two.estimate - two.low, two.high - two.estimate
-    low = gap - np.sqrt(np.maximum(down**2 + up_two**2 - 2.0 * r * down * up_two, 0.0))
-    high = gap + np.sqrt(np.maximum(up**2 + down_two**2 - 2.0 * r * up * down_two, 0.0))
+    gap = first.estimate - second.estimate
+    down, up = first.estimate - first.low, first.high - first.estimate
+    down_2, up_2 = second.estimate - second.low, second.high - second.estimate
+    low = gap - np.sqrt(np.maximum(down**2 + up_2**2 - 2.0 * r * down * up_2, 0.0))
+    high = gap + np.sqrt(np.maximum(up**2 + down_2**2 - 2.0 * r * up * down_2, 0.0))
     return Ends(gap, low, high)
 
 
-def ratio(one: Ends, two: Ends) -> Ends:
-    """One over two, both at least 0 and independent, from their intervals: MOVER-R.
+def ratio(first: Ends, second: Ends) -> Ends:
+    """The first over the second, both at least 0 and independent, from their intervals: MOVER-R.
 
-    The upper end is infinite where two may be 0, and everything is NaN where both are 0.
+    The upper end is infinite where the second may be 0. Everything is NaN where both are 0.
 
     Example:
         >>> from evenhand.fairness.intervals import proportion, ratio
@@ -127,33 +166,33 @@ def ratio(one: Ends, two: Ends) -> Ends:
         >>> [round(float(end), 3) for end in ratio(proportion(0, 100), proportion(60, 100))]
         [0.0, 0.0, 0.062]
     """
-    a, b = one.estimate, two.estimate
+    a, b = first.estimate, second.estimate
     product = a * b
-    least = one.low * (2.0 * a - one.low), two.high * (2.0 * b - two.high)
-    most = one.high * (2.0 * a - one.high), two.low * (2.0 * b - two.low)
+    least = first.low * (2.0 * a - first.low), second.high * (2.0 * b - second.high)
+    most = first.high * (2.0 * a - first.high), second.low * (2.0 * b - second.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(product**2 - least[0] * least[1], 0.0))
         low = np.where(least[0] > 0.0, least[0] / (product + root), 0.0)
         root = np.sqrt(np.maximum(product**2 - most[0] * most[1], 0.0))
         high = np.where(most[1] > 0.0, (product + root) / most[1], np.inf)
-        found = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))
-    unknown = np.isnan(found)
-    return Ends(found, np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+        quotient = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))
+    unknown = np.isnan(quotient)
+    return Ends(quotient, np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
 
 
 def ratio_of_shares(
-    one: ArrayLike, two: ArrayLike, level: float = 0.95, method: str = "wilson"
+    first: ArrayLike, second: ArrayLike, level: float = 0.95, method: str = "wilson"
 ) -> Ends:
     """The ratio of two counts among the same decisions.
 
-    Given their sum, the first is binomial with a chance of p1 / (p1 + p2), whatever the others got.
+    Given their sum, the first is binomial with probability p1 / (p1 + p2), whatever the others got.
 
     Example:
         >>> from evenhand.fairness.intervals import ratio_of_shares
         >>> [round(float(end), 3) for end in ratio_of_shares(30, 60)]
         [0.5, 0.324, 0.772]
     """
-    a, b = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     part = proportion(a, a + b, level, method)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Ends(*(np.where(end < 1.0, end / (1.0 - end), end * np.inf) for end in part))

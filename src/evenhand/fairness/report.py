@@ -1,9 +1,4 @@
-"""The fairness report: numbers with intervals, what they rest on, and whether that is enough.
-
-From sums to a fairness report.
-
-Reports as plain data, for JSON and for whoever reads them in another language.
-"""
+"""The fairness report: numbers with intervals, what they rest on, and the evidence."""
 
 from __future__ import annotations
 
@@ -18,13 +13,12 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._prose import records
 from evenhand.errors import InputError, setting
-from evenhand.fairness import _comparisons as comparing
-from evenhand.fairness import _comparisons as parity
+from evenhand.fairness import _comparisons
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
+from evenhand.fairness._metrics import METRICS, SELECTION, Row, possible, rows
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
-from evenhand.fairness.metrics import METRICS, SELECTION, Row, possible, rows
 from evenhand.fairness.sums import GroupSums
 
 
@@ -39,11 +33,21 @@ class FairnessReport:
     Attributes:
         sums: what it is made from.
         level: of the intervals.
-        least: with a smaller n a number is called "insufficient evidence".
+        least: a number with a smaller n is called "insufficient evidence".
         threshold: the screening value for ratios of selection rates.
         simultaneous: whether the intervals of the groups hold for all groups at once.
         proportions: the intervals of rates, "wilson" or "exact".
-    """
+        metrics: the names of the metrics.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> sums = pd.DataFrame({"group": ["F", "M"], "n": [300, 700], "arms": [5, 5]})
+        >>> report = eh.fairness.fairness_report(sums)
+        >>> report.by_group.loc[("share", "F"), ["estimate", "low", "high"]].round(3).tolist()
+        [0.3, 0.272, 0.329]
+        >>> print(report.to_words().splitlines()[0])
+        Group F got 30.0 % of 1,000 decisions (27.2 % to 32.9 %); proportional parity asks for 50.0 %, equal parity asks for 50.0 %.
+    """  # noqa: E501
 
     sums: GroupSums
     level: float
@@ -65,32 +69,32 @@ class FairnessReport:
         `report.by_group["estimate"].unstack("metric")` is what MetricFrame calls `by_group`.
         """
         level = divided(self.level, len(self.groups)) if self.simultaneous else self.level
-        found = [
+        lines = [
             (name, group, *row)
             for name in self.metrics
             for group, row in zip(
                 self.groups, rows(self._measure(name), level, self.least), strict=True
             )
         ]
-        frame = pd.DataFrame(found, columns=["metric", "group", *Row._fields])
+        frame = pd.DataFrame(lines, columns=["metric", "group", *Row._fields])
         return frame.set_index(["metric", "group"])
 
     @cached_property
     def overall(self) -> pd.DataFrame:
-        """A row per metric, of all groups together; shares of everything are 1 and not in it."""
-        return comparing.overall(self)
+        """A row per metric, for all groups together; shares, which add up to 1, are left out."""
+        return _comparisons.overall(self)
 
     def difference(
         self, method: str = "between_groups", sufficient_only: bool = False
     ) -> pd.DataFrame:
-        """The largest difference of each metric. Of a selection rate: demographic parity's.
+        """The largest difference of each metric; for selection rates, of demographic parity.
 
         Args:
             method: "between_groups", of any two; or "to_overall", of a group and all.
-            sufficient_only: whether to leave groups with too little evidence out of the choice.
-                Otherwise the pair may be one that little is known of; `evidence` says so.
+            sufficient_only: whether to leave out groups with insufficient evidence. Otherwise
+                little may be known about the pair; `evidence` says so.
 
-        The intervals make up for having picked the pair: they hold for all pairs at once.
+        The intervals allow for the choice of the pair: they hold for all pairs at once.
         """
         return extreme(self, "difference", method, sufficient_only)
 
@@ -98,22 +102,22 @@ class FairnessReport:
         """The smallest ratio of each metric, the lower over the higher.
 
         Args:
-            method: as of `difference`.
-            sufficient_only: as of `difference`.
+            method: as for `difference`.
+            sufficient_only: as for `difference`.
 
-        Of means there is a ratio only where all are above 0 beyond doubt.
+        Means have a ratio only if both intervals are above 0.
         """
         return extreme(self, "ratio", method, sufficient_only)
 
     def demographic_parity(self) -> pd.DataFrame:
-        """Difference and ratio of the selection rates, by pulls and by reward: Fairlearn's numbers.
+        """Difference and ratio of the selection rates, by pulls and by reward, as in Fairlearn.
 
-        The largest rate less the smallest, and the smallest over the largest.
+        The largest rate minus the smallest, and the smallest over the largest.
         """
         kinds = [name for name in SELECTION if name in self.metrics]
         tables = {"difference": self.difference(), "ratio": self.ratio()}
-        found = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
-        return found.rename_axis(["what", "selection"]).swaplevel().sort_index()
+        both = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
+        return both.rename_axis(["what", "selection"]).swaplevel().sort_index()
 
     def pairs(self, metric: str) -> pd.DataFrame:
         """All pairs of groups: difference and ratio, with intervals that hold for all at once.
@@ -126,29 +130,29 @@ class FairnessReport:
                 f"{setting('metric')} is {metric!r}; allowed is one of {', '.join(self.metrics)}",
                 value=metric,
             )
-        found = [
+        lines = [
             (pair["lower"], pair["higher"], what, *pair[what])
             for pair in all_pairs(self, metric)
             for what in ("difference", "ratio")
         ]
-        return pd.DataFrame(found, columns=["lower", "higher", "what", *Row._fields])
+        return pd.DataFrame(lines, columns=["lower", "higher", "what", *Row._fields])
 
     def parity(self) -> pd.DataFrame:
-        """The share of every group beside what proportional and equal parity ask.
+        """The share of every group, and its shares at proportional and at equal parity.
 
-        `difference` is the share less what is asked, `ratio` the share over it. What is asked is no
-        estimate, so the interval of the share moves with it.
+        `asked` is the share at parity, `difference` the share minus it and `ratio` the share over
+        it. As `asked` is a constant, their intervals are those of the share, shifted or scaled.
         """
-        return parity.parity(self)
+        return _comparisons.parity(self)
 
     def screening(self) -> pd.DataFrame:
         """Every group's selection rate over the highest one: the four-fifths rule as a screen.
 
-        A value below the threshold is a reason to look closer and not a verdict; one above it is no
-        proof of fairness. `screen` is "below" or "above" where the whole interval is, and "cannot
-        be told" where it is not.
+        A value below the threshold is a reason to look closer, not a verdict; one above it is no
+        proof of fairness. `screen` is "below" or "above" if the whole interval is, and "cannot be
+        told" otherwise.
         """
-        return parity.screening(self)
+        return _comparisons.screening(self)
 
     def to_frame(self) -> pd.DataFrame:
         """`by_group` as plain columns, to be saved."""
@@ -166,7 +170,7 @@ class FairnessReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, versioned. None stands for NaN and for infinite ends."""
-        return plain(self)
+        return _plain(self)
 
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
@@ -195,17 +199,17 @@ def fairness_report(
     Args:
         sums: `GroupSums`, or a frame with its columns.
         level: of the intervals.
-        least: a number that rests on fewer decisions (of people or rewards: of these) is called
-            "insufficient evidence". It is shown all the same. With 30, the interval of a rate of
-            one half is 34 points wide.
+        least: a number that rests on fewer decisions (or people, or rewards) is called
+            "insufficient evidence". It is shown anyway. With 30, the interval of a rate of one
+            half is 34 points wide.
         threshold: the screening value for the ratio of selection rates. 0.8 is the "four-fifths"
             of the guidelines of the US EEOC of 1978, where it is a rule of thumb.
-        simultaneous: whether the intervals of single groups shall hold for all groups at once
-            (Bonferroni). Take it when there are many groups and you look for the odd one.
-        proportions: "wilson", or "exact" for rates that never cover less than they say.
-        metrics: which ones; all that the sums are enough for, unless given.
+        simultaneous: whether the intervals of single groups hold for all groups at once
+            (Bonferroni). Use it if there are many groups and you look for the odd one.
+        proportions: "wilson", or "exact" for intervals that never cover less than their level.
+        metrics: which ones; all that can be computed from the sums unless given.
         unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
-            selection rate by reward, and the screen of it, are of rewards of 0.
+            selection rate by reward, and its screen, count rewards of 0.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -220,9 +224,8 @@ def fairness_report(
     if unfavourable:
         if not table.has("positives", "n_reward"):
             raise InputError(
-                f"{setting('unfavourable')} is set, and the sums have no positives; allowed is "
-                "that with rewards of 0 and 1: give positives and n_reward, or leave unfavourable "
-                "out"
+                f"{setting('unfavourable')} is set, and the sums have no positives; it needs "
+                "rewards of 0 and 1: give positives and n_reward, or leave unfavourable out"
             )
         good = table.table["n_reward"] - table.table["positives"]
         table = GroupSums(table.table.assign(favourable=good))
@@ -246,7 +249,7 @@ def fairness_report(
 FORMAT, VERSION = "evenhand fairness report", 1
 
 
-def plain(report: FairnessReport) -> dict[str, Any]:
+def _plain(report: FairnessReport) -> dict[str, Any]:
     """Everything in a report as plain data. None stands for NaN and for infinite ends."""
     return {
         "format": FORMAT,

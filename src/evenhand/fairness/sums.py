@@ -1,4 +1,4 @@
-"""What fairness metrics are made from: sums per group, which add up in any order."""
+"""What fairness metrics are computed from: sums per group, which can be added in any order."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class GroupSums:
 
     Args:
         table: a frame with a column `group`, or groups as its index, and these columns. Only `n` is
-            needed; what is not there is not reported. A group that was never chosen has a row of
+            needed; what is missing is not reported. A group that was never chosen has a row of
             zeros.
 
-    | column | what it is |
+    | column | meaning |
     |---|---|
     | `n` | decisions (pulls, or people) |
     | `n_reward`, `sum_reward`, `square_reward` | decisions with an observed reward; the sum of the rewards, and of their squares |
-    | `positives` | rewards that are 1, where all rewards are 0 or 1 |
-    | `favourable` | rewards that are 0, where all are 0 or 1 and 1 is the bad outcome |
-    | `n_true_reward`, `sum_true_reward`, `square_true_reward` | the same of true rewards |
-    | `n_perceived_regret`, ... | the same of perceived regret, and of `true_regret` |
+    | `positives` | rewards of 1, if all rewards are 0 or 1 |
+    | `favourable` | rewards of 0, if all are 0 or 1 and 1 is the bad outcome |
+    | `n_true_reward`, `sum_true_reward`, `square_true_reward` | the same for true rewards |
+    | `n_perceived_regret`, ... | the same for perceived regret, and for `true_regret` |
     | `explored` | decisions that explored |
-    | `n_explored_reward`, ... | the observed rewards of these |
+    | `n_explored_reward`, ... | the same for the observed rewards of these |
     | `n_exposure`, `sum_exposure`, `square_exposure` | how much attention the decisions got, such as 1 / log2(1 + position) |
     | `arms` | the number of arms of the group |
-    | `chances` | how often an arm of the group could have been chosen; without it `arms` times all decisions |
+    | `chances` | how often an arm of the group could have been chosen; `arms` times all decisions unless given |
 
     Example:
         >>> import pandas as pd
@@ -71,18 +71,18 @@ class GroupSums:
         return tuple(str(name) for name in self.table.index)
 
     def has(self, *columns: str) -> bool:
-        """Whether these columns are there."""
+        """Whether the table has these columns."""
         return all(column in self.table for column in columns)
 
     def __add__(self, other: GroupSums) -> GroupSums:
         if not isinstance(other, GroupSums):
             return NotImplemented
         # Rewards that are 0 or 1 in one part only are not 0 or 1 in the whole.
-        one, two = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
-        if one != two:
+        own, others = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
+        if own != others:
             raise DataError(
-                f"{setting('sums')} have unlike columns, {', '.join(sorted(one ^ two))} in one of "
-                "them only; make both from the same columns"
+                f"{setting('sums')} have unlike columns, {', '.join(sorted(own ^ others))} in one "
+                "of them only; make both from the same columns"
             )
         names = list(dict.fromkeys((*self.groups, *other.groups)))
         keep = [name for name in COLUMNS if name in self.table and name in other.table]
@@ -101,8 +101,8 @@ class GroupSums:
 
     def column(self, name: str) -> Array:
         """One column as an array."""
-        found: Array = self.table[name].to_numpy(dtype=np.float64)
-        return found
+        values: Array = self.table[name].to_numpy(dtype=np.float64)
+        return values
 
     def chances(self) -> Array | None:
         """How often an arm of each group could have been chosen, if that is known."""
@@ -115,7 +115,7 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
     if not isinstance(given, pd.DataFrame):
         raise InputError(
             f"{setting('sums')} is a {type(given).__name__}; allowed is a frame with a row per "
-            "group, such as evaluation.group_sums makes from rows"
+            "group, such as fairness.group_sums makes from rows"
         )
     frame = given.set_index("group") if "group" in given.columns else given
     names = [str(name) for name in frame.index]
@@ -163,7 +163,7 @@ def _check_moments(table: pd.DataFrame, name: str) -> None:
             f"{setting('sums')} has {there[0]!r} and no {missing!r}; give all three of {name}"
         )
     n, total, square = (table[part] for part in parts)
-    # No values have a sum of squares below their squared sum over n (Cauchy and Schwarz).
+    # A sum of squares is never below the squared sum over n (Cauchy and Schwarz).
     low = (n * square < total**2 * (1.0 - 1e-9)) | (square < 0) | ((n == 0) & (square > 0))
     _refuse(table, f"square_{name}", low, f"at least sum_{name} squared over n_{name}")
     if name == "exposure":

@@ -1,4 +1,4 @@
-"""A log handed to Fairlearn."""
+"""A log as Fairlearn's MetricFrame."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def metric_frame(
 ) -> MetricFrame:
     """Fairlearn's own MetricFrame of a log: selection rate, mean reward and count by group.
 
-    It has no intervals unless asked for by bootstrap, and takes rows, not sums; `fairness` has the
-    same numbers from sums. Rows without a reward have no part in the mean reward, and with
-    `selection="reward"` in nothing. Needs the extra `fairness`.
+    It has intervals only by bootstrap, and takes rows, not sums; `fairness_report` has the same
+    numbers from sums. Rows without a reward are left out of the mean reward and, with
+    `selection="reward"`, of everything. Needs the extra `fairness`.
 
     Args:
         log: a row per decision.
@@ -39,7 +39,7 @@ def metric_frame(
         reward: the column of the observed reward.
         selection: what a selection is. "reward": a person whose reward is 1, of all people with a
             reward; all rewards are 0 or 1 then. "pulls": an arm that is chosen, of all chances.
-        choices: what `group_sums` takes besides, such as `groups`, `arm`, `arms` and `chances`.
+        choices: other arguments of `group_sums`, such as `groups`, `arm`, `arms` and `chances`.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -80,7 +80,7 @@ def metric_frame(
             raise InputError(
                 f"{setting('selection')} is 'pulls' without chances; give groups, arms or chances"
             )
-        # A row more per group, for the chances that were not taken: its weight is their number.
+        # One more row per group, for the chances that were not taken: its weight is their number.
         left = chances - sums.column("n")
         chosen = np.concatenate([np.ones(len(log)), np.zeros(len(left))])
         weights = np.concatenate([np.ones(len(log)), left])

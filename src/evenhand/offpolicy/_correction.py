@@ -1,4 +1,4 @@
-"""The bias in the feedback of each row, taken from a bias report or given, and how sure it is."""
+"""The bias in the feedback of each row, from a bias report or given, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenhand.offpolicy.logged import Logged
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """`bias` of each row; NaN in rows of the groups in `unknown`, which says why."""
+    """The bias of each row; NaN in rows of the groups in `unknown`, which says why."""
 
     bias: Array
     unknown: dict[int, str]
@@ -27,7 +27,7 @@ class Correction:
         """Half of the interval of a group's bias at a context, in units of reward.
 
         The bias is linear in the context. So its error in a weighted sum over rows is its error at
-        the weighted sum of their contexts: one question to the report, not one for each row.
+        the weighted sum of their contexts: one call of the report, not one for each row.
         """
         if self._report is None or context is None or group in self.unknown:
             return 0.0
@@ -39,7 +39,7 @@ class Correction:
 
 
 def correction(bias: Any, log: Logged) -> Correction:
-    """From a `BiasReport`, or from what is given for each group: a vector or a number."""
+    """From a `BiasReport`, or from a vector or number for each group."""
     if hasattr(bias, "at"):
         return _from_report(bias, log)
     if not isinstance(bias, Mapping):
@@ -47,7 +47,7 @@ def correction(bias: Any, log: Logged) -> Correction:
             f"{setting('bias')} is a {type(bias).__name__}; allowed is a BiasReport, or a vector "
             "or number for each group, such as {'F': -2.0, 'M': 0.0}"
         )
-    return Correction(_given({str(name): one for name, one in bias.items()}, log), {})
+    return Correction(_given({str(name): given for name, given in bias.items()}, log), {})
 
 
 def _from_report(report: Any, log: Logged) -> Correction:
@@ -70,15 +70,15 @@ def _from_report(report: Any, log: Logged) -> Correction:
             raise InputError(
                 f"group {name} is not in the bias report; known are {', '.join(report.groups)}"
             )
-        # Feature by feature if all are known, which is quick; else only where rows are.
+        # Feature by feature if all are identified, which is quick; else at the rows' contexts.
         each = report.at(np.eye(contexts.shape[1]), name)
         if each["estimate"].notna().all():
             bias[rows] = contexts[rows] @ each["estimate"].to_numpy(dtype=np.float64)
             continue
-        found = report.at(contexts[rows], name)
-        bias[rows] = found["estimate"].to_numpy(dtype=np.float64)
+        at_rows = report.at(contexts[rows], name)
+        bias[rows] = at_rows["estimate"].to_numpy(dtype=np.float64)
         if np.isnan(bias[rows]).any():
-            unknown[g] = str(found["why"][found["estimate"].isna()].iloc[0])
+            unknown[g] = str(at_rows["why"][at_rows["estimate"].isna()].iloc[0])
     return Correction(bias, unknown, report)
 
 

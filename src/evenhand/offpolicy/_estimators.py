@@ -1,12 +1,12 @@
 """IPS, SNIPS and DR, each as a solution of mean(a - v b) = 0: one form for all intervals.
 
-With weights w = target / propensity of the chosen arm, and q what a model predicts:
+With weights w = target / propensity of the chosen arm, and q the prediction of a model:
 
 | estimator | value | contribution of a group | value within a group |
 |---|---|---|---|
-| IPS | w r | w r [g] over 1 | w r [g] over the target's chance of g |
+| IPS | w r | w r [g] over 1 | w r [g] over the target's probability of g |
 | SNIPS | w r over w | w r [g] over w | w r [g] over w [g] |
-| DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same chance |
+| DR | sum of target q, plus w (r - q) | the same over arms of g | that over the same probability |
 
 The model q is a ridge regression per arm, cross-fitted.
 """
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
-    """The terms of an estimator, of everything (group None) or of a group."""
+    """The terms of an estimator, overall (group None) or for a group."""
     log, ones = rows.log, np.ones(rows.log.n)
     inside = ones if group is None else (log.of == group).astype(np.float64)
     if name == LOGGED:
@@ -64,20 +64,20 @@ def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
     return Terms(direct + w * (rows.rewards - own), below, w)
 
 
-def estimate(found: Terms) -> float:
+def estimate(terms: Terms) -> float:
     """The solution of mean(a - v b) = 0; NaN where b is 0."""
-    below = float(found.b.sum())
-    return float(found.a.sum()) / below if below > 0.0 else float("nan")
+    below = float(terms.b.sum())
+    return float(terms.a.sum()) / below if below > 0.0 else float("nan")
 
 
-def influence(found: Terms, value: float) -> Array:
-    """What every row does to the estimate, to first order."""
-    parts: Array = (found.a - value * found.b) / found.b.mean()
+def influence(terms: Terms, value: float) -> Array:
+    """The influence of every row on the estimate, to first order."""
+    parts: Array = (terms.a - value * terms.b) / terms.b.mean()
     return parts
 
 
 def effective(weights: Array) -> float:
-    """How many rows of equal weight are worth as much (Kish)."""
+    """The effective number of rows (Kish)."""
     square = float(np.sum(weights**2))
     return float(np.sum(weights)) ** 2 / square if square > 0.0 else 0.0
 
@@ -92,20 +92,20 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
     Args:
         log: the decisions.
         rewards: what to predict.
-        folds: how many parts; each is predicted from the others.
+        folds: the number of folds; each is predicted from the others.
         ridge: the penalty; 1 weighs as much as one row.
-        seed: of the random parts.
+        seed: of the random folds.
     """
     n, k = log.n, log.groups.n_arms
     fold = np.random.default_rng(seed).permutation(np.arange(n) % min(folds, n))
     own, asked = _features(log)
-    found = np.empty((n, k))
+    predicted = np.empty((n, k))
     for part in range(min(folds, n)):
         there, others = fold == part, np.flatnonzero(fold != part)
         for arm in range(k):
             rows = _training(others, log, arm)
             mean = float(rewards[rows].mean()) if rows.size else 0.0
-            found[there, arm] = mean
+            predicted[there, arm] = mean
             if own is None or asked is None or not (log.arms[rows] == arm).all() or rows.size < 2:
                 continue
             centre = own[rows].mean(axis=0)
@@ -113,8 +113,8 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
             gram = x.T @ x + ridge * np.eye(x.shape[1])
             slope = np.linalg.solve(gram, x.T @ (rewards[rows] - mean))
             context = asked[there] if asked.ndim == 2 else asked[there, arm]
-            found[there, arm] += (context - centre) @ slope
-    return found
+            predicted[there, arm] += (context - centre) @ slope
+    return predicted
 
 
 def _training(others: Whole, log: Logged, arm: int) -> Whole:

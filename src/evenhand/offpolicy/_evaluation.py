@@ -19,12 +19,13 @@ from evenhand.offpolicy._estimators import ESTIMATORS, Rows, cross_fitted
 from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._leakage import warn_if_seen
-from evenhand.offpolicy._overlap import overlap
-from evenhand.offpolicy._table import Settings, shares, span, table
+from evenhand.offpolicy._overlap import Overlap, overlap
+from evenhand.offpolicy._own_log import later, read_own
+from evenhand.offpolicy._sentences import warnings
+from evenhand.offpolicy._table import COLUMNS, Settings, shares, span, table
+from evenhand.offpolicy._targets import Target, probabilities
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.reading import later, read_own
-from evenhand.offpolicy.report import ValueReport, value_report
-from evenhand.offpolicy.targets import Target, probabilities
+from evenhand.offpolicy.report import ValueReport
 
 OBSERVED, CORRECTED = "observed", "corrected"
 
@@ -51,28 +52,27 @@ def evaluate(
 
     Args:
         log: decisions with propensities. Rows without a reward are left out, and counted. A log
-            that evenhand wrote can be given as its path, or as the frame that `read_log` gave.
+            that evenhand wrote can be given as its path, or as the frame that `read_log` returned.
         target: a policy with a method `propensities`; or probabilities (rows, arms); or the arm
             chosen in each row; or a function from the log's contexts to one of these two; or
-            "uniform" for all available arms alike. A policy must not have learned from the same
-            rows: one that has, or may have, is warned of (`evenhand.errors.SeenWarning`).
+            "uniform" for all available arms equally often. A policy must not have learned from the
+            same rows: `evenhand.errors.SeenWarning` warns if it has, or may have.
         after: only decisions after this round, of a log that is given as its path or frame. Give 0
-            if a policy has seen none of the log; then nothing is warned of that only may be.
-        bias: a `BiasReport`, or a vector or number for each group. Then there are values in
-            corrected reward as well: the reward less the bias of the chosen arm's group at its
-            context.
+            if the policy has seen none of the log; then there is no warning that it may have.
+        bias: a `BiasReport`, or a vector or number for each group. Then there are also values in
+            corrected reward: the reward minus the bias of the chosen arm's group at its context.
         estimators: of "ips", "snips" and "dr"; all that the log allows unless given.
         interval: "normal", by the influence of rows; "bootstrap", for skewed ones; or "bernstein",
             which holds for any number of rows and is wide.
         level: of the intervals.
-        least: weights worth fewer rows than this are called weak overlap.
-        predictions: of the reward of every row and arm, (rows, arms), for "dr". They must not have
-            seen the log. Without, a ridge regression per arm is cross-fitted.
+        least: a smaller effective number of rows is called weak overlap.
+        predictions: of the reward of every row and arm, (rows, arms), for "dr", by a model that has
+            not seen the log. Unless given, a ridge regression per arm is cross-fitted.
         folds: of the cross-fitting.
         ridge: the penalty of the regressions, in rows; features are in standard deviations.
-        reward_range: the least and the most that an observed reward can be; "bernstein" needs it.
-        largest_weight: what target over propensity can be at most; "bernstein" needs it, unless the
-            log has `all_propensities`.
+        reward_range: the smallest and largest possible observed reward; "bernstein" needs it.
+        largest_weight: the largest possible target over propensity; "bernstein" needs it, unless
+            the log has `all_propensities`.
         resamples: of the bootstrap.
         seed: of the folds and the bootstrap.
 
@@ -121,7 +121,7 @@ def evaluate(
     kinds = {OBSERVED: Correction(np.zeros(known.n), {})}
     if bias is not None:
         kinds[CORRECTED] = correction(bias, known)
-    found, gained = [], []
+    lines, gained = [], []
     for kind, corrected in kinds.items():
         rewards = known.rewards - np.nan_to_num(corrected.bias)
         predicted = None
@@ -130,21 +130,51 @@ def evaluate(
                 predicted = cross_fitted(known, rewards, folds, ridge, seed)
             else:  # of the observed reward
                 predicted = given - _bias_of_arms(corrected, known)
-            if settings.interval == "bernstein":  # the bound wants predictions in the same range
+            if settings.interval == "bernstein":  # the bound needs predictions in the same range
                 predicted = np.clip(predicted, *span(corrected, settings))
         rows = Rows(known, chances[seen], weights, rewards, predicted)
-        found += table(kind, rows, corrected, settings)
+        lines += table(kind, rows, corrected, settings)
         gained += gains(kind, rows, corrected, settings)
-    found += shares(log, chances, settings)
+    lines += shares(log, chances, settings)
     overlaps = [
         overlap(known, chances[seen], weights, g, settings.least)
         for g in (None, *range(len(log.groups)))
     ]
-    return value_report(found, gained, overlaps, _missing(log), settings.level, settings.interval)
+    return _report(lines, gained, overlaps, _missing(log), settings.level, settings.interval)
+
+
+def _report(
+    lines: Sequence[Any],
+    gained: Sequence[Any],
+    overlaps: Sequence[Overlap],
+    missing: pd.DataFrame,
+    level: float,
+    interval: str,
+) -> ValueReport:
+    """Put a report together.
+
+    Args:
+        lines: rows of `COLUMNS`.
+        gained: also rows of `COLUMNS`, of target minus log.
+        overlaps: of everything, then of each group.
+        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
+        level: of the intervals.
+        interval: their kind.
+    """
+    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
+    return ValueReport(
+        groups=tuple(str(name) for name in missing.index),
+        level=level,
+        interval=interval,
+        overlap=pd.DataFrame(overlaps),
+        warnings=tuple(warnings(table, overlaps, missing)),
+        _table=table,
+        _gain=more,
+    )
 
 
 def _missing(log: Logged) -> pd.DataFrame:
-    """The part of each group's rows without a reward, and of those that a human overrode."""
+    """The share of each group's rows without a reward, and of those that a human overrode."""
     count = np.bincount(log.of, minlength=len(log.groups))
     overridden = np.zeros(log.n, dtype=np.bool_) if log.overridden is None else log.overridden
     rows = {"lost": np.isnan(log.rewards) & ~overridden, "overridden": overridden}
@@ -167,8 +197,8 @@ def _which(
         _checks.one_of("estimators", name, ESTIMATORS)
     if "dr" in names and blocked:
         raise InputError(
-            f"{setting('estimators')} has 'dr' and the contexts are of chosen arms only; allowed "
-            "are 'ips' and 'snips', or give predictions"
+            f"{setting('estimators')} has 'dr', but contexts are of chosen arms only; allowed are "
+            "'ips' and 'snips', or give predictions"
         )
     return tuple(names)
 
@@ -198,7 +228,7 @@ def _bounds(
     if most < weights.max():
         raise InputError(
             f"{setting('largest_weight')} is {most:g}; allowed is at least {weights.max():g}, the "
-            "log has that"
+            "largest in the log"
         )
     return (low, high), most
 

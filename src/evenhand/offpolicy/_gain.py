@@ -1,7 +1,7 @@
-"""What the target would have earned more than the log had, from the same rows.
+"""How much more the target would have earned than the log did, from the same rows.
 
-Both are estimated from one log, so that their errors go together: a lucky round lifts both. The
-interval of the difference is made from the difference of what every row does to them.
+Both are estimated from one log, so their errors are correlated: a lucky round raises both. The
+interval of the difference comes from the difference of each row's influences on them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._checks import Array
-from evenhand.fairness.metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
+from evenhand.fairness._metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.offpolicy._correction import Correction
 from evenhand.offpolicy._estimators import LOGGED, Rows, Terms, effective, terms
 from evenhand.offpolicy._intervals import Reach, bootstrap, estimate_and_influence, normal
@@ -30,16 +30,16 @@ from evenhand.offpolicy._table import (
 
 
 def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
-    """Target less log, for one kind of reward: of everything, by groups and within them."""
-    found: list[Any] = []
+    """Target minus log, for one kind of reward: overall, by groups and within them."""
+    lines: list[Any] = []
     problems = problems_of(rows, settings)
     for name in settings.estimators:
         for quantity, group in asked(rows):
-            one, two = (terms(who, quantity, group, rows) for who in (name, LOGGED))
-            line = _line(name, quantity, group, rows, (one, two), corrected, settings)
-            judged = _judged(line, one, two, problems[group], settings)
-            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
-    return found
+            target, logged = (terms(who, quantity, group, rows) for who in (name, LOGGED))
+            line = _line(name, quantity, group, rows, (target, logged), corrected, settings)
+            judged = _judged(line, target, logged, problems[group], settings)
+            lines.append((kind, name, quantity, name_of(rows.log, group), *judged))
+    return lines
 
 
 def _line(
@@ -62,13 +62,13 @@ def _line(
 def _reach(
     name: str, quantity: str, pair: tuple[Terms, Terms], corrected: Correction, settings: Settings
 ) -> Reach:
-    one, two = pair
+    target, logged = pair
     if settings.interval == "bootstrap":
-        return bootstrap(one, settings.level, settings.resamples, settings.seed, less=two)
-    plain = normal(one, settings.level, less=two)
+        return bootstrap(target, settings.level, settings.resamples, settings.seed, less=logged)
+    plain = normal(target, settings.level, less=logged)
     if settings.interval == "normal":
         return plain
-    # Bernstein: each of the two may fail half as often, and then their difference holds.
+    # Bernstein: each of the two intervals fails half as often, so their difference holds.
     half = settings._replace(level=(1.0 + settings.level) / 2.0)
     more, less = (
         reach_of(who, quantity, parts, corrected, half)
@@ -82,7 +82,7 @@ def _unsure(
 ) -> float:
     """What the uncertainty of the bias adds: its error where target and log differ in contexts.
 
-    The part of a group's bias that both pay alike does not matter to their difference.
+    The part of a group's bias that both have in common cancels in their difference.
     """
     contexts, log = rows.log.chosen_contexts, rows.log
     if contexts is None:
@@ -96,19 +96,20 @@ def _unsure(
 
 
 def _judged(
-    line: tuple[Reach, str], one: Terms, two: Terms, problem: str, settings: Settings
+    line: tuple[Reach, str], target: Terms, logged: Terms, problem: str, settings: Settings
 ) -> tuple[Any, ...]:
     reach, why = line
-    n = int(np.sum((one.weights > 0.0) | (two.weights > 0.0)))
-    worth = min(effective(one.weights), effective(two.weights))
+    n = int(np.sum((target.weights > 0.0) | (logged.weights > 0.0)))
+    worth = min(effective(target.weights), effective(logged.weights))
     if why or np.isnan(reach.estimate):
         return *reach, n, worth, UNKNOWN, why
-    logged = int(np.sum(two.weights > 0.0))
-    if not problem and logged < settings.least:
-        return *reach, n, worth, INSUFFICIENT, f"n is {logged}, less than {settings.least}"
+    n_logged = int(np.sum(logged.weights > 0.0))
+    if not problem and n_logged < settings.least:
+        return *reach, n, worth, INSUFFICIENT, f"n is {n_logged}, less than {settings.least}"
     if not problem and settings.interval == "normal":
-        _, parts = estimate_and_influence(one, two)
-        rounding = 1e-9 * float(np.abs(one.a).max())  # all there is, of a target that is the log's
+        _, parts = estimate_and_influence(target, logged)
+        # If the target is the logging policy, all that differs is rounding error.
+        rounding = 1e-9 * float(np.abs(target.a).max())
         if float(np.abs(parts).max()) > rounding and skewed(parts):
             problem = FEW_DECIDE
     return *reach, n, worth, WEAK if problem else SUFFICIENT, problem

@@ -32,27 +32,27 @@ class Reach(NamedTuple):
     high: float
 
 
-def normal(found: Terms, level: float, less: Terms | None = None) -> Reach:
-    """By the influence of every row, with Student's quantile for the effective number of rows.
+def normal(terms: Terms, level: float, less: Terms | None = None) -> Reach:
+    """From the influence of every row, with Student's quantile for the effective number of rows.
 
     Args:
-        found: the terms.
+        terms: of the estimate.
         level: of the interval.
-        less: terms of another estimate on the same rows. Then it is about the difference, and what
-            a row does to both counts once, so that what they have in common is no uncertainty.
+        less: terms of another estimate on the same rows. Then the interval is of the difference,
+            and the error that both have in common cancels.
     """
-    value, parts = estimate_and_influence(found, less)
-    n = len(found.a)
+    value, parts = estimate_and_influence(terms, less)
+    n = len(terms.a)
     error = float(np.sqrt(np.sum(parts**2) / (max(n - 1, 1) * n)))
-    worth = min(effective(one.weights) for one in (found, less) if one is not None)
+    worth = min(effective(part.weights) for part in (terms, less) if part is not None)
     reach = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
     return Reach(value, error, value - reach, value + reach)
 
 
-def estimate_and_influence(found: Terms, less: Terms | None = None) -> tuple[float, Array]:
-    """An estimate, or the difference of two, and what every row does to it."""
-    value = estimate(found)
-    parts = influence(found, value)
+def estimate_and_influence(terms: Terms, less: Terms | None = None) -> tuple[float, Array]:
+    """An estimate, or the difference of two, and the influence of every row on it."""
+    value = estimate(terms)
+    parts = influence(terms, value)
     if less is not None:
         other = estimate(less)
         return value - other, parts - influence(less, other)
@@ -60,21 +60,21 @@ def estimate_and_influence(found: Terms, less: Terms | None = None) -> tuple[flo
 
 
 def bootstrap(
-    found: Terms, level: float, resamples: int, seed: int, less: Terms | None = None
+    terms: Terms, level: float, resamples: int, seed: int, less: Terms | None = None
 ) -> Reach:
-    """Rows drawn again, and Student's ratio of each draw (bootstrap-t).
+    """The bootstrap-t: rows are resampled, and Student's ratio is taken in each draw.
 
-    Its interval leans to the side of the long tail, as heavy weights need; a row that is not in the
-    log it cannot know of either. A difference is drawn with the same rows for both.
+    Its interval extends further on the side of the long tail, as heavy weights need. It cannot know
+    about rows that are not in the log either. A difference uses the same draws for both.
     """
-    plain = normal(found, level, less)
-    n, generator = len(found.a), np.random.default_rng(seed)
+    plain = normal(terms, level, less)
+    n, generator = len(terms.a), np.random.default_rng(seed)
     ratios: list[Array] = []
     at_a_time = max(BLOCK // n, 1)
     for first in range(0, resamples, at_a_time):
         drawn = generator.integers(n, size=(min(at_a_time, resamples - first), n))
         with np.errstate(divide="ignore", invalid="ignore"):
-            values, parts = _drawn(found, drawn)
+            values, parts = _drawn(terms, drawn)
             if less is not None:
                 others, theirs = _drawn(less, drawn)
                 values, parts = values - others, parts - theirs
@@ -90,49 +90,50 @@ def bootstrap(
     return Reach(plain.estimate, plain.error, float(low), float(high))
 
 
-def _drawn(found: Terms, drawn: Whole) -> tuple[Array, Array]:
-    """The estimate of each draw, not finite where it has none, and the influence of its rows."""
-    a, b = found.a[drawn], found.b[drawn]
+def _drawn(terms: Terms, drawn: Whole) -> tuple[Array, Array]:
+    """The estimate of each draw, not finite if it has none, and the influence of its rows."""
+    a, b = terms.a[drawn], terms.b[drawn]
     below = b.sum(axis=1)
     values = a.sum(axis=1) / below
     return values, (a - values[:, None] * b) / below[:, None]
 
 
-def bernstein(found: Terms, level: float, width: float, lowest: float, highest: float) -> Reach:
+def bernstein(terms: Terms, level: float, width: float, lowest: float, highest: float) -> Reach:
     """Maurer and Pontil's (2009) empirical Bernstein bound, for any number of rows.
 
-    The interval is all v between `lowest` and `highest` for which mean(a - v b) = 0 is not refused.
+    The interval is all v between `lowest` and `highest` for which mean(a - v b) = 0 is not
+    rejected.
 
     Args:
-        found: the terms.
-        level: of the interval; each end has half of what is left.
-        width: an upper bound of the range of a - v b over all rows that could have been.
-        lowest: the least that the value can be.
-        highest: the most.
+        terms: of the estimate.
+        level: of the interval; each end has half of 1 - level.
+        width: an upper bound of the range of a - v b over all possible rows.
+        lowest: the smallest possible value.
+        highest: the largest possible value.
     """
-    plain = normal(found, level)
-    n = len(found.a)
+    plain = normal(terms, level)
+    n = len(terms.a)
     log = np.log(4.0 / (1.0 - level))  # ln(2 / delta) at half of 1 - level on each side
-    mean_a, mean_b = float(found.a.mean()), float(found.b.mean())
-    cov = np.cov(found.a, found.b) if n > 1 else np.full((2, 2), np.inf)
+    mean_a, mean_b = float(terms.a.mean()), float(terms.b.mean())
+    cov = np.cov(terms.a, terms.b) if n > 1 else np.full((2, 2), np.inf)
     constant = 7.0 * width * log / (3.0 * max(n - 1, 1))
 
-    def refused(v: float) -> bool:
+    def rejected(v: float) -> bool:
         variance = max(cov[0, 0] - 2.0 * v * cov[0, 1] + v**2 * cov[1, 1], 0.0)
         return bool(abs(mean_a - v * mean_b) > np.sqrt(2.0 * variance * log / n) + constant)
 
     middle = min(max(plain.estimate, lowest), highest)
-    ends = [_edge(refused, middle, end) for end in (lowest, highest)]
+    ends = [_edge(rejected, middle, end) for end in (lowest, highest)]
     return Reach(plain.estimate, plain.error, ends[0], ends[1])
 
 
-def _edge(refused: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Where refusing begins, from inside to outside, found by halving."""
-    if not refused(outside):
+def _edge(rejected: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where rejection begins, from inside to outside, by bisection."""
+    if not rejected(outside):
         return outside
     for _ in range(100):
         middle = (inside + outside) / 2.0
-        if refused(middle):
+        if rejected(middle):
             outside = middle
         else:
             inside = middle
@@ -142,9 +143,9 @@ def _edge(refused: Callable[[float], bool], inside: float, outside: float) -> fl
 def widths(
     name: str, quantity: str, rewards: tuple[float, float], most: float
 ) -> tuple[float, float, float]:
-    """How wide a - v b can range for rewards in a range and weights up to `most`; ends of v.
+    """The width of the range of a - v b for rewards in a range and weights up to `most`; ends of v.
 
-    A row outside of the group counts 0, so that ranges of contributions are made to hold 0.
+    A row outside the group counts as 0, so the ranges of contributions are made to include 0.
     """
     low, high = rewards
     wide = high - low

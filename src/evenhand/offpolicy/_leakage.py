@@ -1,4 +1,4 @@
-"""Whether a policy has learned from the log that it is judged by: such rows flatter it."""
+"""Whether a policy has learned from the log that it is evaluated on: such rows flatter it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from evenhand.policies import Policy
 
 LATER = (
-    f"ask about later ones with {setting('after', blank('ROUND'))}, or give {setting('after', 0)} "
-    "if it has seen none"
+    f"use later ones with {setting('after', blank('ROUND'))}, or give {setting('after', 0)} if it "
+    "has seen none"
 )
-OTHERS = "ask rows that it has not seen"
+OTHERS = "use rows that it has not seen"
 
 
 class Origin(NamedTuple):
-    """Where logged decisions come from: what the log says of itself, and what it can teach.
+    """Where logged decisions come from: the header of the log, and what can be learned from it.
 
-    `learned` counts the rewards of each arm, also those of what humans chose and of history.
+    `learned` counts the rewards of each arm, also of overrides and of history.
     """
 
     about: About | None
@@ -38,9 +38,9 @@ def warn_if_seen(policy: Any, log: Logged, after: int | None) -> None:
     """Warn if a policy has learned from this log, or may have.
 
     Args:
-        policy: what is judged; nothing is known of what is no `Policy`.
-        log: what it is judged by.
-        after: the round after which the rows are, if whoever asks has chosen them so.
+        policy: what is evaluated; there is no warning about what is not a `Policy`.
+        log: what it is evaluated on.
+        after: the round after which rows were chosen, if the caller has chosen them.
     """
     from evenhand.policies import Policy
 
@@ -53,7 +53,8 @@ def warn_if_seen(policy: Any, log: Logged, after: int | None) -> None:
             warnings.warn(
                 SeenWarning(
                     f"{setting('target')} is in the state in which this log ended: it has learned "
-                    "from the rows that judge it, which flatters it; ask rows that it has not seen"
+                    "from the rows that it is evaluated on, which flatters it; use rows that it "
+                    "has not seen"
                 ),
                 stacklevel=3,
             )
@@ -65,7 +66,7 @@ def warn_if_seen(policy: Any, log: Logged, after: int | None) -> None:
 
 
 def _ended_here(about: About, policy: Policy) -> bool:
-    """The policy as it was when the log was closed has learned from all of its rows."""
+    """Whether this is the policy at the end of the log: it has learned from all of its rows."""
     from evenhand.recording._replay import checksum
 
     state = about.state
@@ -73,7 +74,7 @@ def _ended_here(about: About, policy: Policy) -> bool:
 
 
 def _began_here(about: About, policy: Policy) -> bool:
-    """As the log found it, a policy has seen none of its rows."""
+    """Whether this is the policy at the start of the log: it has seen none of its rows."""
     from evenhand.policies.saving import to_dict
 
     return bool(to_dict(policy)["arms"] == about.policy["arms"])
@@ -82,7 +83,7 @@ def _began_here(about: About, policy: Policy) -> bool:
 def _warn_if_it_may_have(policy: Policy, log: Logged) -> None:
     """Warn if the log has enough rewards of every arm to be all that the policy learned from.
 
-    A policy does not remember rows, only how many there were of each arm.
+    A policy does not remember rows, only their number for each arm.
     """
     counts, there = (
         np.asarray(policy.counts),
@@ -94,16 +95,16 @@ def _warn_if_it_may_have(policy: Policy, log: Logged) -> None:
     if counts.shape == there.shape and counts.any() and (counts <= there).all():
         warnings.warn(
             SeenWarning(
-                f"{setting('target')} may have learned from rows of this log: of every arm the log "
-                f"has at least as many rewards as the policy has observations ({counts.sum():,} in "
-                f"all); rows that it has seen flatter it: {remedy}"
+                f"{setting('target')} may have learned from rows of this log: for every arm the "
+                f"log has at least as many rewards as the policy has observations "
+                f"({counts.sum():,} in all); rows that it has seen flatter it: {remedy}"
             ),
             stacklevel=4,
         )
 
 
 def rewards_by_arm(arms: Any, rewards: Any, n_arms: int) -> Whole:
-    """How many rewards each arm has."""
+    """The number of rewards of each arm."""
     known = np.asarray(arms, dtype=np.int64)[~np.asarray(pd.isna(rewards), dtype=np.bool_)]
-    found: Whole = np.bincount(known, minlength=n_arms)
-    return found
+    counts: Whole = np.bincount(known, minlength=n_arms)
+    return counts

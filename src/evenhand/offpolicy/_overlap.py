@@ -1,4 +1,4 @@
-"""How far the log has seen what the target would do."""
+"""How well the log covers what the target would do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evenhand.offpolicy.logged import Logged
 
 WEAK = "weak overlap"
 
-# A single row with more than this part of all weight decides too much.
+# A single row with more than this share of all weight decides too much.
 LARGEST_PART = 0.1
-# More target probability than this where the log cannot have been is a value that is not in it.
+# With more target probability than this on arms that the log could not choose, the log cannot say.
 UNSUPPORTED = 0.01
-# Weights must add up to the target's probability. Off by more of its standard errors than this,
-# something is missing or wrong; by chance that is one log in 16,000 where weights are not heavy.
+# Weights must average the target's probability. If they are off by more standard errors than this,
+# something is missing or wrong; by chance that is one log in 16,000 if weights are not heavy.
 ERRORS_OFF = 4.0
-# The normal approximation of a mean wants n above this times the squared skewness (Cochran 1977).
+# The normal approximation of a mean needs n above this times the squared skewness (Cochran 1977).
 SKEWNESS = 25.0
 
 
@@ -27,9 +27,9 @@ class Overlap(NamedTuple):
     """The weights of all rows, or of those of a group.
 
     `expected` is the target's probability of the group, and `mean_weight` should be close to it.
-    `unsupported` is the target's probability on arms that the logging policy could not choose. If
-    its probabilities of all arms are not known, it is that on arms that were never chosen.
-    `could_not` is the part of rows that have any such probability.
+    `unsupported` is the target's probability of arms that the logging policy could not choose. If
+    its probabilities of all arms are not known, it is that of arms that were never chosen.
+    `could_not` is the share of rows with any such probability.
     """
 
     group: str
@@ -45,7 +45,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(log: Logged, target: Array, weights: Array, group: int | None, least: int) -> Overlap:
-    """The overlap of everything (group None) or of a group."""
+    """The overlap overall (group None) or of a group."""
     arms = np.ones(log.groups.n_arms, bool) if group is None else log.groups.of == group
     inside = np.ones(log.n, bool) if group is None else log.of == group
     if log.all_propensities is not None:
@@ -59,7 +59,7 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
     lost = np.sum(np.where(never, target, 0.0)[:, arms], axis=1)
     expected, own = target[:, arms].sum(axis=1), weights * inside
     total, largest = float(own.sum()), float(own.max())
-    found = Overlap(
+    measured = Overlap(
         group="all" if group is None else log.groups.names[group],
         n=int(inside.sum()),
         effective_n=effective(own),
@@ -71,34 +71,34 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
         could_not=float((lost > 0.0).mean()),
         why="",
     )
-    return found._replace(why=_why(found, own, own - expected, least))
+    return measured._replace(why=_why(measured, own, own - expected, least))
 
 
-def _why(found: Overlap, own: Array, off: Array, least: int) -> str:
-    """What is wrong with the weights, the worst first; nothing where the target never goes.
+def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
+    """What is wrong with the weights, the worst first; empty if the target never chooses the group.
 
-    None of it looks at rewards. A check that does lets pass the logs in which rare rows happen to
-    have ordinary rewards, and their intervals are the ones that are too narrow.
+    None of it looks at rewards. A check of rewards would pass logs in which rare rows happen to
+    have ordinary rewards, and these are the logs whose intervals are too narrow.
     """
-    if found.expected <= 0.0:
+    if measured.expected <= 0.0:
         return ""
-    if found.unsupported > UNSUPPORTED * found.expected:
+    if measured.unsupported > UNSUPPORTED * measured.expected:
         return (
-            f"{100.0 * found.unsupported / found.expected:.3g} % of what the target would do here "
-            "is on arms that the log never could choose or never chose"
+            f"{100.0 * measured.unsupported / measured.expected:.3g} % of what the target would do "
+            "here is on arms that the log could never choose or never chose"
         )
-    if found.effective_n < least:
-        return f"the weights are worth {found.effective_n:.1f} rows, fewer than {least}"
-    if found.largest_part > LARGEST_PART:
-        return f"one row has {100.0 * found.largest_part:.0f} % of all weight"
+    if measured.effective_n < least:
+        return f"the weights are worth {measured.effective_n:.1f} rows, fewer than {least}"
+    if measured.largest_part > LARGEST_PART:
+        return f"one row has {100.0 * measured.largest_part:.0f} % of all weight"
     error = float(off.std(ddof=1)) / np.sqrt(len(off))
     if abs(off.mean()) > ERRORS_OFF * error + 1e-9:
         return (
-            f"the mean weight is {found.mean_weight:.3g} and should be {found.expected:.3g}: the "
-            "propensities are wrong, or the log lacks what the target would do"
+            f"the mean weight is {measured.mean_weight:.3g} and should be {measured.expected:.3g}: "
+            "the propensities are wrong, or the log lacks what the target would do"
         )
     if skewed(own):
-        return "a few rows have most of the weight: it is too skewed for so few rows"
+        return "a few rows have most of the weight: it is too skewed for this number of rows"
     return ""
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from evenhand.fairness._metrics import SUFFICIENT, UNKNOWN
 from evenhand.fairness._sentences import amount, percent, rate
-from evenhand.fairness.metrics import SUFFICIENT, UNKNOWN
 from evenhand.offpolicy._estimators import ESTIMATORS, LOGGED, SHARE, VALUE, WITHIN
 from evenhand.offpolicy._overlap import Overlap
 from evenhand.offpolicy._table import ALL, FEW_DECIDE
@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 def sentences(report: ValueReport) -> list[str]:
-    """Values, what was gained, shares, warnings, and what it all takes for granted."""
+    """Values, gains, shares, warnings, and what is assumed."""
     said, table = [], report.to_frame()
     for kind in dict.fromkeys(report.overall.index.get_level_values("reward")):
         said += [_values(str(kind), table), *_gain(report, str(kind), table)]
@@ -41,9 +41,9 @@ def sentences(report: ValueReport) -> list[str]:
     # The sentences on values say why there is no corrected one.
     said += [warning for warning in report.warnings if not warning.startswith(NOT_CORRECTED)]
     said.append(
-        f"Intervals are at {percent(report.level)}, each by itself, and take the rows as "
-        "independent of each other. The target stays as it is: it does not learn in these rounds. "
-        "The propensities in the log are taken as right."
+        f"Intervals are at {percent(report.level)}, each by itself, and treat the rows as "
+        "independent. The target stays as it is: it does not learn in these rounds. The "
+        "propensities in the log are assumed to be right."
     )
     return said
 
@@ -58,14 +58,14 @@ def _values(kind: str, table: pd.DataFrame) -> str:
     if all(np.isnan(row["estimate"]) for row in rows.values()):
         reasons = _biases(own) or list(dict.fromkeys(row["why"] for row in rows.values()))
         return (
-            f"The {kind} value is not known, neither of the target nor of the log"
+            f"The {kind} value is not known, neither for the target nor for the log"
             f"{_because(_and(reasons))}."
         )
     logged, parts = rows.pop(LOGGED), []
     known = [name for name, row in rows.items() if not np.isnan(row["estimate"])]
     if known:
-        found = [_number(rows[name], f" by {name.upper()}") for name in known]
-        parts.append(f"the target would have earned {_and(found)}")
+        values = [_number(rows[name], f" by {name.upper()}") for name in known]
+        parts.append(f"the target would have earned {_and(values)}")
     unknown = [name for name in rows if name not in known]
     if unknown:
         why = _and(list(dict.fromkeys(_clear(rows[name]["why"]) for name in unknown)))
@@ -85,12 +85,12 @@ def _number(row: Line, by: str = "") -> str:
 
 
 def _biases(own: pd.DataFrame) -> list[str]:
-    """Every bias that is not known, and why."""
+    """The reasons for every bias that is not known."""
     return [_clear(why) for why in dict.fromkeys(own["why"]) if why.startswith("the bias")]
 
 
 def _clear(why: str) -> str:
-    """The reason for a missing bias is about the rows it was learned from, not about this log."""
+    """A reason that says that it is about the rows the bias was learned from, not this log."""
     what, stop, reason = why.partition(" not identified: ")
     return f"{what} not identified (where it was learned: {reason})" if stop else why
 
@@ -107,10 +107,11 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _gain(report: ValueReport, kind: str, table: pd.DataFrame) -> list[str]:
-    """By the last of the estimators: each has a smaller error than those before, as a rule."""
+    """By the last of the estimators: as a rule, each has a smaller error than those before."""
     gained = report.gain().reset_index()
     gained = gained[gained["reward"] == kind]
-    name = next((one for one in reversed(ESTIMATORS) if (gained["estimator"] == one).any()), None)
+    known = set(gained["estimator"])
+    name = next((estimator for estimator in reversed(ESTIMATORS) if estimator in known), None)
     if name is None:
         return []
     values = table[(table["reward"] == kind) & table["estimator"].isin([name, LOGGED])]
@@ -139,21 +140,21 @@ def _own(row: Line) -> str:
 
 
 def _rounded(row: Line, values: pd.DataFrame) -> Line:
-    """With 0 for what is only rounding, beside the two values whose difference it is."""
-    two = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
-    size = np.abs(np.nan_to_num(two[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
+    """A difference with 0 for what is only rounding error, compared with its two values."""
+    both = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
+    size = np.abs(np.nan_to_num(both[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
     return row | {end: 0.0 if abs(row[end]) <= ROUNDING * size else row[end] for end in ENDS}
 
 
 def _more(row: Line, interval: str = "") -> tuple[str, str]:
-    """As in "0.12 more" and " (0.05 to 0.19)"; both sides of zero have their word."""
+    """As in "0.12 more" and " (0.05 to 0.19)"; "less" if below zero."""
     estimate, low, high = (float(row[end]) for end in ENDS)
     flags = [] if row["evidence"] == SUFFICIENT else [str(row["evidence"])]
     if low == estimate == high == 0.0:
         return _signed(estimate), f" ({flags[0]})" if flags else ""
     if low <= 0.0 <= high:
         ends = " to ".join(_signed(end) if end else "0" for end in (low, high))
-        flags = ["this cannot be told from no difference", *flags]
+        flags = ["this could be no difference", *flags]
     else:
         near, far = sorted((abs(low), abs(high)))
         ends = f"{amount(near)} to {amount(far)}"
@@ -176,10 +177,10 @@ def _rows(table: pd.DataFrame) -> list[Line]:
 def warnings(table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.DataFrame) -> list[str]:
     """What to know before using the numbers."""
     said = []
-    for one in overlaps:
-        if one.why:
-            where = "" if one.group == "all" else f" of group {one.group}"
-            said.append(f"Weak overlap{where}: {one.why}. Do not rely on the values there.")
+    for overlap in overlaps:
+        if overlap.why:
+            where = "" if overlap.group == "all" else f" in group {overlap.group}"
+            said.append(f"Weak overlap{where}: {overlap.why}. Do not rely on the values there.")
     if (table["why"] == FEW_DECIDE).any():
         said.append(f"In some values {FEW_DECIDE}.")
     unknown = table[(table["evidence"] == UNKNOWN) & table["why"].str.startswith("the bias")]
@@ -191,7 +192,7 @@ def warnings(table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.DataF
         )
     if missing["overridden"].max() > 0.0:
         said.append(
-            "Decisions that a human overrode are left out, as their rewards are of another arm "
+            "Decisions that a human overrode are left out, as their rewards are another arm's "
             f"({_parts(missing['overridden'])}): this is right only if the rewards of their own "
             "arms would have been like the others."
         )

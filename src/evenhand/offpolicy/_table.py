@@ -1,4 +1,4 @@
-"""Every number of an off-policy report, one row each."""
+"""The rows of an off-policy report, one for each number."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand._checks import Array
+from evenhand.fairness._metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.fairness.intervals import proportion
-from evenhand.fairness.metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.offpolicy._correction import Correction
 from evenhand.offpolicy._estimators import (
     CONTRIBUTION,
@@ -27,7 +27,7 @@ from evenhand.offpolicy._overlap import WEAK, overlap, skewed
 from evenhand.offpolicy.logged import Logged
 
 ALL = "all"
-FEW_DECIDE = "a few rows decide, too skewed for a normal interval: try a bootstrap interval"
+FEW_DECIDE = "a few rows decide, too skewed for a normal interval: use a bootstrap interval"
 NOTHING = Reach(np.nan, np.nan, np.nan, np.nan)
 COLUMNS = (
     "reward",
@@ -59,8 +59,8 @@ class Settings(NamedTuple):
 
 
 def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
-    """The values of one kind of reward: of everything, by groups and within them."""
-    found: list[Any] = []
+    """The values of one kind of reward: overall, by groups and within them."""
+    lines: list[Any] = []
     problems = problems_of(rows, settings)
     weights = {True: np.ones(rows.log.n), False: rows.weights}
     of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
@@ -70,18 +70,18 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
             parts = terms(name, quantity, group, rows)
             line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
             judged = _judged(name, line, parts, problems[group], settings)
-            found.append((kind, name, quantity, name_of(rows.log, group), *judged))
-    return found
+            lines.append((kind, name, quantity, name_of(rows.log, group), *judged))
+    return lines
 
 
 def asked(rows: Rows) -> list[tuple[str, int | None]]:
-    """The quantities of a report, each with its group; None is everything."""
+    """The quantities of a report, each with its group; None is overall."""
     groups = range(len(rows.log.groups))
     return [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
 
 
 def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
-    """What is wrong with the overlap, of everything and of each group."""
+    """What is wrong with the overlap, overall and in each group."""
     return {
         g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
         for g in (None, *range(len(rows.log.groups)))
@@ -89,12 +89,12 @@ def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
 
 
 def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
-    """What the target would give to every group, and what the logging policy gave.
+    """The share of every group under the target, and under the logging policy.
 
-    The first is known without any weights: it is the mean of the target's probabilities, and only
-    the contexts of the log are chance.
+    The first needs no weights: it is the mean of the target's probabilities, and only the contexts
+    of the log are random.
     """
-    found: list[Any] = []
+    lines: list[Any] = []
     enough = log.n >= settings.least
     why = "" if enough else f"n is {log.n}, less than {settings.least}"
     evidence = SUFFICIENT if enough else INSUFFICIENT
@@ -104,14 +104,14 @@ def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
         reach = normal(Terms(chance, ones, ones), settings.level)
         ends = max(reach.low, 0.0), min(reach.high, 1.0)
         numbers = reach.estimate, reach.error, *ends, log.n, float(log.n)
-        found.append(("", "target", SHARE, name, *numbers, evidence, why))
+        lines.append(("", "target", SHARE, name, *numbers, evidence, why))
         rate, low, high = (
             float(end) for end in proportion((log.of == g).sum(), log.n, settings.level)
         )
         error = float(np.sqrt(rate * (1.0 - rate) / log.n))
         numbers = rate, error, low, high, log.n, float(log.n)
-        found.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
-    return found
+        lines.append(("", LOGGED, SHARE, name, *numbers, evidence, why))
+    return lines
 
 
 def _line(
@@ -124,7 +124,7 @@ def _line(
     unsure: Array,
     settings: Settings,
 ) -> tuple[Reach, str]:
-    """A number with its interval, or the reason why there is none."""
+    """A number with its interval, or why there is none."""
     why = no_number(name, group, rows, parts, corrected)
     if why:
         return NOTHING, why
@@ -133,13 +133,14 @@ def _line(
 
 
 def no_number(name: str, group: int | None, rows: Rows, parts: Terms, corrected: Correction) -> str:
-    """Why there is no number; nothing if there is one."""
+    """Why there is no number; empty if there is one."""
     for g, why in corrected.unknown.items():
         if group in (None, g):
             return f"the bias of group {rows.log.groups.names[g]} is {why}"
     if not parts.b.sum() > 0.0:
-        who = "the log has no decision" if name in (LOGGED, "snips") else "the target never goes"
-        return f"{who} there"
+        if name in (LOGGED, "snips"):
+            return "the log has no decision there"
+        return "the target never chooses it"
     return ""
 
 
@@ -153,7 +154,7 @@ def widened(reach: Reach, more: float) -> tuple[Reach, str]:
 def reach_of(
     name: str, quantity: str, parts: Terms, corrected: Correction, settings: Settings
 ) -> Reach:
-    """An estimate with an interval of the kind that was asked for."""
+    """An estimate with an interval of the chosen kind."""
     if settings.interval == "bootstrap":
         return bootstrap(parts, settings.level, settings.resamples, settings.seed)
     if settings.interval == "bernstein":
@@ -164,7 +165,7 @@ def reach_of(
 
 
 def span(corrected: Correction, settings: Settings) -> tuple[float, float]:
-    """The range of rewards less their bias."""
+    """The range of rewards minus their bias."""
     low, high = settings.rewards
     bias = np.nan_to_num(corrected.bias)
     return low - float(bias.max()), high - float(bias.min())
@@ -173,9 +174,9 @@ def span(corrected: Correction, settings: Settings) -> tuple[float, float]:
 def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) -> Array:
     """What the uncertainty of each group's bias adds to both ends, per round.
 
-    Reaches at the same level are added up, that of the value and those of all groups' biases. For
-    errors that are normal together that is enough however they depend on each other, as they do
-    when the bias is learned from the same log.
+    Half-widths at the same level are added: that of the value and those of all groups' biases. For
+    jointly normal errors that is enough however they are correlated, as they are if the bias is
+    learned from the same log.
     """
     contexts = log.chosen_contexts
     return np.array(
@@ -206,5 +207,5 @@ def _judged(
 
 
 def name_of(log: Logged, group: int | None) -> str:
-    """Of a group, or of everything."""
+    """The name of a group, or "all"."""
     return ALL if group is None else log.groups.names[group]

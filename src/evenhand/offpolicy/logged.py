@@ -1,4 +1,4 @@
-"""Logged decisions with their propensities: what off-policy evaluation starts from."""
+"""Logged decisions with their propensities, the input of off-policy evaluation."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from evenhand.offpolicy._leakage import Origin
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """A row per decision: the arm, the chance it had, the reward.
+    """A row per decision: the arm, its propensity, the reward.
 
     Args:
-        arms: the number of the arm that was chosen.
+        arms: the number of the chosen arm.
         rewards: the observed reward; NaN where it is missing.
         propensities: the probability with which the logging policy chose this arm, above 0.
         groups: the group of every arm, also of those never chosen.
         contexts: what the policy saw, (rows, features) or (rows, arms, features).
         shared: whether contexts of shape (rows, features) are those of the round, the same for all
-            arms. False where they are those of the chosen arm alone, as in a log of evenhand that
-            keeps no candidates: what other arms would have given cannot be predicted then.
+            arms. False if they are those of the chosen arm only, as in a log of evenhand that keeps
+            no candidates: then the rewards of other arms cannot be predicted.
         all_propensities: the probabilities of all arms, (rows, arms), if they were logged. They
             show what the logging policy could never have done.
         available: which arms could be chosen, (rows, arms); all of them unless given. The context
             of a missing arm can be anything.
         overridden: true where a human chose another arm. Such a row has no reward of its own arm,
-            and is left out as one whose reward is missing.
-        origin: where the rows come from, if a file was read; it tells whether a policy saw them.
+            and is left out like one whose reward is missing.
+        origin: where the rows come from, if a file was read; it shows whether a policy saw them.
 
     Example:
         >>> import evenhand as eh
@@ -74,8 +74,8 @@ class Logged:
         if bad.any():
             raise InputError(
                 f"{setting('propensities')} has {self.propensities[bad][0]:g} in row "
-                f"{int(np.argmax(bad))}; allowed are numbers above 0 and up to 1: an arm that was "
-                "chosen had a chance"
+                f"{int(np.argmax(bad))}; allowed are numbers above 0 and up to 1: a chosen arm had "
+                "a chance"
             )
         if self.contexts is not None:
             put("contexts", numbers("contexts", self.contexts))
@@ -101,7 +101,7 @@ class Logged:
                 row = int(np.argmax(lost))
                 raise InputError(
                     f"{setting('available')} has no arm {self.arms[row]} in row {row}, which was "
-                    "chosen there; an arm that was chosen was available"
+                    "chosen there; a chosen arm was available"
                 )
         if self.overridden is not None:
             put("overridden", _flags("overridden", self.overridden, (n,)))
@@ -123,24 +123,24 @@ class Logged:
         reward_values: Mapping[Any, float] | None = None,
         missing_marks: Given = (),
     ) -> Logged:
-        """From a table. Columns with the names of the log format are found by themselves.
+        """From a table. Columns with the names of the log format are recognised.
 
         A column `override` says where a human chose another arm: it has that arm, or nothing; or it
-        is true or false. Rewards of these rows are another arm's, and are left out.
+        is true or false. The rewards of these rows are another arm's, and are left out.
 
         Args:
             log: a row per decision.
             groups: the group of every arm.
             features: the columns of the context.
-            shared: whether they are the same for all arms; False if those of the chosen one.
+            shared: whether they are the same for all arms; False if they are the chosen arm's.
             arm: the column of the arm: item_id, arm or action unless given.
             reward: the column of the observed reward: reward or click unless given.
-            propensity: the column of the chance: propensity_score, propensity or pscore.
-            arm_names: what the arms are called in the log, in order; numbers from 0 unless given.
+            propensity: the column of the propensity: propensity_score, propensity or pscore.
+            arm_names: the names of the arms in the log, in order; numbers from 0 unless given.
             all_propensities: a column for each arm with its probability, if they were logged.
             reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
-            missing_marks: what stands for a missing value, such as ("?", "NA", -9), in every
-                column; or such lists by column, {"reward": [-1], "*": ["?"]}.
+            missing_marks: marks of missing values, such as ("?", "NA", -9), in every column; or
+                such lists by column, {"reward": [-1], "*": ["?"]}.
 
         Example:
             >>> import pandas as pd, evenhand as eh
@@ -166,7 +166,7 @@ class Logged:
         missing = [name for name in (*features, *(all_propensities or ())) if name not in log]
         if missing:
             raise InputError(
-                f"{missing[0]!r} is no column; the log has {', '.join(map(str, log.columns))}"
+                f"{missing[0]!r} is not a column; the log has {', '.join(map(str, log.columns))}"
             )
         columns = None if all_propensities is None else list(all_propensities)
         return cls(
@@ -182,15 +182,15 @@ class Logged:
 
     @classmethod
     def from_log(cls, log: str | Path | pd.DataFrame) -> Logged:
-        """From a log that evenhand wrote: its decisions, with the groups that the log knows.
+        """From a log that evenhand wrote: its decisions, with the groups in the log.
 
-        Rewards of overridden decisions are another arm's, so that they are missing here; history is
+        The rewards of overridden decisions are another arm's, so they are missing here; history is
         left out. If the log keeps candidates, contexts and probabilities are those of all arms, and
-        any policy can be asked what it would have done.
+        any policy can be evaluated.
 
         Args:
             log: the path, Parquet or CSV, of what `log_to` or `simulate_log` wrote; or the frame
-                that `read_log` or `simulate_log` gave, or some of its rows.
+                that `read_log` or `simulate_log` returned, or some of its rows.
 
         Example:
             >>> import evenhand as eh
@@ -216,11 +216,11 @@ class Logged:
         """The context of the chosen arm, (rows, features)."""
         if self.contexts is None or self.contexts.ndim == 2:
             return self.contexts
-        found: Array = self.contexts[np.arange(self.n), self.arms]
-        return found
+        chosen: Array = self.contexts[np.arange(self.n), self.arms]
+        return chosen
 
     def of_origin(self, origin: Origin) -> Logged:
-        """The same, with where it comes from."""
+        """The same decisions, with their origin."""
         return replace(self, origin=origin)
 
     def rows(self, keep: Bools) -> Logged:
@@ -239,11 +239,11 @@ class Logged:
 
 
 def _flags(name: str, values: object, shape: tuple[int, ...]) -> Bools:
-    found = numbers(name, values, shape)
-    if not np.isin(found, (0.0, 1.0)).all():
-        wrong = found[~np.isin(found, (0.0, 1.0))][0]
+    flags = numbers(name, values, shape)
+    if not np.isin(flags, (0.0, 1.0)).all():
+        wrong = flags[~np.isin(flags, (0.0, 1.0))][0]
         raise DataError(f"{setting(name)} has {wrong:g}; allowed are true and false")
-    return found.astype(np.bool_)
+    return flags.astype(np.bool_)
 
 
 def _overridden(log: pd.DataFrame) -> Bools | None:
@@ -253,12 +253,12 @@ def _overridden(log: pd.DataFrame) -> Bools | None:
         return None
     column = log[name]
     there: Bools = column.notna().to_numpy(dtype=np.bool_)
-    words = np.array([str(one).lower() for one in column])
+    words = np.array([str(value).lower() for value in column])
     if np.isin(words[there], ("true", "false")).all():
         return np.asarray(there & (words == "true"))
     if there.all():
         raise InputError(
-            f"{name} is {column.iloc[0]} in the first row, and no row has none; allowed is the arm "
+            f"{name} is {column.iloc[0]} in the first row, and no row is empty; allowed is the arm "
             "that a human chose instead, or nothing; or true and false: rename the column if it is "
             "about something else"
         )
@@ -267,11 +267,11 @@ def _overridden(log: pd.DataFrame) -> Bools | None:
 
 def _name(log: pd.DataFrame, role: str, given: str | None) -> str:
     names = [given] if given is not None else list(ROLES[role])
-    found = [name for name in names if name in log.columns]
-    if not found:
+    present = [name for name in names if name in log.columns]
+    if not present:
         raise InputError(
-            f"{setting(role)} is no column ({', '.join(names)}); name it with "
+            f"{setting(role)} is not a column ({', '.join(names)}); name it with "
             f"{setting(role, blank('COLUMN'))}: the log has "
             f"{', '.join(map(str, log.columns))}"
         )
-    return found[0]
+    return present[0]

@@ -1,4 +1,4 @@
-"""Logs as files: those that evenhand wrote, and those of others with columns of their own."""
+"""Logs as files: those that evenhand wrote, and other logs with their own columns."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from evenhand import _checks
 from evenhand._columns.marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
-from evenhand.events._header import About
-from evenhand.events._schema import NAMES
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.read import labelled, read_whole
+from evenhand.events.read import read_whole
 from evenhand.groups import Groups
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
+from evenhand.offpolicy._own_log import later, of_own
+from evenhand.offpolicy._targets import check_fit
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.targets import check_fit
 
 NEEDED = ("arm", "reward", "propensity")
 FILE, COLUMN = blank("FILE"), blank("COLUMN")
@@ -39,20 +37,20 @@ def read_logged(
     reward_values: Mapping[Any, float] | None = None,
     missing_marks: Given = (),
 ) -> Logged:
-    """The decisions of a file, to be asked what a policy would have earned in them.
+    """The decisions of a file, on which to evaluate a policy.
 
     Args:
         log: a Parquet or CSV file.
-        target: the policy to ask about, if it is one. It knows the groups of arms that a log of
-            others has by their numbers.
+        target: the policy to evaluate, if it is a policy. It has the groups of arms that another
+            log gives by their numbers.
         after: only decisions after this round.
-        columns: in logs of others, the columns of "arm", "reward", "propensity" and "group".
-        features: in logs of others, the columns of the context.
-        shared: in logs of others, whether these are the same for all arms of a round.
-        groups: in logs of others, a CSV file with the columns arm and group, in the policy's
-            order. Without, they are the policy's, or else read off the log.
-        reward_values: in logs of others, numbers for a reward in words.
-        missing_marks: in logs of others, what stands for a missing value.
+        columns: for other logs, the columns of "arm", "reward", "propensity" and "group".
+        features: for other logs, the columns of the context.
+        shared: for other logs, whether these are the same for all arms of a round.
+        groups: for other logs, a CSV file with the columns arm and group, in the policy's order.
+            Unless given, they are the policy's, or else those in the log.
+        reward_values: for other logs, numbers for a reward in words.
+        missing_marks: for other logs, marks of missing values.
 
     Example:
         >>> import pathlib, tempfile, pandas as pd, evenhand as eh
@@ -64,10 +62,10 @@ def read_logged(
     """
     named = dict(columns or {})
     prepare = _prepared(named.get("reward"), reward_values, missing_marks)
-    found = read_whole(log_path(log), named or None, prepare)
-    if found is None:
-        raise InputError(f"{setting('log')} is {str(log)!r}, where there is no log", value=log)
-    about, frame = found.about, found.frame
+    whole = read_whole(log_path(log), named or None, prepare)
+    if whole is None:
+        raise InputError(f"{setting('log')} is {str(log)!r}, but there is no such log", value=log)
+    about, frame = whole.about, whole.frame
     frame = later(frame, after)
     if about is None:
         return _of_others(frame, target, named, list(features), shared, groups)
@@ -76,41 +74,10 @@ def read_logged(
     wrong = [name for name, value in given.items() if value]
     if wrong:
         raise InputError(
-            f"{setting(wrong[0])} is for logs of others; {log} says of itself what its columns are"
+            f"{setting(wrong[0])} is for logs that evenhand did not write; {log} names its own "
+            "columns"
         )
-    return _of_own(frame, about)
-
-
-def read_own(path: str | Path, after: int | None) -> Logged:
-    """The decisions of a file that evenhand wrote, and no other."""
-    found = read_whole(log_path(path))
-    if found is None or found.about is None:
-        return Logged.from_log(path)  # which says what is wrong
-    return _of_own(later(found.frame, after), found.about)
-
-
-def _of_own(frame: pd.DataFrame, about: About) -> Logged:
-    """The decisions of a log that evenhand wrote, with what it says of itself."""
-    log = Logged.from_log(labelled(frame, about))
-    n_arms = log.groups.n_arms
-    learned = rewards_by_arm(frame[NAMES["arm"]], frame[NAMES["reward"]], n_arms)
-    return log.of_origin(Origin(about, learned, rounds=True))
-
-
-def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
-    """The rows after a round; all, if none is given."""
-    if after is None:
-        return frame
-    after = _checks.whole("after", after, least=0)
-    if "round" not in frame:
-        raise InputError(f"{setting('after')} is {after}, and the log has no column round")
-    kept = frame[(frame["round"] > after).fillna(False).astype(bool)]
-    if kept.empty:
-        raise InputError(
-            f"{setting('after')} is {after}; the log has rounds up to {frame['round'].max()}",
-            value=after,
-        )
-    return kept
+    return of_own(frame, about)
 
 
 # Logs of others ---------------------------------------------------------------------------------
@@ -119,7 +86,7 @@ def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
 def _prepared(
     named: str | None, values: Mapping[Any, float] | None, missing_marks: Given
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Marks and a reward in words as they are meant."""
+    """A function that replaces marks, and a reward in words, in a frame."""
     marks, worth = Marks.of(missing_marks), numbers_for(values)
     given = {} if named is None else {"reward": named}
 
@@ -127,7 +94,7 @@ def _prepared(
         frame = without_marks(frame, marks)
         names = [str(name) for name in frame]
         if named is not None and named not in names:
-            return frame  # which is told where columns are looked for
+            return frame  # reported where columns are looked up
         reward = find_roles(names, given, needed=()).get("reward")
         if reward is None or (worth is None and is_numeric_dtype(frame[reward])):
             return frame
@@ -184,7 +151,7 @@ def _check_groups(log: Logged, column: pd.Series) -> None:
 def _arms(
     frame: pd.DataFrame, target: Any, roles: Mapping[str, str], groups: str | Path | None
 ) -> tuple[list[str] | None, Groups]:
-    """What the arms are called, None if by their numbers, and their groups."""
+    """The names of the arms, None if they have numbers, and their groups."""
     if groups is not None:
         return _arms_of_file(Path(groups))
     if target is not None:
@@ -196,7 +163,7 @@ def _arms(
         return None, target.groups
     if "group" not in roles:
         raise InputError(
-            f"no column is the group; name it with {setting('group', COLUMN)}, or give "
+            f"no column holds the group; name it with {setting('group', COLUMN)}, or give "
             f"{setting('groups', FILE)}"
         )
     return _read_off(frame, roles["arm"], roles["group"])
@@ -205,7 +172,7 @@ def _arms(
 def _arms_of_file(path: Path) -> tuple[list[str], Groups]:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except ValueError as error:  # pandas' errors are ValueErrors, and so is text that is no UTF-8
+    except ValueError as error:  # pandas' errors, and text that is not UTF-8
         raise DataError(
             f"{setting('groups')} is {str(path)!r}, which cannot be read: {error}", value=path
         ) from error
@@ -219,7 +186,7 @@ def _arms_of_file(path: Path) -> tuple[list[str], Groups]:
 
 
 def _read_off(frame: pd.DataFrame, arm: str, group: str) -> tuple[list[str], Groups]:
-    """The groups of the arms in a log, if each has one."""
+    """The groups of the arms in a log, if each arm has one group."""
     pairs = frame[[arm, group]].drop_duplicates().sort_values(arm, kind="stable")
     twice = pairs[arm].duplicated()
     if twice.any():

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from evenhand._prose import records
-from evenhand.fairness.metrics import SUFFICIENT
+from evenhand.fairness._metrics import SUFFICIENT
 from evenhand.offpolicy._estimators import SHARE, VALUE
-from evenhand.offpolicy._overlap import Overlap
-from evenhand.offpolicy._sentences import sentences, warnings
-from evenhand.offpolicy._table import COLUMNS
+from evenhand.offpolicy._sentences import sentences
 
 FORMAT, VERSION = "evenhand value report", 1
 
@@ -29,9 +26,20 @@ class ValueReport:
         groups: the names of the groups.
         level: of the intervals.
         interval: "normal", "bootstrap" or "bernstein".
-        overlap: a row for everything and for each group: what the weights are worth, the largest
-            of them, and how much of the target the log could never have seen.
+        overlap: a row for everything and for each group: the effective number of rows, the largest
+            weight, and how much of the target the log could never have seen.
         warnings: what to know before using the numbers, in sentences.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> rng = np.random.default_rng(1)
+        >>> arms = rng.integers(2, size=1000)
+        >>> log = eh.offpolicy.Logged(arms, arms + 1.0, np.full(1000, 0.5), ["F", "M"])
+        >>> report = eh.offpolicy.evaluate(log, "uniform", estimators="snips")
+        >>> report
+        ValueReport(groups=F, M, trusted=True)
+        >>> report.shares.loc["target", "estimate"].to_dict()
+        {'F': 0.5, 'M': 0.5}
     """
 
     groups: tuple[str, ...]
@@ -55,7 +63,7 @@ class ValueReport:
 
     @property
     def overall(self) -> pd.DataFrame:
-        """The values of everything, by reward and estimator."""
+        """The overall values, by reward and estimator."""
         table = self._table[self._table["quantity"] == VALUE]
         return table.set_index(["reward", "estimator"]).drop(columns=["quantity", "group"])
 
@@ -63,7 +71,7 @@ class ValueReport:
     def by_group(self) -> pd.DataFrame:
         """Contributions and values within groups, by reward, estimator, quantity and group.
 
-        Rows are in the order of their names, so that they can be looked up in part.
+        Rows are sorted, so that they can be looked up by a part of the index.
         """
         table = self._table[~self._table["quantity"].isin([VALUE, SHARE])]
         return table.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
@@ -76,15 +84,15 @@ class ValueReport:
 
     @property
     def trusted(self) -> bool:
-        """Whether every value of everything rests on sufficient evidence."""
+        """Whether every overall value rests on sufficient evidence."""
         return bool((self.overall["evidence"] == SUFFICIENT).all())
 
     def gain(self) -> pd.DataFrame:
-        """What the target would have earned more than the log had, with intervals of that.
+        """How much more the target would have earned than the log did, with intervals.
 
-        By reward, estimator, quantity and group, as `to_frame` has them; "all" is the group of the
-        "value". Both are estimated from the same rows, so that most of their error is the same and
-        drops out: the interval is narrower than those of the two would make believe.
+        By reward, estimator, quantity and group, as in `to_frame`; the group of "value" is "all".
+        Both are estimated from the same rows, so most of their error is common and cancels: the
+        interval is narrower than the intervals of the two suggest.
         """
         return self._gain.set_index(["reward", "estimator", "quantity", "group"]).sort_index()
 
@@ -117,33 +125,3 @@ class ValueReport:
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
-
-
-def value_report(
-    lines: Sequence[Any],
-    gained: Sequence[Any],
-    overlaps: Sequence[Overlap],
-    missing: pd.DataFrame,
-    level: float,
-    interval: str,
-) -> ValueReport:
-    """Put a report together.
-
-    Args:
-        lines: rows of `COLUMNS`.
-        gained: rows of `COLUMNS` as well, of target less log.
-        overlaps: of everything, then of each group.
-        missing: by group, the part of rows that are "lost", without a reward, and "overridden".
-        level: of the intervals.
-        interval: their kind.
-    """
-    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
-    return ValueReport(
-        groups=tuple(str(name) for name in missing.index),
-        level=level,
-        interval=interval,
-        overlap=pd.DataFrame(overlaps),
-        warnings=tuple(warnings(table, overlaps, missing)),
-        _table=table,
-        _gain=more,
-    )

@@ -1,17 +1,15 @@
-"""The fairness metrics, each made from sums of groups.
+"""The fairness metrics, each made from sums of groups; and whether the evidence is sufficient.
 
 `selection_rate_by_pulls` and `selection_rate_by_reward` are both called "selection rate" elsewhere.
 In a log of pulls an arm is selected when it is chosen: its group's rate is pulls over chances. In a
 log of people with a yes or no as the reward, a person is selected when the reward is 1: the rate is
 the mean of the reward.
-
-Whether a number rests on enough: three words, and why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,21 +17,17 @@ from evenhand.fairness._measures import Means, Measure, Rates, Shares, WeightedS
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 
-if TYPE_CHECKING:
-    pass
-
-
 BY_PULLS, BY_REWARD = "selection_rate_by_pulls", "selection_rate_by_reward"
 SELECTION = (BY_PULLS, BY_REWARD)
 
 
 class Metric(NamedTuple):
-    """A metric: what it is in words, what it needs, and how it is made."""
+    """A metric: its name in words, the sums that it needs, and how it is computed."""
 
     words: str
     needs: tuple[str, ...]
     make: Callable[[GroupSums, str], Measure]
-    average: bool  # whether the number of all is the average over decisions of those of the groups
+    average: bool  # whether the overall number is the average of the groups', over decisions
 
 
 def _share(sums: GroupSums, method: str) -> Measure:
@@ -123,16 +117,16 @@ METRICS: dict[str, Metric] = {
 
 
 def words_of(name: str, sums: GroupSums) -> str:
-    """A metric in words; which reward is the good one depends on the log."""
+    """A metric in words; which reward is favourable depends on the log."""
     if name == BY_REWARD and sums.has("favourable"):
         return "rate of the favourable outcome (rewards of 0 over rewards)"
     return METRICS[name].words
 
 
 def possible(sums: GroupSums) -> list[str]:
-    """The metrics that these sums are enough for."""
-    found = [name for name, metric in METRICS.items() if sums.has(*metric.needs)]
-    return [name for name in found if name != BY_PULLS or sums.chances() is not None]
+    """The metrics that can be computed from these sums."""
+    computable = [name for name, metric in METRICS.items() if sums.has(*metric.needs)]
+    return [name for name in computable if name != BY_PULLS or sums.chances() is not None]
 
 
 SUFFICIENT, INSUFFICIENT, UNKNOWN = "sufficient", "insufficient evidence", "not known"
@@ -140,7 +134,7 @@ ORDER = (SUFFICIENT, INSUFFICIENT, UNKNOWN)
 
 
 class Row(NamedTuple):
-    """A number with its interval, what it rests on, and whether that is enough."""
+    """A number with its interval, how many decisions it rests on, and whether that is enough."""
 
     estimate: float
     low: float
@@ -151,17 +145,17 @@ class Row(NamedTuple):
 
 
 def judged(ends: Ends, n: float, least: int, flat: bool = False) -> Row:
-    """One number.
+    """A number with its evidence.
 
     Args:
         ends: the number and its interval.
-        n: what it rests on.
-        least: fewer than this many are not enough.
-        flat: whether all values are equal, so that their spread says nothing of their noise.
+        n: how many decisions it rests on.
+        least: fewer than this are not enough.
+        flat: whether all values are equal, so that their spread says nothing about their noise.
     """
     estimate, low, high = (float(end) for end in ends)
     if np.isnan(estimate):
-        why = "there are no values" if n == 0 else "it is not defined for these values"
+        why = "there are no values" if n == 0 else "not defined for these values"
         return Row(np.nan, np.nan, np.nan, int(n), UNKNOWN, why)
     if n < least:
         return Row(estimate, low, high, int(n), INSUFFICIENT, f"n is {n:.0f}, less than {least}")
@@ -181,19 +175,19 @@ def rows(measure: Measure, level: float, least: int) -> list[Row]:
 
 
 def is_flat(measure: Measure, group: int) -> bool:
-    """Whether a mean is one of equal values."""
+    """Whether a mean is of equal values."""
     return isinstance(measure, Means) and not measure.error[group] > 0.0
 
 
-def compared(ends: Ends, one: Row, two: Row, names: tuple[str, str]) -> Row:
-    """A difference or ratio of two groups: no better known than the worse of them."""
+def compared(ends: Ends, first: Row, second: Row, names: tuple[str, str]) -> Row:
+    """A difference or ratio of two groups: its evidence is that of the worse of them."""
     worst, whose = max(
-        ((one, names[0]), (two, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
+        ((first, names[0]), (second, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
     )
-    n = min(one.n, two.n)
+    n = min(first.n, second.n)
     estimate, low, high = (float(end) for end in ends)
     if np.isnan(estimate):
-        why = f"group {whose}: {worst.why}" if worst.why else "it is not above 0 beyond doubt"
+        why = f"group {whose}: {worst.why}" if worst.why else "an interval is not above 0"
         return Row(np.nan, np.nan, np.nan, n, UNKNOWN, why)
     why = f"group {whose}: {worst.why}" if worst.why else ""
     return Row(estimate, low, high, n, worst.evidence, why)

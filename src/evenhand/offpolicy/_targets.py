@@ -17,7 +17,7 @@ from evenhand.offpolicy.logged import Logged
 
 
 class HasPropensities(Protocol):
-    """Whatever tells the probabilities of its arms at contexts (arms, features)."""
+    """Anything that gives the probabilities of its arms at contexts (arms, features)."""
 
     def propensities(self, contexts: Any) -> Any:
         """A probability for each arm."""
@@ -28,15 +28,14 @@ UNIFORM = "uniform"
 
 
 def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
-    """What a policy as it stands now would do in every row, (rows, arms).
+    """The probabilities of all arms under a policy as it is now, in every row, (rows, arms).
 
-    The policy learns nothing from this: it is evaluated as it is, with the exploration of the round
-    that it is in.
+    The policy learns nothing from this: it is evaluated as it is, with the exploration of its
+    current round.
 
     Args:
         policy: anything with a method `propensities(contexts)`, contexts of shape (arms, features).
-            In rounds in which arms are missing it is asked with `available`, true or false for
-            every arm.
+            In rounds with missing arms it also gets `available`, true or false for every arm.
         log: with contexts of all arms, or shared ones.
 
     Example:
@@ -51,23 +50,22 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
         check_fit(policy, log.groups, features if log.contexts is None else log.contexts.shape[-1])
     if log.contexts is None or (log.contexts.ndim == 2 and not log.shared):
         raise InputError(
-            "contexts of all arms are not in the log, so a policy cannot say what it would do; "
-            "log with eh.log_to(..., candidates=True), or choose another target, such as "
-            "uniform"
+            "the log lacks the contexts of all arms, so a policy cannot say what it would do; "
+            "log with eh.log_to(..., candidates=True), or choose another target, such as uniform"
         )
     k = log.groups.n_arms
     rows = log.contexts
     if rows.ndim == 2:
         rows = np.broadcast_to(rows[:, None, :], (log.n, k, rows.shape[1]))
-    found = np.empty((log.n, k))
+    chances = np.empty((log.n, k))
     for number, row in enumerate(rows):
         arms = None if log.available is None else log.available[number]
-        found[number] = _asked(policy, np.ascontiguousarray(row), arms)
-    return _checked(found, log)
+        chances[number] = _asked(policy, np.ascontiguousarray(row), arms)
+    return _checked(chances, log)
 
 
 def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
-    """Refuse a policy over other arms or features than a log has."""
+    """Refuse a policy with other arms or features than the log."""
     if list(policy.groups.labels) != list(groups.labels):
         raise InputError(
             f"{setting('target')} has {policy.n_arms} arms in groups "
@@ -82,23 +80,23 @@ def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
 
 def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
     if available is None or available.all():
-        found = policy.propensities(contexts)
+        chances = policy.propensities(contexts)
     elif "available" in signature(policy.propensities).parameters:
-        found = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
+        chances = policy.propensities(contexts, available=available)  # type: ignore[call-arg]
     else:
         raise InputError(
             f"{setting('target')} has a method propensities without a parameter `available`, and "
             "arms are missing in some rounds of the log; add it, or give probabilities"
         )
-    return numbers("propensities of the target", found, (len(contexts),))
+    return numbers("propensities of the target", chances, (len(contexts),))
 
 
 def probabilities(target: Target, log: Logged) -> Array:
-    """A target in any of its forms as probabilities, (rows, arms)."""
+    """A target of any kind as probabilities, (rows, arms)."""
     if isinstance(target, str):
         _checks.one_of("target", target, [UNIFORM])
         return _uniform(log)
-    if callable(getattr(target, "propensities", None)):  # a policy that logs hands it on
+    if callable(getattr(target, "propensities", None)):  # a policy that logs passes it on
         return policy_probabilities(cast(HasPropensities, target), log)
     if callable(target):
         if log.contexts is None:
@@ -115,7 +113,7 @@ def probabilities(target: Target, log: Logged) -> Array:
 
 
 def _uniform(log: Logged) -> Array:
-    """Every available arm alike."""
+    """Every available arm with the same probability."""
     arms = np.ones((log.n, log.groups.n_arms))
     if log.available is not None:
         arms = log.available.astype(np.float64)
