@@ -79,7 +79,8 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
     if hidden > 0:
         more = "1 more interval leaves" if hidden == 1 else f"{hidden} more intervals leave"
         said.append(f"{more} out zero: see the table of all features.")
-    unclear = [row for row in spoken if row not in clear]
+    elsewhere = report._second.changes
+    unclear = [row for row in spoken if row not in clear and row not in elsewhere]
     if unclear:
         rows = [
             f"group {quoted(report.groups[g])} with {quoted(report.features[k])}"
@@ -91,7 +92,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
             f"{', '.join(rows) if len(rows) <= 3 else named}, where the interval holds zero: this "
             "is no proof that there is no bias."
         )
-    return said + _of_codes(report)
+    return said + list(report._second.about_changes) + _of_codes(report)
 
 
 def _of_codes(report: BiasReport) -> list[str]:
@@ -129,9 +130,13 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
 
 
 def clear_features(report: BiasReport) -> list[tuple[int, int]]:
-    """Those whose interval leaves out zero, for all features and groups at once."""
+    """Those whose interval leaves out zero, for all features and groups at once.
+
+    Where another model of the same rewards was fitted, those that it confirms.
+    """
     d = len(report.features)
-    clear = [(g, k) for g, k in spoken_of(report) if _outside(report, g * d + k)]
+    spoken = [row for row in spoken_of(report) if row not in report._second.changes]
+    clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
     return sorted(clear, key=lambda row: -_importance(report, *row))
 
 
@@ -144,7 +149,7 @@ def clear_totals(report: BiasReport) -> dict[str, float]:
     return {
         report.groups[g]: float(ends[g, 0])
         for g, _ in _once(report, ends[:, :1])
-        if not ends[g, 1] <= 0.0 <= ends[g, 2]
+        if g not in report._second.gaps and not ends[g, 1] <= 0.0 <= ends[g, 2]
     }
 
 
@@ -191,7 +196,9 @@ def totals(report: BiasReport) -> list[str]:
         return []
     table = report.by_group
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
-    rows = [g for g, _ in _once(report, ends[:, :1])]
+    second = report._second
+    every = [g for g, _ in _once(report, ends[:, :1])]
+    rows = [g for g in every if g not in second.gaps]
     clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
     unclear = [g for g in rows if g not in clear]
     said = [
@@ -207,12 +214,12 @@ def totals(report: BiasReport) -> list[str]:
     if len(unclear) == 1:
         said.append(f"At the average context {_compared(report, unclear[0], *ends[unclear[0]])}")
     elif unclear:
-        of = f"the other {len(unclear)}" if clear else f"all {len(unclear)}"
+        of = f"{'all' if unclear == every else 'the other'} {len(unclear)}"
         said.append(
             f"At the average context the feedback for {of} groups cannot be told from "
             f"{_reference(report)}."
         )
-    return said
+    return [*second.before, *said, *second.about_gaps]
 
 
 def _column_of(report: BiasReport, k: int) -> Column:

@@ -21,6 +21,7 @@ from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
+    from evenhand.audit._report.logistic import Logistic
     from evenhand.fairness import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1
@@ -74,6 +75,7 @@ class Audit:
         bias: the bias report: estimates and intervals by group and feature.
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
+        logistic: logistic models beside the straight lines where rewards are 0 and 1, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -87,6 +89,7 @@ class Audit:
     bias: BiasReport
     within: BiasReport | None
     against_truth: BiasReport | None
+    logistic: Logistic | None
     metrics: FairnessReport
     groups: pd.DataFrame
     extras: pd.DataFrame
@@ -183,6 +186,7 @@ class Audit:
             "within_windows": None if self.within is None else self.within.to_dict(),
             "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
+            "logistic": None if self.logistic is None else self.logistic.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "extras": _rows(self.extras),

@@ -1,0 +1,243 @@
+"""Where straight lines and logistic models agree, and sentences for where they do not.
+
+With chances near 0 or 1 a straight line is wrong, and where groups differ in their features its
+error looks as if the gap changed with a feature. The other form has errors of its own. So a change
+of the gap is claimed where both find it, in the same direction; and so is the gap itself, where
+there is a logistic model of the group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._prose import quoted
+from evenhand.audit._report.logistic import BOTH, LINEAR, LOGISTIC, Logistic, sign_of
+from evenhand.bias._contrasts import few
+from evenhand.bias._second import SecondModel
+from evenhand.bias._sentences import _amount, _number, _once, _percent, _reference, spoken_of
+
+MOST_RATIOS = 5  # changes to speak of in odds
+Pair = tuple[int, int]  # a group and a feature, by number
+
+
+def second_model(found: Logistic) -> SecondModel:
+    """What the report of the straight lines must not claim by itself, and what is said instead."""
+    spoken = spoken_of(found.line)
+    gaps = _gap_signs(found)
+    if not spoken and not gaps:
+        return SecondModel()
+    doubted = [g for g, (line, odds) in gaps.items() if not np.isnan(odds) and line != odds]
+    agreed = [g for g, (line, odds) in gaps.items() if line != 0.0 and line == odds]
+    headline = found.fits == LOGISTIC
+    told = _gaps(found, agreed)
+    return SecondModel(
+        frozenset(row for row in spoken if _unlike(found, row)),
+        frozenset(doubted),
+        (link_sentence(found), *(told if headline else ())),
+        (
+            *(() if headline else told),
+            *(_doubted_gap(found, g) for g in doubted),
+            *_without(found, spoken),
+        ),
+        (*_ratios(found, spoken), *_doubted_changes(found, spoken)),
+    )
+
+
+def link_sentence(found: Logistic) -> str:
+    """Which form the rewards have, as far as link tests can tell."""
+    line, logistic = (_tested(one) for one in (found.linear_p_value, found.logistic_p_value))
+    if found.odds is None:
+        return (
+            f"Rewards are 0 or 1, and there is no logistic model to compare straight lines with: "
+            f"{found.why or _first_reason(found)}. Link test of the straight lines: {line}."
+        )
+    if found.linear_p_value is None and found.logistic_p_value is None:
+        return (
+            "Rewards are 0 or 1, and no test can tell whether a straight line or a logistic model "
+            "is nearer to them. Numbers are those of straight lines unless it says otherwise."
+        )
+    start = "Rewards are 0 or 1. The link test"
+    if found.fits == LOGISTIC:
+        return (
+            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so the "
+            "gaps of the logistic models come first."
+        )
+    if found.fits == LINEAR:
+        return (
+            f"{start} rejects logistic models ({logistic}) and not straight lines ({line}), so "
+            "numbers are those of the straight lines unless it says otherwise."
+        )
+    if found.fits == BOTH:
+        return (
+            f"{start} rejects neither straight lines ({line}) nor logistic models ({logistic}). "
+            "Numbers are those of straight lines, in which chances add up, unless it says "
+            "otherwise."
+        )
+    return (
+        f"{start} rejects straight lines ({line}) and logistic models ({logistic}): neither has "
+        "the form of these rewards, and part of what is found may come from that. Numbers are "
+        "those of straight lines unless it says otherwise."
+    )
+
+
+def _tested(p_value: float | None) -> str:
+    if p_value is None:
+        return "nothing to test"
+    return f"p = {p_value:.2g}" if p_value >= 1e-6 else "p < 0.000001"
+
+
+def _first_reason(found: Logistic) -> str:
+    name, reason = next(iter(found.without.items()))
+    return f"of group {quoted(name)}, {reason}"
+
+
+def _gap_signs(found: Logistic) -> dict[int, tuple[float, float]]:
+    """By group: the sign of its gap by the straight line, and by the logistic model.
+
+    Of two groups that mirror each other it is the one that the report speaks of.
+    """
+    line = found.line
+    if line.overall is None:
+        return {}
+    table = line.by_group
+    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
+    other = np.full(len(ends), np.nan) if found.gaps is None else sign_of(found.gaps)
+    signs = np.where((ends[:, 1] > 0.0) | (ends[:, 2] < 0.0), np.sign(ends[:, 0]), 0.0)
+    return {g: (float(signs[g]), float(other[g])) for g, _ in _once(line, ends[:, :1])}
+
+
+def _gaps(found: Logistic, agreed: list[int]) -> list[str]:
+    """The average gap of each group and its odds ratio, by the logistic models."""
+    table, line = found.by_group, found.line
+    largest = sorted(agreed, key=lambda g: -abs(table["gap"].iloc[g]))[:MOST_RATIOS]
+    return [
+        f"By the logistic models the chance of a reward of 1 is {_gap_words(found, g)} for group "
+        f"{quoted(line.groups[g])}, compared with {_reference(line)}, on average over the features "
+        f"of all rows{' by their weight' if found.weighted else ''}; at the average context the "
+        f"odds ratio is {_ratio(found, g)}."
+        for g in largest
+    ]
+
+
+def _gap_words(found: Logistic, g: int) -> str:
+    """ "0.05 lower (95 % interval 0.03 to 0.07)" """
+    row = found.by_group.iloc[g]
+    low, high = row["gap_simultaneous_low"], row["gap_simultaneous_high"]
+    half = (high - low) / 2.0
+    if low <= 0.0 <= high:
+        return (
+            f"not to be told apart ({_percent(found.line)} interval from {_number(-low, half)} "
+            f"lower to {_number(high, half)} higher)"
+        )
+    word, near, far = ("lower", -high, -low) if high < 0.0 else ("higher", low, high)
+    return (
+        f"{_number(abs(row['gap']), half)} {word} ({_percent(found.line)} interval "
+        f"{_number(near, half)} to {_number(far, half)})"
+    )
+
+
+def _ratio(found: Logistic, g: int) -> str:
+    row = found.by_group.iloc[g]
+    if np.isnan(row["odds_ratio"]):
+        return "not known"
+    return (
+        f"{row['odds_ratio']:.3g} ({row['simultaneous_low']:.3g} to {row['simultaneous_high']:.3g})"
+    )
+
+
+def _doubted_gap(found: Logistic, g: int) -> str:
+    line = found.line
+    row = line.by_group.iloc[g]
+    low, high = row["simultaneous_low"], row["simultaneous_high"]
+    half = (high - low) / 2.0
+    ends = f"{_signed(low, half)} to {_signed(high, half)}"
+    return (
+        f"Whether the feedback for group {quoted(line.groups[g])} differs from "
+        f"{_reference(line)} depends on the form of the model, and is not claimed: by straight "
+        f"lines the difference at the average context is {_signed(row['estimate'], half)} "
+        f"({_percent(line)} interval {ends}), and by logistic models the chance of a reward of 1 "
+        f"is {_gap_words(found, g)}."
+    )
+
+
+def _signed(number: float, half: float) -> str:
+    return f"{'-' if number < 0.0 else ''}{_number(abs(number), half)}"
+
+
+def _unlike(found: Logistic, row: Pair) -> bool:
+    """Whether the models do not say the same of a change, or there is only one that says it."""
+    line, odds = (one[_at(found, row)] for one in found.signs)
+    return bool(line != odds if not np.isnan(odds) else line != 0.0)
+
+
+def _at(found: Logistic, row: Pair) -> int:
+    return row[0] * len(found.line.features) + row[1]
+
+
+def _named(found: Logistic, rows: list[Pair]) -> str:
+    line = found.line
+    return few([f"group {quoted(line.groups[g])} with {quoted(line.features[k])}" for g, k in rows])
+
+
+def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """The changes that both models find, in odds."""
+    table, line = found.by_feature, found.line
+    rows = [row for row in spoken if table["claimed"].iloc[_at(found, row)]]
+    if not rows:
+        return []
+    told = []
+    for g, k in rows[:MOST_RATIOS]:
+        own = table.iloc[_at(found, (g, k))]
+        told.append(
+            f"group {quoted(line.groups[g])} with {_amount(line.units[k])} of "
+            f"{quoted(line.features[k])} {own['ratio']:.3g} ({own['simultaneous_low']:.3g} to "
+            f"{own['simultaneous_high']:.3g})"
+        )
+    more = len(rows) - len(told)
+    return [
+        "Logistic models find these changes too, in the same direction. What the odds ratio is "
+        f"multiplied with: {', '.join(told)}{f' and {more} more in the table' if more else ''}."
+    ]
+
+
+def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """The changes that only one of the models finds, or both in opposite directions."""
+    kinds: dict[str, list[Pair]] = {
+        "straight lines find a change and logistic models none beyond chance": [],
+        "logistic models find a change and straight lines none beyond chance": [],
+        "they find changes in opposite directions": [],
+    }
+    only_line, only_odds, opposite = kinds.values()
+    for row in spoken:
+        line, odds = (one[_at(found, row)] for one in found.signs)
+        if np.isnan(odds) or line == odds:
+            continue
+        (only_line if odds == 0.0 else only_odds if line == 0.0 else opposite).append(row)
+    told = [f"for {_named(found, rows)} {words}" for words, rows in kinds.items() if rows]
+    if not told:
+        return []
+    return [
+        "Whether the gap changes depends on the form of the model here, and is not claimed: "
+        f"{'; '.join(told)}."
+    ]
+
+
+def _without(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """Groups without a logistic model, and what a straight line finds of them and cannot claim."""
+    said = []
+    if found.odds is not None:
+        said = [
+            f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests "
+            "on straight lines alone."
+            for name, reason in found.without.items()
+        ]
+    line, odds = found.signs
+    rows = [
+        row for row in spoken if np.isnan(odds[_at(found, row)]) and line[_at(found, row)] != 0.0
+    ]
+    if rows:
+        said.append(
+            f"Straight lines find that the gap changes for {_named(found, rows)}. Without logistic "
+            "models that may come from their form alone, and it is not claimed."
+        )
+    return said
