@@ -95,7 +95,8 @@ class BiasReport:
     assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _second: SecondModel = SecondModel()  # what another model of the same rewards does not confirm
+    # What another model of the same rewards does not confirm.
+    _second: SecondModel = field(default_factory=SecondModel)
 
     # Tables -------------------------------------------------------------------------------------
 

@@ -134,7 +134,9 @@ def _too_few(ones: float, n: float) -> str:
     few, which = (ones, 1) if ones <= n - ones else (n - ones, 0)
     if few >= FEW_EVENTS:
         return ""
-    return f"it has {f'only {few:,.0f}' if few else 'no'} reward{'s' if few != 1 else ''} of {which}"
+    return (
+        f"it has {f'only {few:,.0f}' if few else 'no'} reward{'s' if few != 1 else ''} of {which}"
+    )
 
 
 def basis_of(gram: Array, rank: int) -> Array:
@@ -160,7 +162,7 @@ def _look(source: Source, rows: Any, fits: Fits) -> _Seen:
     d, many = fits.vectors.shape[1], len(fits.labels)
     scored = with_chances(source, rows, fits)
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
-    # Of a reward of 1 it is log p, of one of 0 log (1 - p): both without a difference of like sizes.
+    # -log p of a reward of 1, and -log (1 - p) of one of 0, without a difference of like sizes.
     surprise = (number(1.0) + ((number(1.0) - scored["y"] * 2.0) * scored["eta"]).exp()).ln()
     if "w" in scored.columns:
         surprise = scored["w"] * surprise

@@ -125,9 +125,8 @@ def _spread(
     fits, many, d = passes.fits, len(lines.labels), lines.vectors.shape[1]
     meat = passes.products[:, :, :d, :d]
     if kind == CLUSTERED:
-        return _cluster_factor(lines, errors) * np.einsum(
-            "kij,kljm,lmn->klin", fits.inverse, meat, fits.inverse
-        )
+        between: Array = np.einsum("kij,kljm,lmn->klin", fits.inverse, meat, fits.inverse)
+        return _cluster_factor(lines, errors) * between
     own = np.arange(many)
     found = np.zeros((many, many, d, d))
     found[own, own] = fits.inverse

@@ -1,4 +1,4 @@
-"""Two last passes over the rows, at the solutions: all that is said of logistic models is from them.
+"""Two last passes over the rows, at the solutions of the logistic models.
 
 The first sums up the information, what the chances of a 1 would be if all rows were of one group,
 and what link tests need. A link test asks whether the square of the prediction would add anything

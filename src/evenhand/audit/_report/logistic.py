@@ -1,4 +1,4 @@
-"""What logistic models say about rewards of 0 and 1, beside the straight lines: tables and words."""
+"""What logistic models say about rewards of 0 and 1, beside the straight lines, as tables."""
 
 from __future__ import annotations
 

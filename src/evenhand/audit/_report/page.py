@@ -10,6 +10,7 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
+from evenhand.audit._report.link import logistic_part
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -95,6 +96,7 @@ def html(audit: Audit) -> str:
         about=f"{facts.label}; made on {facts.made[:16].replace('T', ' ')} UTC",
         summary=audit.summary,
         whole=_bias(audit.bias, audit.within),
+        logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
         metrics=_metrics(audit),
         drift=_drift(audit),

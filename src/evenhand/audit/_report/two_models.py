@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._prose import quoted
-from evenhand.audit._report.logistic import BOTH, LINEAR, LOGISTIC, Logistic, sign_of
+from evenhand.audit._report.link import link_sentence
+from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
 from evenhand.bias._second import SecondModel
 from evenhand.bias._sentences import _amount, _number, _once, _percent, _reference, spoken_of
@@ -41,54 +42,6 @@ def second_model(found: Logistic) -> SecondModel:
         ),
         (*_ratios(found, spoken), *_doubted_changes(found, spoken)),
     )
-
-
-def link_sentence(found: Logistic) -> str:
-    """Which form the rewards have, as far as link tests can tell."""
-    line, logistic = (_tested(one) for one in (found.linear_p_value, found.logistic_p_value))
-    if found.odds is None:
-        return (
-            f"Rewards are 0 or 1, and there is no logistic model to compare straight lines with: "
-            f"{found.why or _first_reason(found)}. Link test of the straight lines: {line}."
-        )
-    if found.linear_p_value is None and found.logistic_p_value is None:
-        return (
-            "Rewards are 0 or 1, and no test can tell whether a straight line or a logistic model "
-            "is nearer to them. Numbers are those of straight lines unless it says otherwise."
-        )
-    start = "Rewards are 0 or 1. The link test"
-    if found.fits == LOGISTIC:
-        return (
-            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so the "
-            "gaps of the logistic models come first."
-        )
-    if found.fits == LINEAR:
-        return (
-            f"{start} rejects logistic models ({logistic}) and not straight lines ({line}), so "
-            "numbers are those of the straight lines unless it says otherwise."
-        )
-    if found.fits == BOTH:
-        return (
-            f"{start} rejects neither straight lines ({line}) nor logistic models ({logistic}). "
-            "Numbers are those of straight lines, in which chances add up, unless it says "
-            "otherwise."
-        )
-    return (
-        f"{start} rejects straight lines ({line}) and logistic models ({logistic}): neither has "
-        "the form of these rewards, and part of what is found may come from that. Numbers are "
-        "those of straight lines unless it says otherwise."
-    )
-
-
-def _tested(p_value: float | None) -> str:
-    if p_value is None:
-        return "nothing to test"
-    return f"p = {p_value:.2g}" if p_value >= 1e-6 else "p < 0.000001"
-
-
-def _first_reason(found: Logistic) -> str:
-    name, reason = next(iter(found.without.items()))
-    return f"of group {quoted(name)}, {reason}"
 
 
 def _gap_signs(found: Logistic) -> dict[int, tuple[float, float]]:
@@ -189,15 +142,22 @@ def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
     for g, k in rows[:MOST_RATIOS]:
         own = table.iloc[_at(found, (g, k))]
         told.append(
-            f"group {quoted(line.groups[g])} with {_amount(line.units[k])} of "
-            f"{quoted(line.features[k])} {own['ratio']:.3g} ({own['simultaneous_low']:.3g} to "
-            f"{own['simultaneous_high']:.3g})"
+            f"for group {quoted(line.groups[g])} with {_step(found, k)} by {own['ratio']:.3g} "
+            f"({own['simultaneous_low']:.3g} to {own['simultaneous_high']:.3g})"
         )
     more = len(rows) - len(told)
     return [
-        "Logistic models find these changes too, in the same direction. What the odds ratio is "
-        f"multiplied with: {', '.join(told)}{f' and {more} more in the table' if more else ''}."
+        "Logistic models find these changes too, in the same direction. The odds ratio is "
+        f"multiplied {', '.join(told)}{f' and {more} more in the table' if more else ''}."
     ]
+
+
+def _step(found: Logistic, k: int) -> str:
+    """ "every additional 10 of age", or the category, of which there is no more and no less."""
+    name, unit = quoted(found.line.features[k]), found.line.units[k]
+    if any(k in one.features and one.categories for one in found.line._columns):
+        return name
+    return f"every additional {_amount(unit)} of {name}"
 
 
 def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
