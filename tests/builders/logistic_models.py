@@ -1,12 +1,41 @@
-"""Logistic models of statsmodels, with an intercept and all features for each group."""
+"""Logs with logistic chances, and logistic models of statsmodels for all groups at once."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pytest
 import statsmodels.api as sm
+from statsmodels.tools.sm_exceptions import SpecificationWarning
+
+from audit_logs import made_log
+
+
+def chances(seed=0, n=900, groups=("F", "M"), scale=(1.0, 1.0, 1.0), shift=0.0):
+    """Rewards of 0 and 1 with a logistic chance and features in any units."""
+    log = made_log(seed, n=n, groups=groups)
+    rng = np.random.default_rng(seed + 1000)
+    names = ["x0", "x1", "x2"]
+    log[names] = (log[names] - log[names].mean()) / log[names].std()
+    log.loc[log["group"] == groups[0], names] += shift
+    eta = -0.4 + log[names] @ [1.0, -0.7, 0.4]
+    log["reward"] = (rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    log[names] = log[names] * list(scale)
+    return log, names
+
+
+def assert_alike(one, other, tolerance=1e-7):
+    """Two results of logistic models, number by number."""
+    assert one.fits == other.fits and one.without == other.without
+    for mine, theirs in ((one.by_group, other.by_group), (one.by_feature, other.by_feature)):
+        numbers = theirs.select_dtypes(float).columns
+        np.testing.assert_allclose(mine[numbers], theirs[numbers], rtol=tolerance, atol=tolerance)
+        assert mine.drop(columns=numbers).equals(theirs.drop(columns=numbers))
+    assert one.linear_p_value == pytest.approx(other.linear_p_value, rel=1e-6)
+    assert one.logistic_p_value == pytest.approx(other.logistic_p_value, rel=1e-6)
 
 
 @dataclass
@@ -64,7 +93,24 @@ def fitted(log, features, group, reward, kind="robust", cluster=None, weight=Non
         many = codes.max() + 1
         how = {"cov_type": "cluster", "cov_kwds": {"groups": codes, "use_correction": False}}
         factor = many / (many - 1) * (n - 1) / (n - d)
-    found = model.fit(tol=1e-14, maxiter=200, **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SpecificationWarning)  # of other families with weights
+        found = model.fit(tol=1e-14, maxiter=200, **how)
     covariance = factor * found.cov_params() / np.outer(scale, scale)
     vectors = (found.params / scale).reshape(len(names), -1)
     return Reference(names, vectors, covariance, x, weights)
+
+
+# What audits of one log are asked for in every engine.
+CHOICES = (
+    {"leave_out": ["person", "weight"]},
+    {"cluster": "person", "weight": "weight"},
+)
+
+
+def roled(seed=31):
+    """A log with chances, persons in both groups, and weights."""
+    log, _ = chances(seed, groups=("A", "B", "C"), shift=0.5)
+    rng = np.random.default_rng(seed)
+    log["person"] = rng.integers(150, size=len(log))
+    return log.assign(weight=rng.uniform(0.5, 3.0, size=len(log)))
