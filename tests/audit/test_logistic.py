@@ -97,7 +97,7 @@ def test_classical_errors_are_the_inverse_of_the_information():
 
 
 def test_units_do_not_matter():
-    log, names = chances(2)
+    log, _ = chances(2)
     far, _ = chances(2, scale=(1e9, 1e-9, 1.0))
     far["x2"] += 1e3
     one, other = (eh.audit(each, reference="M", errors="robust").logistic for each in (log, far))

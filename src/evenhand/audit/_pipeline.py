@@ -225,7 +225,7 @@ class Run:
         if not isinstance(found, str):
             odds = fitted.in_units(replace(centred, _fit=found.odds), self.settings)
         logistic = make_logistic(report, found, odds, self._weighted)
-        return replace(report, _second=second_model(logistic)), logistic
+        return replace(report, _second=second_model(logistic, again=spare)), logistic
 
     def _objection(self, cells: Cells, centre: float) -> str:
         columns = self.look.columns

@@ -81,13 +81,10 @@ def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Err
         asked |= {f"{name}x{i}": (v * square * one).sum() for i, one in enumerate(x)}
         asked |= {f"{name}q": (v * square * square).sum(), f"{name}t": (rows[e] * square).sum()}
     asked |= {f"u{i}": (rows["e"] * one).sum() for i, one in enumerate(x)}
-    for f, vector in enumerate(logits.fits.vectors):
-        eta = sum((number(b) * one for b, one in zip(vector, x, strict=True)), number(0.0))
-        p = chance_of(eta.clip(number(-LARGEST), number(LARGEST)))
+    for f in range(many):
+        p, slope = rows[f"chance{f}"], rows[f"chance{f}"] * (number(1.0) - rows[f"chance{f}"])
         asked[f"p{f}"] = (weight * p).sum()
-        asked |= {
-            f"p{f}_{i}": (weight * p * (number(1.0) - p) * one).sum() for i, one in enumerate(x)
-        }
+        asked |= {f"p{f}_{i}": (weight * slope * one).sum() for i, one in enumerate(x)}
     frame = fetch_by(source, rows, ["k"], asked | counted_again(rows))
     check_same_rows(source, frame, lines)
     information = np.zeros((many, d, d))
@@ -129,7 +126,7 @@ def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
 
 
 def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, Link]) -> Any:
-    """Rows with chances, what the straight line leaves over in el, and squares in ql and qb."""
+    """Rows with the chances by all models, what straight lines leave in el, squares in ql and qb."""
     rows = with_chances(source, logits.rows, logits.fits)
     places = {"ml": links[0].centre, "sl": links[0].spread}
     places |= {"mb": links[1].centre, "sb": links[1].spread}
@@ -138,7 +135,13 @@ def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, L
     left = rows["y"] - rows["line"]
     far_l = (rows["line"] - rows["ml"]) / rows["sl"]
     far_b = (rows["eta"] - rows["mb"]) / rows["sb"]
+    x = [number(1.0), *(rows[f"z{i}"] for i in range(lines.vectors.shape[1] - 1))]
+    chances = {}
+    for f, vector in enumerate(logits.fits.vectors):
+        eta = sum((number(b) * one for b, one in zip(vector, x, strict=True)), number(0.0))
+        chances[f"chance{f}"] = chance_of(eta.clip(number(-LARGEST), number(LARGEST)))
     return rows.mutate(
+        **chances,
         el=rows["w"] * left if "w" in rows.columns else left,
         ql=far_l * far_l,
         qb=far_b * far_b,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenhand._prose import quoted
 from evenhand.audit._report.logistic import BOTH, LINEAR, LOGISTIC, Logistic
 
 _ERRORS = {
@@ -26,8 +25,8 @@ def link_sentence(found: Logistic) -> str:
     line, logistic = (_tested(one) for one in (found.linear_p_value, found.logistic_p_value))
     if found.odds is None:
         return (
-            f"Rewards are 0 or 1, and there is no logistic model to compare straight lines with: "
-            f"{found.why or _first_reason(found)}. Link test of the straight lines: {line}."
+            "Rewards are 0 or 1, and there is no logistic model to compare straight lines with: "
+            f"{found.why}. Link test of the straight lines: {line}."
         )
     if found.linear_p_value is None and found.logistic_p_value is None:
         return (
@@ -105,8 +104,3 @@ def _tested(p_value: float | None) -> str:
     if p_value is None:
         return "nothing to test"
     return f"p = {p_value:.2g}" if p_value >= 1e-6 else "p < 0.000001"
-
-
-def _first_reason(found: Logistic) -> str:
-    name, reason = next(iter(found.without.items()))
-    return f"of group {quoted(name)}, {reason}"

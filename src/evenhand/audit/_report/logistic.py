@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._prose import records, value
+from evenhand._prose import quoted, records, value
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.bias._contexts import INTERCEPT
 from evenhand.bias._contrasts import Comparison, compare
@@ -184,7 +184,7 @@ def make_logistic(
         gaps if known else None,
         found.line,
         found.logistic,
-        "" if known else "no group has a logistic model",
+        "" if known else _reason(found),
         found.why,
         found.kind,
         weighted,
@@ -196,6 +196,12 @@ def sign_of(found: Comparison) -> Array:
     """1, -1, 0 where the interval for all rows at once holds zero, NaN where nothing is known."""
     clear = (found.all_low > 0.0) | (found.all_high < 0.0)
     return np.where(np.isnan(found.estimate), np.nan, np.sign(found.estimate) * clear)
+
+
+def _reason(found: LogisticFit) -> str:
+    """Why no group has a logistic model: what is in the way of the first."""
+    told = [f"group {quoted(name)} has none, for {why}" for name, why in found.why.items()]
+    return told[0] if told else "no group is known at all"
 
 
 def _exp(logarithm: Array) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._prose import quoted
+from evenhand._prose import in_digits, quoted
 from evenhand.audit._report.link import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
@@ -21,8 +21,13 @@ MOST_RATIOS = 5  # changes to speak of in odds
 Pair = tuple[int, int]  # a group and a feature, by number
 
 
-def second_model(found: Logistic) -> SecondModel:
-    """What the report of the straight lines must not claim by itself, and what is said instead."""
+def second_model(found: Logistic, again: bool = False) -> SecondModel:
+    """What the report of the straight lines must not claim by itself, and what is said instead.
+
+    Args:
+        found: what the logistic models found.
+        again: whether another report has told the form of the rewards already.
+    """
     spoken = spoken_of(found.line)
     gaps = _gap_signs(found)
     if not spoken and not gaps:
@@ -34,13 +39,13 @@ def second_model(found: Logistic) -> SecondModel:
     return SecondModel(
         frozenset(row for row in spoken if _unlike(found, row)),
         frozenset(doubted),
-        (link_sentence(found), *(told if headline else ())),
+        (*(() if again else (link_sentence(found),)), *(told if headline else ())),
         (
             *(() if headline else told),
             *(_doubted_gap(found, g) for g in doubted),
-            *_without(found, spoken),
+            *(() if again else _lacking(found)),
         ),
-        (*_ratios(found, spoken), *_doubted_changes(found, spoken)),
+        (*_ratios(found, spoken), *_doubted_changes(found, spoken), *_unchecked(found, spoken)),
     )
 
 
@@ -93,9 +98,15 @@ def _ratio(found: Logistic, g: int) -> str:
     row = found.by_group.iloc[g]
     if np.isnan(row["odds_ratio"]):
         return "not known"
-    return (
-        f"{row['odds_ratio']:.3g} ({row['simultaneous_low']:.3g} to {row['simultaneous_high']:.3g})"
+    return _with_interval(row["odds_ratio"], row["simultaneous_low"], row["simultaneous_high"])
+
+
+def _with_interval(*ratios: float) -> str:
+    """A ratio and its ends, "0.8 (0.7 to 0.9)", with an exponent only if it is past reading."""
+    estimate, low, high = (
+        in_digits(float(f"{one:.3g}")) if 1e-9 < one < 1e9 else f"{one:.3g}" for one in ratios
     )
+    return f"{estimate} ({low} to {high})"
 
 
 def _doubted_gap(found: Logistic, g: int) -> str:
@@ -142,8 +153,8 @@ def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
     for g, k in rows[:MOST_RATIOS]:
         own = table.iloc[_at(found, (g, k))]
         told.append(
-            f"for group {quoted(line.groups[g])} with {_step(found, k)} by {own['ratio']:.3g} "
-            f"({own['simultaneous_low']:.3g} to {own['simultaneous_high']:.3g})"
+            f"for group {quoted(line.groups[g])} with {_step(found, k)} by "
+            + _with_interval(own["ratio"], own["simultaneous_low"], own["simultaneous_high"])
         )
     more = len(rows) - len(told)
     return [
@@ -182,22 +193,26 @@ def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
     ]
 
 
-def _without(found: Logistic, spoken: list[Pair]) -> list[str]:
-    """Groups without a logistic model, and what a straight line finds of them and cannot claim."""
-    said = []
-    if found.odds is not None:
-        said = [
-            f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests "
-            "on straight lines alone."
-            for name, reason in found.without.items()
-        ]
+def _lacking(found: Logistic) -> list[str]:
+    """Groups without a logistic model, where others have one."""
+    if found.odds is None:
+        return []
+    return [
+        f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests on "
+        "straight lines alone."
+        for name, reason in found.without.items()
+    ]
+
+
+def _unchecked(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """Changes that a straight line finds and no logistic model can confirm or deny."""
     line, odds = found.signs
     rows = [
         row for row in spoken if np.isnan(odds[_at(found, row)]) and line[_at(found, row)] != 0.0
     ]
-    if rows:
-        said.append(
-            f"Straight lines find that the gap changes for {_named(found, rows)}. Without logistic "
-            "models that may come from their form alone, and it is not claimed."
-        )
-    return said
+    if not rows:
+        return []
+    return [
+        f"Straight lines find that the gap changes for {_named(found, rows)}. Without logistic "
+        "models that may come from their form alone, and it is not claimed."
+    ]
