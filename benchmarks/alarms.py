@@ -97,6 +97,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--straight", action="store_true", help="without logistic models")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     options = parser.parse_args(arguments)
+    if options.write and (options.kind or options.straight):
+        parser.error("--write is for the whole table: leave --kind and --straight out")
     lines = ["| log | at the average context | on a feature |", "| --- | --- | --- |"]
     print("\n".join(lines), flush=True)
     for number, (name, make) in enumerate(KINDS.items()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 import evenhand as eh
 from audit_logs import made_log
+from evenhand.cli import main
 from logistic_models import chances, fitted
 
 TOLERANCE = 1e-6
@@ -203,3 +206,17 @@ def test_everything_is_in_the_report():
     page = found.to_html()
     assert "<h2>Logistic models</h2>" in page and "odds ratio" in page
     assert isinstance(found.logistic.by_group, pd.DataFrame)
+
+
+def test_the_flag_and_the_key(tmp_path, capsys):
+    log, _ = chances(9)
+    log.to_csv(tmp_path / "log.csv", index=False)
+    (tmp_path / "off.toml").write_text("logistic = false\n")
+    (tmp_path / "wrong.toml").write_text('logistic = "no"\n')
+    out = tmp_path / "audit.json"
+    asked = ["audit", str(tmp_path / "log.csv"), "--out", str(out)]
+    for more in (["--no-logistic"], ["--columns", str(tmp_path / "off.toml")]):
+        assert main([*asked, *more]) == 0
+        assert json.loads(out.read_text())["logistic"] is None
+    assert main([*asked, "--columns", str(tmp_path / "wrong.toml")]) != 0
+    assert "logistic is 'no'; allowed is true or false" in capsys.readouterr().err

@@ -78,7 +78,9 @@ def test_a_reference_with_one_outcome_only():
     log, _ = chances(12)
     log.loc[log["group"] == "M", "reward"] = 1
     found, words = audited(log)
-    assert "Group M has no logistic model" in words
+    assert (
+        "Group M has no logistic model: it has no rewards of 0. What is said of gaps to it" in words
+    )
     assert np.isnan(found.logistic.by_group["gap"].iloc[0])
 
 

@@ -126,7 +126,7 @@ def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
 
 
 def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, Link]) -> Any:
-    """Rows with the chances by all models, what straight lines leave in el, squares in ql and qb."""
+    """Rows with chances by all models, what straight lines leave over in el, squares in ql, qb."""
     rows = with_chances(source, logits.rows, logits.fits)
     places = {"ml": links[0].centre, "sl": links[0].spread}
     places |= {"mb": links[1].centre, "sb": links[1].spread}

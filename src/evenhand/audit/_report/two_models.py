@@ -198,8 +198,9 @@ def _lacking(found: Logistic) -> list[str]:
     if found.odds is None:
         return []
     return [
-        f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests on "
-        "straight lines alone."
+        f"Group {quoted(name)} has no logistic model: {reason}. What is said of "
+        f"{'gaps to it' if name == found.line.reference else 'its gap'} rests on straight lines "
+        "alone."
         for name, reason in found.without.items()
     ]
 
