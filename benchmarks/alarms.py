@@ -1,6 +1,6 @@
 """How many audits of logs without any bias find one. From the project's root:
 
-python -m benchmarks.alarms [--repeats N] [--write]
+python -m benchmarks.alarms [--repeats N] [--kind WORDS] [--write]
 
 Logs of several kinds are made without any bias, written as CSV or Parquet with group labels that an
 engine might read as something else, and audited from the file with the settings of a user who
@@ -26,6 +26,7 @@ from benchmarks.sections import put
 from evenhand.bias._sentences import clear_features, clear_totals
 
 ROWS = 600
+MANY = 3000  # enough for a straight line to be told from a curve
 LABELS = (
     ("True", "False"), ("yes", "no"), ("t", "f"), ("01", "02"), ("1", "1.0"), ("0", "1"),
     ("2024-01-02", "2024-01-03"), ("NULL", "NONE"), ("1e3", "1000"), ("on", "off"),
@@ -66,11 +67,20 @@ def clusters(rng: np.random.Generator) -> pd.DataFrame:
     return log.assign(person=person, group=np.where(person < 50, "A", "B"))
 
 
+def curved(rng: np.random.Generator) -> pd.DataFrame:
+    """Chances that are no straight line, and groups that differ in both features."""
+    log = base(rng, np.zeros(MANY))
+    log[["x0", "x1"]] += np.where(log["group"] == "A", 0.5, 0.0)[:, None]
+    chance = 1.0 / (1.0 + np.exp(2.0 - 1.5 * log["x0"] - log["x1"]))
+    return log.assign(reward=(rng.random(MANY) < chance).astype(int))
+
+
 KINDS: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
     "normal noise": lambda rng: base(rng, rng.normal(size=ROWS)),
     "rewards of 0 and 1, a flat chance": lambda rng: base(rng, np.zeros(ROWS)).assign(
         reward=rng.integers(2, size=ROWS)
     ),
+    "rewards of 0 and 1, logistic, groups shifted": curved,
     "Student's t with 3 degrees": lambda rng: base(rng, rng.standard_t(3, size=ROWS)),
     "lognormal noise": lambda rng: base(rng, rng.lognormal(size=ROWS)),
     "unequal noise": unequal,
@@ -83,12 +93,19 @@ KINDS: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.alarms", description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--kind", default="", metavar="WORDS", help="only logs so named")
+    parser.add_argument("--straight", action="store_true", help="without logistic models")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     options = parser.parse_args(arguments)
+    if options.write and (options.kind or options.straight):
+        parser.error("--write is for the whole table: leave --kind and --straight out")
     lines = ["| log | at the average context | on a feature |", "| --- | --- | --- |"]
     print("\n".join(lines), flush=True)
     for number, (name, make) in enumerate(KINDS.items()):
-        found = [alarms(make, 1000 * number + seed) for seed in range(options.repeats)]
+        if options.kind not in name:
+            continue
+        chosen = {"logistic": False} if options.straight else {}
+        found = [alarms(make, 1000 * number + seed, **chosen) for seed in range(options.repeats)]
         cells = " | ".join(f"{100 * one:.1f} %" for one in np.mean(found, axis=0))
         lines.append(f"| {name} | {cells} |")
         print(lines[-1], flush=True)
@@ -104,7 +121,9 @@ def main(arguments: list[str] | None = None) -> None:
         put("alarms", above + "\n".join(lines))
 
 
-def alarms(make: Callable[[np.random.Generator], pd.DataFrame], seed: int) -> tuple[bool, bool]:
+def alarms(
+    make: Callable[[np.random.Generator], pd.DataFrame], seed: int, **chosen: bool
+) -> tuple[bool, bool]:
     """Whether the audit of one log finds a bias: at the average context, and on a feature."""
     log = make(np.random.default_rng(seed))
     first, second = LABELS[seed // 2 % len(LABELS)]
@@ -117,7 +136,7 @@ def alarms(make: Callable[[np.random.Generator], pd.DataFrame], seed: int) -> tu
             log.to_csv(path, index=False)
         else:
             log.to_parquet(path)
-        found = eh.audit(str(path), group="group", reward="reward", **roles)
+        found = eh.audit(str(path), group="group", reward="reward", **roles, **chosen)
     report = found.within if found.believe == "within windows" else found.bias
     assert report is not None
     assert set(found.bias.groups) >= {first, second}, found.bias.groups

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+import logistic_models
 from audit_logs import made_log
 from evenhand.audit._input.sources import open_log
 
@@ -198,6 +199,26 @@ def test_a_table_of_postgresql(postgres, from_frame):
     assert_alike(audits(f"{postgres}::decisions"), from_frame, 1e-9)
     with pytest.raises(ValueError, match="there is no table"):
         eh.audit(f"{postgres}::nothing")
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_logistic_models_in_postgresql(postgres):
+    import psycopg
+
+    rows = logistic_models.roled()
+    with psycopg.connect(postgres, autocommit=True) as con:
+        kinds = {"float64": "double precision", "int64": "bigint"}
+        columns = [f'"{name}" {kinds.get(str(kind), "text")}' for name, kind in rows.dtypes.items()]
+        con.execute(f"CREATE TABLE loans ({', '.join(columns)})")
+        marks = ", ".join(["%s"] * len(columns))
+        with con.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO loans VALUES ({marks})", rows.astype(object).to_numpy().tolist()
+            )
+    for choice in logistic_models.CHOICES:
+        found = eh.audit(f"{postgres}::loans", reference="C", **choice).logistic
+        logistic_models.assert_alike(found, eh.audit(rows, reference="C", **choice).logistic)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import test_marks_and_words as inputs
 import test_sources as sources
 
 import evenhand as eh
+import logistic_models
 from audit_logs import made_log, refused
 from evenhand.audit._input.engines import open_spark
 from evenhand.audit._input.sources import open_log
@@ -42,6 +43,15 @@ def test_the_same_numbers(parquet, from_frame):
     found = sources.audits(parquet, sources.CHOICES[::2], engine="spark")
     assert found[0].facts.engine == "pyspark"
     sources.assert_alike(found, from_frame[::2], 1e-9)
+
+
+def test_logistic_models(tmp_path):
+    rows = logistic_models.roled()
+    rows.to_parquet(tmp_path / "log.parquet")
+    for choice in logistic_models.CHOICES:
+        found = eh.audit(tmp_path / "log.parquet", engine="spark", reference="C", **choice)
+        expected = eh.audit(rows, reference="C", **choice)
+        logistic_models.assert_alike(found.logistic, expected.logistic)
 
 
 def test_words_and_marks(tmp_path):

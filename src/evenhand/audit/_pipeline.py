@@ -14,6 +14,7 @@ import pandas as pd
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.leakage import giveaways
+from evenhand.audit._inference.logistic_groups import fit_logistic
 from evenhand.audit._inference.robust import (
     Errors,
     classical,
@@ -29,7 +30,9 @@ from evenhand.audit._inference.units import about_zero
 from evenhand.audit._inference.windows import make_windows, within_windows
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
+from evenhand.audit._report.logistic import Logistic, make_logistic
 from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._report.two_models import second_model
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums import missing as missing_values
 from evenhand.audit._sums.aggregate import (
@@ -47,6 +50,7 @@ from evenhand.audit._sums.design import Design, make_design
 from evenhand.audit._sums.missing import Gaps
 from evenhand.audit._sums.truth import known_truth
 from evenhand.bias._fit import AUTO, PULLS
+from evenhand.bias._sentences import clear_features, clear_totals
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Bools, Statistics
@@ -139,8 +143,12 @@ class Run:
                     ),
                 )
             over_time = drift(frame, windows, times, centred, design.reward_centre)
+        bias, logistic = self._beside_logistic(fitted, centred, fitted.stats, fitted.rows, errors)
+        inside = None
         if within is not None:
-            within = fitted.in_units(within, self.settings)
+            inside, _ = self._beside_logistic(
+                fitted, within.report, within.stats, within.rows, within.errors, spare=True
+            )
         against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         metrics = fairness_report(
@@ -150,8 +158,9 @@ class Run:
         )
         means = averages(fitted.stats)
         return Audit(
-            bias=fitted.in_units(centred, self.settings),
-            within=within,
+            bias=bias,
+            within=inside,
+            logistic=logistic,
             against_truth=None if against else self._against_truth(cells, centred.reference),
             decomposition=decomposition(
                 centred,
@@ -200,6 +209,34 @@ class Run:
                 seconds=time.perf_counter() - begin,
             ),
         )
+
+    def _beside_logistic(
+        self,
+        fitted: Fitted,
+        centred: BiasReport,
+        stats: Statistics,
+        rows: Any,
+        errors: Errors,
+        spare: bool = False,
+    ) -> tuple[BiasReport, Logistic | None]:
+        """A report in the columns' own units, and logistic models beside it for rewards of 0 and 1.
+
+        With `spare` these are fitted only where the report has claims that they might not confirm.
+        """
+        report = fitted.in_units(centred, self.settings)
+        if not fitted.binary or not self.settings.logistic:
+            return report, None
+        if spare and not clear_features(report) and not clear_totals(report):
+            return report, None
+        self.tell("logistic models")
+        lines = fits_of(stats, centred.weighting, fitted.cells.places())
+        careful = self.settings.errors == AUTO
+        found = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
+        odds = None
+        if not isinstance(found, str):
+            odds = fitted.in_units(replace(centred, _fit=found.odds), self.settings)
+        logistic = make_logistic(report, found, odds, self._weighted)
+        return replace(report, _second=second_model(logistic, again=spare)), logistic
 
     def _objection(self, cells: Cells, centre: float) -> str:
         columns = self.look.columns

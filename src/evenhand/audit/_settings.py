@@ -38,6 +38,7 @@ class Settings:
     categories: int = CATEGORIES
     unfavourable: bool = False
     units: Mapping[str, float] | None = None
+    logistic: bool = True
     title: str = "Audit"
 
     def __post_init__(self) -> None:

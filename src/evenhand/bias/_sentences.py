@@ -79,7 +79,8 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
     if hidden > 0:
         more = "1 more interval leaves" if hidden == 1 else f"{hidden} more intervals leave"
         said.append(f"{more} out zero: see the table of all features.")
-    unclear = [row for row in spoken if row not in clear]
+    elsewhere = report._second.changes
+    unclear = [row for row in spoken if row not in clear and row not in elsewhere]
     if unclear:
         rows = [
             f"group {quoted(report.groups[g])} with {quoted(report.features[k])} (by "
@@ -95,7 +96,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
             f"proof that there is no bias. Changes of the size{where or ' in brackets'} would have "
             f"been found with {_power()}."
         )
-    return said + _of_codes(report)
+    return said + list(report._second.about_changes) + _of_codes(report)
 
 
 def _of_codes(report: BiasReport) -> list[str]:
@@ -133,9 +134,13 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
 
 
 def clear_features(report: BiasReport) -> list[tuple[int, int]]:
-    """Those whose interval leaves out zero, for all features and groups at once."""
+    """Those whose interval leaves out zero, for all features and groups at once.
+
+    Where another model of the same rewards was fitted, those that it confirms.
+    """
     d = len(report.features)
-    clear = [(g, k) for g, k in spoken_of(report) if _outside(report, g * d + k)]
+    spoken = [row for row in spoken_of(report) if row not in report._second.changes]
+    clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
     return sorted(clear, key=lambda row: -_importance(report, *row))
 
 
@@ -148,7 +153,7 @@ def clear_totals(report: BiasReport) -> dict[str, float]:
     return {
         report.groups[g]: float(ends[g, 0])
         for g, _ in _once(report, ends[:, :1])
-        if not ends[g, 1] <= 0.0 <= ends[g, 2]
+        if g not in report._second.gaps and not ends[g, 1] <= 0.0 <= ends[g, 2]
     }
 
 
@@ -195,7 +200,9 @@ def totals(report: BiasReport) -> list[str]:
         return []
     table = report.by_group
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
-    rows = [g for g, _ in _once(report, ends[:, :1])]
+    second = report._second
+    every = [g for g, _ in _once(report, ends[:, :1])]
+    rows = [g for g in every if g not in second.gaps]
     clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
     unclear = [g for g in rows if g not in clear]
     said = [
@@ -214,7 +221,7 @@ def totals(report: BiasReport) -> list[str]:
         power = f" A gap of {_size(size)} or more would have been found with {_power()}."
         said.append(f"At the average context {compared}{power if size > 0.0 else ''}")
     elif unclear:
-        of = f"the other {len(unclear)}" if clear else f"all {len(unclear)}"
+        of = f"{'all' if unclear == every else 'the other'} {len(unclear)}"
         size = float(table["detectable"].iloc[unclear].max())
         power = (
             f" In each of them, one of {_size(size)} or more would have been found with {_power()}."
@@ -223,7 +230,7 @@ def totals(report: BiasReport) -> list[str]:
             f"At the average context the feedback for {of} groups cannot be told from "
             f"{_reference(report)}.{power if size > 0.0 else ''}"
         )
-    return said
+    return [*second.before, *said, *second.about_gaps]
 
 
 def _column_of(report: BiasReport, k: int) -> Column:

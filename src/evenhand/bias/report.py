@@ -24,6 +24,7 @@ from evenhand.bias._contrasts import (
     smallest_ratio,
 )
 from evenhand.bias._fit import Fit
+from evenhand.bias._second import SecondModel
 from evenhand.bias._sentences import ASSUMPTION, plain, sentences
 from evenhand.bias.statistics import Array, Bools, Whole
 from evenhand.errors import InputError, setting
@@ -95,6 +96,8 @@ class BiasReport:
     assumption: str = ASSUMPTION
     _instead: str = ""  # why arms weigh by pulls where they were to weigh the same
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # What another model of the same rewards does not confirm.
+    _second: SecondModel = field(default_factory=SecondModel)
 
     # Tables -------------------------------------------------------------------------------------
 

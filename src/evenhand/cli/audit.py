@@ -39,7 +39,7 @@ LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
-    "unfavourable",
+    "unfavourable", "logistic",
 )  # fmt: skip
 
 
@@ -95,6 +95,10 @@ def add(commands: Any) -> None:
     how.add_argument(
         "--unfavourable", action="store_const", const=True,
         help="a higher reward is worse for people, such as denied, default, arrest",
+    )  # fmt: skip
+    how.add_argument(
+        "--no-logistic", dest="logistic", action="store_const", const=False,
+        help="no logistic models beside straight lines where rewards are 0 and 1",
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
     out = command.add_argument_group("output")
@@ -219,11 +223,11 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
     for key, kinds in (("reference", (str, int)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
             raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
-    if not isinstance(given["unfavourable"], bool | None):
-        raise InputError(
-            f"{options.columns}: unfavourable is {given['unfavourable']!r}; allowed is true or "
-            "false"
-        )
+    for key in ("unfavourable", "logistic"):
+        if not isinstance(given[key], bool | None):
+            raise InputError(
+                f"{options.columns}: {key} is {given[key]!r}; allowed is true or false"
+            )
     flags = {key: getattr(options, key) for key in SETTINGS}
     flags["missing"] = None if options.missing is None else choice_of(options.missing)
     chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}

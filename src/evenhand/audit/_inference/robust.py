@@ -89,7 +89,7 @@ def robust(
         for i in range(d):
             for j in range(i, d):
                 meat[int(row["k"]), i, j] = meat[int(row["k"]), j, i] = row[f"s{i}_{j}"]
-    factors = _corrections(fits, careful)
+    factors = corrections(fits, careful)
     parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
     if binary and careful:
         parts += _few_events(fits)[:, None, None] * fits.inverse
@@ -97,7 +97,7 @@ def robust(
     freedom = _by_group(stats) - np.bincount(fits.of, fits.rank, len(stats.groups))
     usable = np.flatnonzero((freedom > 0.0) & enough)
     rest = classical(stats, fits, weighting, binary)
-    own = {stats.groups[g]: _symmetric(whole[g]) for g in usable}
+    own = {stats.groups[g]: symmetric(whole[g]) for g in usable}
     # Groups that nobody names here keep the covariance of their own fit.
     others = {name: one for name, one in (rest.covariances or {}).items() if name not in own}
     return Errors(
@@ -124,7 +124,7 @@ def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Er
     known = [g for g in range(len(stats.groups)) if fit.freedom[g] > 0.0]
     return Errors(
         CLASSICAL,
-        {stats.groups[g]: _symmetric(fit.covariances[g] + more[g]) for g in known},
+        {stats.groups[g]: symmetric(fit.covariances[g] + more[g]) for g in known},
         {stats.groups[g]: float(fit.freedom[g]) for g in known},
     )
 
@@ -134,7 +134,7 @@ def _by_group(stats: Statistics) -> Array:
     return np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)
 
 
-def _corrections(fits: Fits, careful: bool) -> Array:
+def corrections(fits: Fits, careful: bool) -> Array:
     """n / (n - d) of the whole, or of a regression that has so few rows that its own is larger."""
     own = fits.n
     n, few = own.sum(), careful & (own < FEW_ROWS * fits.vectors.shape[1])
@@ -173,13 +173,13 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Error
     meat = cluster_products(source, scored, scores, fits, crossing)
     n, many = stats.n.sum(), float(counts.total)
     factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
-    whole = factor * _between_groups(fits, meat, len(stats.groups))
+    whole = factor * between_groups(fits, meat, len(stats.groups))
     names = [name for name in stats.groups if name in counts.by_group]
     at = {name: stats.groups.index(name) for name in names}
     pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
     return Errors(
         CLUSTERED,
-        {name: _symmetric(whole[at[name], at[name]]) for name in names},
+        {name: symmetric(whole[at[name], at[name]]) for name in names},
         {name: counts.by_group[name] - 1.0 for name in names},
         counts.by_group,
         counts.total,
@@ -190,7 +190,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Error
     )
 
 
-def _between_groups(fits: Fits, meat: Array, groups: int) -> Array:
+def between_groups(fits: Fits, meat: Array, groups: int) -> Array:
     """The covariances of all pairs of groups' vectors, (groups, groups, d, d)."""
     d = fits.vectors.shape[1]
     found = np.zeros((groups, groups, d, d))
@@ -200,7 +200,7 @@ def _between_groups(fits: Fits, meat: Array, groups: int) -> Array:
     return found
 
 
-def _symmetric(matrix: Array) -> Array:
+def symmetric(matrix: Array) -> Array:
     found: Array = (matrix + matrix.T) / 2.0
     return found
 

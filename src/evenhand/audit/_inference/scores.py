@@ -116,15 +116,15 @@ def numbered(rows: Any, fits: Fits) -> Any:
 
 def with_residuals(source: Source, rows: Any, fits: Fits) -> Any:
     """Numbered rows with a column e: what the fit leaves over, times the row's weight."""
-    rows = _looked_up(source, rows, _named("b", fits.vectors))
+    rows = looked_up(source, rows, named("b", fits.vectors))
     return rows.mutate(e=_left(rows, fits))
 
 
 def with_effects(source: Source, rows: Any, fits: Fits, context: Array) -> Any:
     """Numbered rows with a column v: what they do to their group's feedback at a context."""
     directions = fits.part[:, None] * (fits.inverse @ context)
-    rows = _looked_up(source, rows, _named("b", fits.vectors) | _named("u", directions))
-    return rows.mutate(v=_left(rows, fits) * _linear(rows, "u", fits.vectors.shape[1]))
+    rows = looked_up(source, rows, named("b", fits.vectors) | named("u", directions))
+    return rows.mutate(v=_left(rows, fits) * linear(rows, "u", fits.vectors.shape[1]))
 
 
 def counted_again(rows: Any) -> dict[str, Any]:
@@ -170,11 +170,11 @@ def changed(source: Source, who: str, first: float, then: float) -> DataError:
 
 
 def _left(rows: Any, fits: Fits) -> Any:
-    left = rows["y"] - _linear(rows, "b", fits.vectors.shape[1])
+    left = rows["y"] - linear(rows, "b", fits.vectors.shape[1])
     return rows["w"] * left if "w" in rows.columns else left
 
 
-def _linear(rows: Any, name: str, d: int) -> Any:
+def linear(rows: Any, name: str, d: int) -> Any:
     """The sum of the features times their coefficients, the intercept first."""
     found = rows[f"{name}0"]
     for i in range(1, d):
@@ -182,11 +182,11 @@ def _linear(rows: Any, name: str, d: int) -> Any:
     return found
 
 
-def _named(name: str, coefficients: Array) -> dict[str, Array]:
+def named(name: str, coefficients: Array) -> dict[str, Array]:
     return {f"{name}{i}": column for i, column in enumerate(coefficients.T)}
 
 
-def _looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
+def looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
     """The rows with these columns, by the number of their regression.
 
     A join with a table of a few rows is the fastest. PostgreSQL would want the right to make that

@@ -180,9 +180,19 @@ class Held:
     shares: Array  # of all but the first, in few digits: they stand in queries too
 
 
+@dataclass(frozen=True, eq=False)
+class Within:
+    """The report with the time window held equal, and the rows and sums that it is made of."""
+
+    report: BiasReport
+    stats: Statistics  # with a column for every window but one, after the features
+    rows: Any
+    errors: Errors
+
+
 def within_windows(
     cells: Cells, rows: Any, count: int, whole: BiasReport, errors_of: ErrorsOf
-) -> BiasReport | None:
+) -> Within | None:
     """The report about the centres with the time window held equal; None where it cannot be.
 
     Args:
@@ -216,7 +226,7 @@ def within_windows(
         between=errors.between,
         average=np.append(whole.overall, np.zeros(len(held.shares))),
     )
-    return _without_windows(found, stats, whole)
+    return Within(_without_windows(found, stats, whole), stats, kept, errors)
 
 
 def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:

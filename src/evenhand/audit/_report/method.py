@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evenhand.audit._report.link import method_of
 from evenhand.bias._fit import ARMS
 from evenhand.errors import blank, setting
 
@@ -41,6 +42,8 @@ def method(audit: Audit) -> list[str]:
         f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
         "one on a feature, and at most as many one at the average context.",
     ]
+    if audit.logistic is not None:
+        said += method_of(audit.logistic)
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")
@@ -138,6 +141,7 @@ def limits(audit: Audit) -> list[str]:
             "Chances. Rewards are 0 or 1, and differences are in their chance of being 1, by a "
             "straight line. How a difference is shared out among features depends on that scale; "
             "with chances near 0 or 1 another one (odds) may share it out otherwise."
+            + ("" if audit.logistic is None else " What both share out alike is claimed here.")
         )
     if facts.columns.cluster is None:
         said.append(

@@ -12,6 +12,7 @@ from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
 from evenhand.audit._inference.decomposition import BY_ARMS, EXPLAINED, LEFT, UNADJUSTED
 from evenhand.audit._report.explained import compared_with, reverses
+from evenhand.audit._report.link import logistic_part
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -99,6 +100,7 @@ def html(audit: Audit) -> str:
         summary=audit.summary,
         explained=_explained(audit),
         whole=_bias(audit.bias, audit.within),
+        logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
         errors=_error_rates(audit),
         metrics=_metrics(audit),

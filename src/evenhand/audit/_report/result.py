@@ -22,6 +22,7 @@ from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
+    from evenhand.audit._report.logistic import Logistic
     from evenhand.fairness import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1
@@ -78,6 +79,7 @@ class Audit:
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
         truth: error rates and calibration by group, where the true reward is known, or None.
+        logistic: logistic models beside the straight lines where rewards are 0 and 1, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -93,6 +95,7 @@ class Audit:
     against_truth: BiasReport | None
     decomposition: pd.DataFrame
     truth: KnownTruth | None
+    logistic: Logistic | None
     metrics: FairnessReport
     groups: pd.DataFrame
     extras: pd.DataFrame
@@ -191,6 +194,7 @@ class Audit:
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
             "decomposition": _rows(self.decomposition),
             "truth": None if self.truth is None else self.truth.to_dict(),
+            "logistic": None if self.logistic is None else self.logistic.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "extras": _rows(self.extras),

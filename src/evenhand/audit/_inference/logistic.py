@@ -1,0 +1,227 @@
+"""The logistic regression of every group, by Newton's steps.
+
+It has the design of the straight line: an intercept and the features about their centres, with a
+vector of its own for every group. One step is one aggregation for all regressions together, in the
+engine that holds the rows. Between steps everything is done in directions in which the rows have a
+mean square of 1, so that the units of features do not matter, and what the rows never showed is
+left out as it is in the straight line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evenhand.audit._inference.robust import FEW_EVENTS, ROBUST_UP_TO
+from evenhand.audit._inference.scores import (
+    Fits,
+    check_same_rows,
+    counted_again,
+    linear,
+    looked_up,
+    named,
+    numbered,
+)
+from evenhand.audit._input.engines import number
+from evenhand.audit._input.sources import Source
+from evenhand.audit._sums.aggregate import fetch_by
+from evenhand.bias._fit import ROOM
+from evenhand.bias.statistics import Array, Bools
+
+MOST_STEPS = 25
+MOST_STEPS_OF_MANY = 6  # above ROBUST_UP_TO rows, where every pass takes its time
+LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its ends in every engine
+SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
+STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
+STEADY_STEPS = 3
+RUNAWAY = "its coefficients run away, as where some feature tells rewards of 0 from those of 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """Logistic regressions: `fits` with their vectors in place of the straight lines'.
+
+    The `inverse` of these is still that of the straight lines.
+    """
+
+    fits: Fits
+    rows: Any  # with the number of their regression in k
+    why: tuple[str, ...]  # why a regression has no solution; empty where it has
+    likelihood: Array  # (fits,): the logarithm, at the last step but one
+    steps: int
+
+    @property
+    def known(self) -> Bools:
+        """The regressions that have a solution."""
+        return np.array([not reason for reason in self.why])
+
+
+@dataclass
+class _State:
+    """How far the search for one solution is."""
+
+    basis: Array  # (d, rank): a unit of each column has a mean square of 1 over the rows
+    vector: Array  # the best so far
+    likelihood: float
+    step: Array  # from there to where to look next
+    why: str = ""
+    done: bool = False
+    before: float = np.inf  # the size of the last step
+    steady: int = 0  # how many steps in a row hardly shrank
+
+    @property
+    def next(self) -> Array:
+        return self.vector if self.done else self.vector + self.step
+
+
+def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
+    """Fit every regression.
+
+    Args:
+        source: where the rows are.
+        rows: as `prepared` made them, with rewards of 0 and 1.
+        fits: the straight lines.
+        gram: (fits, d, d), X'WX of each.
+    """
+    kept = ["k", "y", *(f"z{i}" for i in range(fits.vectors.shape[1] - 1)), "w", "c"]
+    rows = numbered(rows, fits)
+    rows = rows.select([name for name in kept if name in rows.columns])
+    states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
+    most = MOST_STEPS if fits.n.sum() <= ROBUST_UP_TO else MOST_STEPS_OF_MANY
+    steps = 0
+    while steps < most and not all(one.done for one in states):
+        steps += 1
+        seen = _look(source, rows, replace(fits, vectors=np.array([one.next for one in states])))
+        for k, one in enumerate(states):
+            if not one.done and fits.n[k] > 0.0:
+                one.why = _too_few(seen.ones[k], fits.n[k])
+                one.done = bool(one.why)
+            if not one.done:
+                _advance(one, seen, k, fits.weight[k] / max(fits.n[k], 1.0))
+    for one in states:
+        if not one.done:
+            one.why = f"it has no solution within {most} steps"
+    return Logits(
+        replace(fits, vectors=np.array([one.vector for one in states])),
+        rows,
+        tuple(one.why for one in states),
+        np.array([one.likelihood for one in states]),
+        steps,
+    )
+
+
+def _start(fits: Fits, gram: Array, k: int) -> _State:
+    """Newton's first step from a flat chance is the straight line, stretched: it needs no pass."""
+    weight = max(fits.weight[k], 1e-300)
+    basis = basis_of(gram, fits.rank[k]) * np.sqrt(weight)
+    flat = basis @ (basis.T @ gram[:, 0]) / weight  # the vector that is 1 in every row
+    chance = np.clip(fits.total[k] / weight, 1e-9, 1.0 - 1e-9)
+    level = np.log(chance / (1.0 - chance))
+    spread = chance * (1.0 - chance)
+    return _State(
+        basis,
+        level * flat,
+        float(weight * (chance * np.log(chance) + (1.0 - chance) * np.log1p(-chance))),
+        (fits.vectors[k] - chance * flat) / spread,
+        *(("it has no rows", True) if fits.n[k] == 0.0 else ()),
+    )
+
+
+def _too_few(ones: float, n: float) -> str:
+    """Whether hardly any rewards are 1, or 0: then chances are not known, whatever the weights."""
+    few, which = (ones, 1) if ones <= n - ones else (n - ones, 0)
+    if few >= FEW_EVENTS:
+        return ""
+    return (
+        f"it has {f'only {few:,.0f}' if few else 'no'} reward{'s' if few != 1 else ''} of {which}"
+    )
+
+
+def basis_of(gram: Array, rank: int) -> Array:
+    """Directions that the rows showed, as columns B with B'GB = 1."""
+    sizes = np.diag(gram)
+    scale = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
+    held, directions = np.linalg.eigh(gram / np.outer(scale, scale))
+    kept = slice(len(held) - int(rank), None)  # eigenvalues come in order
+    found: Array = directions[:, kept] / np.sqrt(held[kept]) / scale[:, None]
+    return found
+
+
+class _Seen(NamedTuple):
+    """What one pass sums up for each regression, at the vector that it was given."""
+
+    likelihood: Array  # (fits,): its logarithm
+    score: Array  # (fits, d): the slope of that
+    information: Array  # (fits, d, d): its curvature, downwards
+    ones: Array  # (fits,): rewards of 1
+
+
+def _look(source: Source, rows: Any, fits: Fits) -> _Seen:
+    d, many = fits.vectors.shape[1], len(fits.labels)
+    scored = with_chances(source, rows, fits)
+    x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
+    # -log p of a reward of 1, and -log (1 - p) of one of 0, without a difference of like sizes.
+    surprise = (number(1.0) + ((number(1.0) - scored["y"] * 2.0) * scored["eta"]).exp()).ln()
+    if "w" in scored.columns:
+        surprise = scored["w"] * surprise
+    asked = {f"h{i}_{j}": (scored["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    asked |= {f"u{i}": (scored["e"] * x[i]).sum() for i in range(d)}
+    asked |= {"surprise": surprise.sum(), "ones": scored["y"].sum(), **counted_again(scored)}
+    frame = fetch_by(source, scored, ["k"], asked)
+    check_same_rows(source, frame, fits)
+    at = frame["k"].to_numpy(dtype=np.int64)
+    seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))
+    seen.likelihood[at] = -frame["surprise"].to_numpy(dtype=np.float64)
+    seen.ones[at] = frame["ones"].to_numpy(dtype=np.float64)
+    for i in range(d):
+        seen.score[at, i] = frame[f"u{i}"].to_numpy(dtype=np.float64)
+        for j in range(i, d):
+            both = frame[f"h{i}_{j}"].to_numpy(dtype=np.float64)
+            seen.information[at, i, j] = seen.information[at, j, i] = both
+    return seen
+
+
+def with_chances(source: Source, rows: Any, fits: Fits) -> Any:
+    """Numbered rows with log-odds eta, chance p, e = w (y - p) and v = w p (1 - p)."""
+    rows = looked_up(source, rows, named("b", fits.vectors))
+    eta = linear(rows, "b", fits.vectors.shape[1])
+    rows = rows.mutate(eta=eta.clip(number(-LARGEST), number(LARGEST)))
+    rows = rows.mutate(p=chance_of(rows["eta"]))
+    e, v = rows["y"] - rows["p"], rows["p"] * (number(1.0) - rows["p"])
+    if "w" in rows.columns:
+        e, v = rows["w"] * e, rows["w"] * v
+    return rows.mutate(e=e, v=v)
+
+
+def chance_of(eta: Any) -> Any:
+    """The chance of a 1 at these log-odds."""
+    return number(1.0) / (number(1.0) + (-eta).exp())
+
+
+def _advance(state: _State, seen: _Seen, k: int, mean: float) -> None:
+    """Take the step if the likelihood did not fall, and work out the next; halve it if it did.
+
+    `mean` is the mean weight of the rows: gains in likelihood are worth rows of that weight.
+    """
+    rounding = 1e-12 * abs(state.likelihood)
+    if not seen.likelihood[k] >= state.likelihood - rounding:
+        state.step = state.step / 2.0
+        return
+    state.vector, state.likelihood = state.vector + state.step, float(seen.likelihood[k])
+    inner = state.basis.T @ seen.information[k] @ state.basis
+    slope = state.basis.T @ seen.score[k]
+    least = float(np.linalg.eigvalsh(inner)[0])
+    if not least > ROOM * np.finfo(float).eps * float(np.trace(inner)):
+        state.why, state.done = RUNAWAY, True
+        return
+    move = np.linalg.solve(inner, slope)
+    # In this basis the length of a step is how far it moves the log-odds of a row, on average.
+    size, gain = float(np.linalg.norm(move)), float(move @ slope) / mean
+    state.steady = state.steady + 1 if size > STEADY * state.before and gain < 1.0 else 0
+    state.before, state.step = size, state.basis @ move
+    if state.steady >= STEADY_STEPS:
+        state.why, state.done = RUNAWAY, True
+    elif size <= SMALL_STEP:
+        state.vector, state.done = state.vector + state.step, True

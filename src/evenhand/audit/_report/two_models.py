@@ -1,0 +1,219 @@
+"""Where straight lines and logistic models agree, and sentences for where they do not.
+
+With chances near 0 or 1 a straight line is wrong, and where groups differ in their features its
+error looks as if the gap changed with a feature. The other form has errors of its own. So a change
+of the gap is claimed where both find it, in the same direction; and so is the gap itself, where
+there is a logistic model of the group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._prose import in_digits, quoted
+from evenhand.audit._report.link import link_sentence
+from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
+from evenhand.bias._contrasts import few
+from evenhand.bias._second import SecondModel
+from evenhand.bias._sentences import _amount, _number, _once, _percent, _reference, spoken_of
+
+MOST_RATIOS = 5  # changes to speak of in odds
+Pair = tuple[int, int]  # a group and a feature, by number
+
+
+def second_model(found: Logistic, again: bool = False) -> SecondModel:
+    """What the report of the straight lines must not claim by itself, and what is said instead.
+
+    Args:
+        found: what the logistic models found.
+        again: whether another report has told the form of the rewards already.
+    """
+    spoken = spoken_of(found.line)
+    gaps = _gap_signs(found)
+    if not spoken and not gaps:
+        return SecondModel()
+    doubted = [g for g, (line, odds) in gaps.items() if not np.isnan(odds) and line != odds]
+    agreed = [g for g, (line, odds) in gaps.items() if line != 0.0 and line == odds]
+    headline = found.fits == LOGISTIC
+    told = _gaps(found, agreed)
+    return SecondModel(
+        frozenset(row for row in spoken if _unlike(found, row)),
+        frozenset(doubted),
+        (*(() if again else (link_sentence(found),)), *(told if headline else ())),
+        (
+            *(() if headline else told),
+            *(_doubted_gap(found, g) for g in doubted),
+            *(() if again else _lacking(found)),
+        ),
+        (*_ratios(found, spoken), *_doubted_changes(found, spoken), *_unchecked(found, spoken)),
+    )
+
+
+def _gap_signs(found: Logistic) -> dict[int, tuple[float, float]]:
+    """By group: the sign of its gap by the straight line, and by the logistic model.
+
+    Of two groups that mirror each other it is the one that the report speaks of.
+    """
+    line = found.line
+    if line.overall is None:
+        return {}
+    table = line.by_group
+    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
+    other = np.full(len(ends), np.nan) if found.gaps is None else sign_of(found.gaps)
+    signs = np.where((ends[:, 1] > 0.0) | (ends[:, 2] < 0.0), np.sign(ends[:, 0]), 0.0)
+    return {g: (float(signs[g]), float(other[g])) for g, _ in _once(line, ends[:, :1])}
+
+
+def _gaps(found: Logistic, agreed: list[int]) -> list[str]:
+    """The average gap of each group and its odds ratio, by the logistic models."""
+    table, line = found.by_group, found.line
+    largest = sorted(agreed, key=lambda g: -abs(table["gap"].iloc[g]))[:MOST_RATIOS]
+    return [
+        f"By the logistic models the chance of a reward of 1 is {_gap_words(found, g)} for group "
+        f"{quoted(line.groups[g])}, compared with {_reference(line)}, on average over the features "
+        f"of all rows{' by their weight' if found.weighted else ''}; at the average context the "
+        f"odds ratio is {_ratio(found, g)}."
+        for g in largest
+    ]
+
+
+def _gap_words(found: Logistic, g: int) -> str:
+    """ "0.05 lower (95 % interval 0.03 to 0.07)" """
+    row = found.by_group.iloc[g]
+    low, high = row["gap_simultaneous_low"], row["gap_simultaneous_high"]
+    half = (high - low) / 2.0
+    if low <= 0.0 <= high:
+        return (
+            f"not to be told apart ({_percent(found.line)} interval from {_number(-low, half)} "
+            f"lower to {_number(high, half)} higher)"
+        )
+    word, near, far = ("lower", -high, -low) if high < 0.0 else ("higher", low, high)
+    return (
+        f"{_number(abs(row['gap']), half)} {word} ({_percent(found.line)} interval "
+        f"{_number(near, half)} to {_number(far, half)})"
+    )
+
+
+def _ratio(found: Logistic, g: int) -> str:
+    row = found.by_group.iloc[g]
+    if np.isnan(row["odds_ratio"]):
+        return "not known"
+    return _with_interval(row["odds_ratio"], row["simultaneous_low"], row["simultaneous_high"])
+
+
+def _with_interval(*ratios: float) -> str:
+    """A ratio and its ends, "0.8 (0.7 to 0.9)", with an exponent only if it is past reading."""
+    estimate, low, high = (
+        in_digits(float(f"{one:.3g}")) if 1e-9 < one < 1e9 else f"{one:.3g}" for one in ratios
+    )
+    return f"{estimate} ({low} to {high})"
+
+
+def _doubted_gap(found: Logistic, g: int) -> str:
+    line = found.line
+    row = line.by_group.iloc[g]
+    low, high = row["simultaneous_low"], row["simultaneous_high"]
+    half = (high - low) / 2.0
+    ends = f"{_signed(low, half)} to {_signed(high, half)}"
+    return (
+        f"Whether the feedback for group {quoted(line.groups[g])} differs from "
+        f"{_reference(line)} depends on the form of the model, and is not claimed: by straight "
+        f"lines the difference at the average context is {_signed(row['estimate'], half)} "
+        f"({_percent(line)} interval {ends}), and by logistic models the chance of a reward of 1 "
+        f"is {_gap_words(found, g)}."
+    )
+
+
+def _signed(number: float, half: float) -> str:
+    return f"{'-' if number < 0.0 else ''}{_number(abs(number), half)}"
+
+
+def _unlike(found: Logistic, row: Pair) -> bool:
+    """Whether the models do not say the same of a change, or there is only one that says it."""
+    line, odds = (one[_at(found, row)] for one in found.signs)
+    return bool(line != odds if not np.isnan(odds) else line != 0.0)
+
+
+def _at(found: Logistic, row: Pair) -> int:
+    return row[0] * len(found.line.features) + row[1]
+
+
+def _named(found: Logistic, rows: list[Pair]) -> str:
+    line = found.line
+    return few([f"group {quoted(line.groups[g])} with {quoted(line.features[k])}" for g, k in rows])
+
+
+def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """The changes that both models find, in odds."""
+    table, line = found.by_feature, found.line
+    rows = [row for row in spoken if table["claimed"].iloc[_at(found, row)]]
+    if not rows:
+        return []
+    told = []
+    for g, k in rows[:MOST_RATIOS]:
+        own = table.iloc[_at(found, (g, k))]
+        told.append(
+            f"for group {quoted(line.groups[g])} with {_step(found, k)} by "
+            + _with_interval(own["ratio"], own["simultaneous_low"], own["simultaneous_high"])
+        )
+    more = len(rows) - len(told)
+    return [
+        "Logistic models find these changes too, in the same direction. The odds ratio is "
+        f"multiplied {', '.join(told)}{f' and {more} more in the table' if more else ''}."
+    ]
+
+
+def _step(found: Logistic, k: int) -> str:
+    """ "every additional 10 of age", or the category, of which there is no more and no less."""
+    name, unit = quoted(found.line.features[k]), found.line.units[k]
+    if any(k in one.features and one.categories for one in found.line._columns):
+        return name
+    return f"every additional {_amount(unit)} of {name}"
+
+
+def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """The changes that only one of the models finds, or both in opposite directions."""
+    kinds: dict[str, list[Pair]] = {
+        "straight lines find a change and logistic models none beyond chance": [],
+        "logistic models find a change and straight lines none beyond chance": [],
+        "they find changes in opposite directions": [],
+    }
+    only_line, only_odds, opposite = kinds.values()
+    for row in spoken:
+        line, odds = (one[_at(found, row)] for one in found.signs)
+        if np.isnan(odds) or line == odds:
+            continue
+        (only_line if odds == 0.0 else only_odds if line == 0.0 else opposite).append(row)
+    told = [f"for {_named(found, rows)} {words}" for words, rows in kinds.items() if rows]
+    if not told:
+        return []
+    return [
+        "Whether the gap changes depends on the form of the model here, and is not claimed: "
+        f"{'; '.join(told)}."
+    ]
+
+
+def _lacking(found: Logistic) -> list[str]:
+    """Groups without a logistic model, where others have one."""
+    if found.odds is None:
+        return []
+    return [
+        f"Group {quoted(name)} has no logistic model: {reason}. What is said of "
+        f"{'gaps to it' if name == found.line.reference else 'its gap'} rests on straight lines "
+        "alone."
+        for name, reason in found.without.items()
+    ]
+
+
+def _unchecked(found: Logistic, spoken: list[Pair]) -> list[str]:
+    """Changes that a straight line finds and no logistic model can confirm or deny."""
+    line, odds = found.signs
+    rows = [
+        row for row in spoken if np.isnan(odds[_at(found, row)]) and line[_at(found, row)] != 0.0
+    ]
+    if not rows:
+        return []
+    return [
+        f"Straight lines find that the gap changes for {_named(found, rows)}. Without logistic "
+        "models that may come from their form alone, and it is not claimed."
+    ]
