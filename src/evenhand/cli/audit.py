@@ -98,8 +98,8 @@ def add(commands: Any) -> None:
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
-        help="the page, with the JSON beside it; a name that ends in .json is the JSON alone "
-        "(default audit.html)",
+        help="the page, as HTML or PDF by its ending, with the JSON beside it; a name that ends in "
+        ".json is the JSON alone (default audit.html)",
     )  # fmt: skip
     out.add_argument("--title", metavar="WORDS", help="of the page")
     command.set_defaults(command=_audit)
@@ -107,10 +107,12 @@ def add(commands: Any) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     needs("audit", NEEDED)
-    if options.out.suffix not in (".html", ".json"):
+    if options.out.suffix not in (".html", ".pdf", ".json"):
         raise InputError(
-            f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
+            f"--out is {str(options.out)!r}; allowed is a name ending in .html, .pdf or .json"
         )
+    if options.out.suffix == ".pdf":  # before the log is read
+        needs("audit --out FILE.pdf", ["typst"], "pdf")
     _check_folder(options.out)
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))

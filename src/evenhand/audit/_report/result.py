@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand._files import write_all
+from evenhand._files import Content, write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._settings import Settings
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evenhand.fairness import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1
+ENDINGS = (".html", ".pdf", ".json")  # of what `save` writes
 WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
 
 
@@ -204,23 +205,32 @@ class Audit:
 
         return html(self)
 
+    def to_pdf(self) -> bytes:
+        """The same page on paper, with nothing folded. Needs the extras `charts` and `pdf`."""
+        from evenhand._html.pdf import to_pdf
+
+        return to_pdf(self.to_html())
+
     def save(self, path: str | Path) -> list[Path]:
         """Write the page, and the JSON beside it: "audit.html" gives audit.html and audit.json.
 
         Args:
-            path: of the page, or of the JSON alone if it ends in .json.
+            path: of the page, as HTML or as PDF by its ending, or of the JSON alone if it ends in
+                .json.
         """
         page = Path(path)
-        if page.suffix not in (".html", ".json"):
+        if page.suffix not in ENDINGS:
             raise InputError(
-                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in .html or .json"
+                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in "
+                f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
             )
-        texts = {page.with_suffix(".json"): self.to_json() + "\n"}
-        if page.suffix == ".html":
-            texts = {page: self.to_html(), **texts}
+        contents: dict[Path, Content] = {page.with_suffix(".json"): self.to_json() + "\n"}
+        if page.suffix != ".json":
+            shown = self.to_pdf() if page.suffix == ".pdf" else self.to_html()
+            contents = {page: shown, **contents}
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_all(texts)
-        return list(texts)
+        write_all(contents)
+        return list(contents)
 
 
 def _plain(value: Any) -> Any:
