@@ -15,6 +15,7 @@ from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.guesses import with_guesses
+from evenhand.audit._input.reading import Reading
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import open_log
@@ -44,6 +45,10 @@ def audit(
     unfavourable: bool = False,
     units: Mapping[str, float] | None = None,
     engine: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
     title: str = "Audit",
     tell: Tell | None = None,
     progress: Progress | None = None,
@@ -54,8 +59,9 @@ def audit(
     The rows stay where they are and are summed up there, in bounded memory.
 
     Args:
-        log: a Parquet or CSV file, a folder, a glob, `duckdb:///FILE::TABLE`,
-            `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a frame or an Ibis table.
+        log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file, a folder, a glob,
+            `duckdb:///FILE::TABLE`, `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a
+            frame or an Ibis table.
         columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
         features: the columns of the context; without it all that have no role.
         nominal_columns: columns of numbers that are categories in truth. Columns of text always
@@ -83,6 +89,10 @@ def audit(
             are 0 and 1, the selection rate and its screen are then of rewards of 0.
         units: the step of a feature to speak of, such as {"income": 1000}.
         engine: "duckdb" or "spark", for files.
+        encoding: of CSV files, such as "latin-1", "windows-1252" or "utf-16"; UTF-8 unless given.
+        decimal: "," for CSV files that write 1,5 for one and a half.
+        delimiter: between the columns of CSV files; found by itself unless given.
+        sheet: of an Excel file; without it the only one that holds anything.
         title: of the report.
         tell: called with a few words when a step begins.
         progress: called with the percentage of a query that is done, where the engine tells it.
@@ -98,6 +108,7 @@ def audit(
         {'F': -1.0, 'M': 0.0}
     """
     begin = time.perf_counter()
+    reading = Reading(encoding, decimal, delimiter, sheet)
     named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
     settings = Settings(
         columns=named,
@@ -122,12 +133,14 @@ def audit(
     )
     # Rows that do not fit into memory go into a folder that nobody else can read.
     with TemporaryDirectory(prefix="evenhand-", ignore_cleanup_errors=True) as spill:
-        return _audit(log, engine, settings, spill, tell or (lambda _: None), progress, begin)
+        heard = tell or (lambda _: None)
+        return _audit(log, engine, reading, settings, spill, heard, progress, begin)
 
 
 def _audit(
     log: Any,
     engine: str | None,
+    reading: Reading,
     settings: Settings,
     spill: str,
     tell: Tell,
@@ -135,7 +148,7 @@ def _audit(
     begin: float,
 ) -> Audit:
     tell("opening the log")
-    opened = open_log(log, engine, settings.marks, spill)
+    opened = open_log(log, engine, settings.marks, spill, reading)
     source = replace(opened, progress=progress)
     try:
         tell("looking at its columns")

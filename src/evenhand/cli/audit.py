@@ -39,7 +39,7 @@ LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
-    "unfavourable",
+    "unfavourable", "encoding", "decimal", "delimiter", "sheet",
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         "named here or in a TOML file.",
     )
     command.add_argument(
-        "log", metavar="LOG", help="a Parquet or CSV file, a folder, a glob, "
+        "log", metavar="LOG", help="a Parquet, CSV, JSON or Excel file, a folder, a glob, "
         "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE",
     )  # fmt: skip
     columns = command.add_argument_group("columns")
@@ -95,6 +95,13 @@ def add(commands: Any) -> None:
         help="a higher reward is worse for people, such as denied, default, arrest",
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
+    files = command.add_argument_group("files")
+    files.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
+    files.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
+    files.add_argument(
+        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
+    )
+    files.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
