@@ -215,11 +215,11 @@ def test_a_log_that_is_not_there(log, words):
 
 
 def test_folders_and_files_of_other_kinds(tmp_path):
-    with pytest.raises(ValueError, match="a folder without Parquet or CSV files"):
+    with pytest.raises(ValueError, match="a folder without Parquet, CSV, JSON or Excel files"):
         open_log(tmp_path)
-    (tmp_path / "log.xlsx").write_text("")
+    (tmp_path / "log.docx").write_text("")
     with pytest.raises(ValueError, match="allowed are files that end in"):
-        open_log(tmp_path / "log.xlsx")
+        open_log(tmp_path / "log.docx")
     (tmp_path / "bad.parquet").write_text("no Parquet")
     with pytest.raises(ValueError, match=r"bad\.parquet") as error:
         open_log(tmp_path / "bad.parquet")

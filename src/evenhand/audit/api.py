@@ -11,6 +11,7 @@ from typing import Any
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
+from evenhand.audit._input.checksums import checksum_of
 from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
@@ -18,8 +19,9 @@ from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.reading import Reading
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
-from evenhand.audit._input.sources import open_log
+from evenhand.audit._input.sources import Source, open_log
 from evenhand.audit._pipeline import Run, Tell
+from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, InputError, blank, setting
@@ -150,21 +152,31 @@ def _audit(
     tell("opening the log")
     opened = open_log(log, engine, settings.marks, spill, reading)
     source = replace(opened, progress=progress)
+    given = engine, reading, settings
     try:
-        tell("looking at its columns")
-        check_rows(source)
-        source = with_guesses(cleaned(source, settings), settings)
-        settings = with_reference(source, settings)
-        source = one_row_each(source, columns_of(source, settings).count)
-        seen = look(source, settings)
-        _check_roles(seen, settings)
-        found = Run(source, settings, seen, tell).audit(begin)
-        _check_groups(found)
-        return found
+        with checksum_of(log, source) as checksum:
+            found = _found(source, settings, tell, begin)
+            tell("checksum of the log")
+            repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
+        return replace(found, facts=replace(found.facts, provenance=repeat))
     except (RecursionError, MemoryError, ArithmeticError) as error:
         raise told(source.label, error) from error
     finally:
         source.close()
+
+
+def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audit:
+    """What there is to find in a log that is open."""
+    tell("looking at its columns")
+    check_rows(source)
+    source = with_guesses(cleaned(source, settings), settings)
+    settings = with_reference(source, settings)
+    source = one_row_each(source, columns_of(source, settings).count)
+    seen = look(source, settings)
+    _check_roles(seen, settings)
+    found = Run(source, settings, seen, tell).audit(begin)
+    _check_groups(found)
+    return found
 
 
 def _check_roles(seen: Look, settings: Settings) -> None:

@@ -21,7 +21,7 @@ from evenhand.errors import DataError, InputError, MissingExtraError, setting
 PIECE = 1 << 22  # bytes
 # How what is written here is read, whatever an engine would guess.
 AS_WRITTEN = {"delim": ",", "quote": '"', "escape": '"', "header": True}
-AS_WRITTEN_SPARK = {"sep": ",", "quote": '"', "escape": '"', "header": True, "multiLine": True}
+AS_WRITTEN_SPARK = {"sep": ",", "multiLine": True}
 
 
 def in_utf8(paths: Iterable[str], encoding: str, folder: str) -> dict[str, str]:

@@ -327,7 +327,9 @@ def _several(paths: Sequence[str]) -> dict[str, Any]:
 
 def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
     tabs = all(".tsv" in Path(one).suffixes for one in opened.files)
-    read: dict[str, Any] = {"header": True, "sep": how.delimiter or ("\t" if tabs else ",")}
+    between = how.delimiter or ("\t" if tabs else ",")
+    # A quote within quotes is written twice, as others write and read it.
+    read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
     read |= AS_WRITTEN_SPARK if form == "excel" else {}
     read["inferSchema"] = True
     table = spark_csv(opened.engine, opened.files, read, set())

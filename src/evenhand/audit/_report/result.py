@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ import pandas as pd
 from evenhand._files import Content, write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
+from evenhand.audit._report.provenance import Provenance
+from evenhand.audit._report.schema import SCHEMA_ID, schema
 from evenhand.audit._settings import Settings
 from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport
@@ -60,6 +62,7 @@ class Facts:
     whole_weights: bool  # whether weights look like counts of people
     giveaways: Giveaways
     seconds: float
+    provenance: Provenance = field(default_factory=Provenance)
 
     def chosen(self) -> dict[str, Any]:
         """All settings as plain data."""
@@ -151,6 +154,7 @@ class Audit:
             if value is not None and name != "features"
         }
         return {
+            "$schema": SCHEMA_ID,
             "format": FORMAT,
             "version": VERSION,
             "evenhand": __version__,
@@ -193,7 +197,13 @@ class Audit:
             "missing": _rows(self.missing),
             "method": self.method,
             "limits": self.limits,
+            "provenance": facts.provenance.to_dict(),
         }
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """The JSON Schema of `to_dict` and `to_json`: what every key holds (draft 2020-12)."""
+        return schema()
 
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
