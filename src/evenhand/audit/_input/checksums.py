@@ -88,7 +88,7 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
         ...     _ = (Path(folder) / "log.csv").write_text("a,b\\n")
         ...     found = of_files([f"{folder}/log.csv"])
         >>> found.value[:12], found.files[0][:2]
-        ('6f2fe8d1a0aa', ('log.csv', 4))
+        ('5be08c9684a1', ('log.csv', 4))
     """
     above = os.path.commonpath([Path(one).parent for one in paths])
     names = {one: Path(os.path.relpath(one, above or ".")).as_posix() for one in paths}
