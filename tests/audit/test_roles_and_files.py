@@ -16,8 +16,8 @@ import pytest
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log, refused, refused_with_flags
 from evenhand.audit._input import engines, sources
+from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
-from evenhand.audit._input.sources import hidden, passwords_in, without_password
 from evenhand.cli import main
 
 
