@@ -192,7 +192,7 @@ def test_bad_input_ends_with_2_and_one_line(file, tmp_path, capsys):
     for call in (
         ["audit", str(file)],
         ["audit", "nowhere.parquet"],
-        ["audit", str(file), "--group", "sex", "--reward", "paid", "--out", "report.pdf"],
+        ["audit", str(file), "--group", "sex", "--reward", "paid", "--out", "report.docx"],
         ["audit", str(file), "--group", "sex", "--reward", "paid", "--level", "7"],
     ):
         assert main(call) == 2

@@ -307,7 +307,7 @@ def test_a_file_that_is_no_utf8(at, tmp_path):
     log.to_csv(path, index=False, encoding="latin-1")
     said = refused(path)
     without_internals(said, path)
-    assert f"(line {at + 2}) is no UTF-8 text" in said and "encoding='latin-1'" in said
+    assert f"(line {at + 2}) is no UTF-8 text" in said and 'encoding="latin-1"' in said
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def test_one_number_has_one_interval():
     assert f"95 % interval {low:.2f} to {high:.2f}." in found.to_words()
     cells = found.to_html().split('<th scope="row">F</th>')[1].split("</tr>")[0]
     assert (
-        f"{row['simultaneous_low']:,.5g}" in cells and f"{row['simultaneous_high']:,.5g}" in cells
+        f"{row['simultaneous_low']:,.3g}" in cells and f"{row['simultaneous_high']:,.3g}" in cells
     )
     assert f"{row['low']:,.5g}" not in cells
 

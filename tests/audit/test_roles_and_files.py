@@ -16,8 +16,8 @@ import pytest
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log, refused, refused_with_flags
 from evenhand.audit._input import engines, sources
+from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
-from evenhand.audit._input.sources import hidden, passwords_in, without_password
 from evenhand.cli import main
 
 
@@ -207,7 +207,7 @@ def test_utf16_is_told_as_such(encoding, tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(made_log(213, n=50, d=1).to_csv(index=False).encode(encoding))
     said = refused(path)
-    assert said.startswith(f"{path} is UTF-16") and "iconv -f UTF-16 -t UTF-8" in said
+    assert said.startswith(f"{path} is UTF-16") and 'say encoding="utf-16' in said
     assert "LATIN1" not in said
 
 

@@ -236,12 +236,27 @@ def test_a_log_that_is_not_there(log, words):
 
 
 def test_folders_and_files_of_other_kinds(tmp_path):
-    with pytest.raises(ValueError, match="a folder without Parquet or CSV files"):
+    with pytest.raises(ValueError, match="a folder without Parquet, CSV, JSON or Excel files"):
         open_log(tmp_path)
-    (tmp_path / "log.xlsx").write_text("")
+    (tmp_path / "log.docx").write_text("")
     with pytest.raises(ValueError, match="allowed are files that end in"):
-        open_log(tmp_path / "log.xlsx")
+        open_log(tmp_path / "log.docx")
     (tmp_path / "bad.parquet").write_text("no Parquet")
     with pytest.raises(ValueError, match=r"bad\.parquet") as error:
         open_log(tmp_path / "bad.parquet")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+@needs_postgres
+def test_what_it_takes_to_repeat_an_audit_of_postgresql(postgres):
+    address = postgres.replace("postgres@", "postgres:s3cret@")
+    one, two = (
+        eh.audit(f"{address}::decisions", missing="drop", leave_out=["judge", "person"])
+        for _ in range(2)
+    )
+    told = one.to_dict()["provenance"]
+    assert told == two.to_dict()["provenance"]
+    assert "PostgreSQL" in told["checksum"]["method"] and len(told["checksum"]["value"]) == 16
+    assert told["versions"]["PostgreSQL"][0].isdigit()
+    assert "s3cret" not in one.to_json() and f"{postgres}::decisions" in told["command"]

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+import test_formats as formats
 import test_marks_and_words as inputs
 import test_sources as sources
 
@@ -101,3 +102,20 @@ def test_another_order_of_columns_is_refused(tmp_path):
     log.iloc[:60].to_csv(tmp_path / "a.csv", index=False)
     log.iloc[60:, ::-1].to_csv(tmp_path / "b.csv", index=False)
     assert "b.csv has its columns in another order than" in refused(tmp_path, engine="spark")
+
+
+@pytest.mark.parametrize("name", ["latin.csv", "log.jsonl", "log.json", "log.xlsx"])
+def test_other_formats(name, tmp_path):
+    table = formats.written_log(300)
+    said = formats.write(table, tmp_path / name)
+    table.to_csv(tmp_path / "plain.csv", index=False)
+    expected = formats.numbers(eh.audit(tmp_path / "plain.csv", **formats.OPTIONS))
+    found = eh.audit(tmp_path / name, engine="spark", **formats.OPTIONS, **said)
+    assert found.facts.engine == "pyspark"
+    formats.assert_near(formats.numbers(found)["bias"], expected["bias"], "")
+
+
+def test_what_spark_does_not_read_is_refused(tmp_path):
+    said = formats.write(formats.written_log(60), tmp_path / "comma.csv")
+    told = refused(tmp_path / "comma.csv", engine="spark", **said)
+    assert told.startswith("decimal is ',', which Spark does not read; leave engine out")

@@ -97,7 +97,8 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
         return Held(
             f"numbers with a decimal comma, such as {text.iloc[shown]!r}, as text{beside}",
             f"write them with a point ({bare.iloc[shown]}), in pandas with "
-            "read_csv(..., decimal=',') or str.replace",
+            "read_csv(..., decimal=',') or str.replace; an audit of CSV files takes "
+            f"{setting('decimal', ',')}",
             first,
         )
     signs = text[numbers & ~plain]

@@ -11,14 +11,17 @@ from typing import Any
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
+from evenhand.audit._input.checksums import checksum_of
 from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.guesses import with_guesses
+from evenhand.audit._input.reading import Reading
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
-from evenhand.audit._input.sources import open_log
+from evenhand.audit._input.sources import Source, open_log
 from evenhand.audit._pipeline import Run, Tell
+from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, InputError, blank, setting
@@ -45,6 +48,10 @@ def audit(
     units: Mapping[str, float] | None = None,
     logistic: bool = True,
     engine: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
     title: str = "Audit",
     tell: Tell | None = None,
     progress: Progress | None = None,
@@ -55,8 +62,9 @@ def audit(
     The rows stay where they are and are summed up there, in bounded memory.
 
     Args:
-        log: a Parquet or CSV file, a folder, a glob, `duckdb:///FILE::TABLE`,
-            `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a frame or an Ibis table.
+        log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file, a folder, a glob,
+            `duckdb:///FILE::TABLE`, `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a
+            frame or an Ibis table.
         columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
         features: the columns of the context; without it all that have no role.
         nominal_columns: columns of numbers that are categories in truth. Columns of text always
@@ -87,6 +95,10 @@ def audit(
             a bias is claimed where both find it. They take some six to ten more passes over the
             rows.
         engine: "duckdb" or "spark", for files.
+        encoding: of CSV files, such as "latin-1", "windows-1252" or "utf-16"; UTF-8 unless given.
+        decimal: "," for CSV files that write 1,5 for one and a half.
+        delimiter: between the columns of CSV files; found by itself unless given.
+        sheet: of an Excel file; without it the only one that holds anything.
         title: of the report.
         tell: called with a few words when a step begins.
         progress: called with the percentage of a query that is done, where the engine tells it.
@@ -102,6 +114,7 @@ def audit(
         {'F': -1.0, 'M': 0.0}
     """
     begin = time.perf_counter()
+    reading = Reading(encoding, decimal, delimiter, sheet)
     named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
     settings = Settings(
         columns=named,
@@ -127,12 +140,14 @@ def audit(
     )
     # Rows that do not fit into memory go into a folder that nobody else can read.
     with TemporaryDirectory(prefix="evenhand-", ignore_cleanup_errors=True) as spill:
-        return _audit(log, engine, settings, spill, tell or (lambda _: None), progress, begin)
+        heard = tell or (lambda _: None)
+        return _audit(log, engine, reading, settings, spill, heard, progress, begin)
 
 
 def _audit(
     log: Any,
     engine: str | None,
+    reading: Reading,
     settings: Settings,
     spill: str,
     tell: Tell,
@@ -140,23 +155,33 @@ def _audit(
     begin: float,
 ) -> Audit:
     tell("opening the log")
-    opened = open_log(log, engine, settings.marks, spill)
+    opened = open_log(log, engine, settings.marks, spill, reading)
     source = replace(opened, progress=progress)
+    given = engine, reading, settings
     try:
-        tell("looking at its columns")
-        check_rows(source)
-        source = with_guesses(cleaned(source, settings), settings)
-        settings = with_reference(source, settings)
-        source = one_row_each(source, columns_of(source, settings).count)
-        seen = look(source, settings)
-        _check_roles(seen, settings)
-        found = Run(source, settings, seen, tell).audit(begin)
-        _check_groups(found)
-        return found
+        with checksum_of(log, source) as checksum:
+            found = _found(source, settings, tell, begin)
+            tell("checksum of the log")
+            repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
+        return replace(found, facts=replace(found.facts, provenance=repeat))
     except (RecursionError, MemoryError, ArithmeticError) as error:
         raise told(source.label, error) from error
     finally:
         source.close()
+
+
+def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audit:
+    """What there is to find in a log that is open."""
+    tell("looking at its columns")
+    check_rows(source)
+    source = with_guesses(cleaned(source, settings), settings)
+    settings = with_reference(source, settings)
+    source = one_row_each(source, columns_of(source, settings).count)
+    seen = look(source, settings)
+    _check_roles(seen, settings)
+    found = Run(source, settings, seen, tell).audit(begin)
+    _check_groups(found)
+    return found
 
 
 def _check_roles(seen: Look, settings: Settings) -> None:

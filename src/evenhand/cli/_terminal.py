@@ -23,12 +23,12 @@ from evenhand.errors import InputError, MissingExtraError, setting
 EVERY = 10.0  # seconds between two lines about the same step
 
 
-def needs(command: str, modules: Sequence[str]) -> None:
+def needs(command: str, modules: Sequence[str], extra: str = "all") -> None:
     """Say what to install, rather than fail halfway with an import error."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise MissingExtraError(
-            f"`evenhand {command}` needs {', '.join(missing)}: pip install 'evenhand[all]'"
+            f"`evenhand {command}` needs {', '.join(missing)}: pip install 'evenhand[{extra}]'"
         )
 
 

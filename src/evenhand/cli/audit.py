@@ -39,7 +39,7 @@ LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
-    "unfavourable", "logistic",
+    "unfavourable", "logistic", "encoding", "decimal", "delimiter", "sheet",
 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         "named here or in a TOML file.",
     )
     command.add_argument(
-        "log", metavar="LOG", help="a Parquet or CSV file, a folder, a glob, "
+        "log", metavar="LOG", help="a Parquet, CSV, JSON or Excel file, a folder, a glob, "
         "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE",
     )  # fmt: skip
     columns = command.add_argument_group("columns")
@@ -101,11 +101,18 @@ def add(commands: Any) -> None:
         help="no logistic models beside straight lines where rewards are 0 and 1",
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
+    files = command.add_argument_group("files")
+    files.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
+    files.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
+    files.add_argument(
+        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
+    )
+    files.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",
-        help="the page, with the JSON next to it; a name that ends in .json is the JSON alone "
-        "(default audit.html)",
+        help="the page, as HTML or PDF by its ending, with the JSON next to it; a name that ends "
+        "in .json is the JSON alone (default audit.html)",
     )  # fmt: skip
     out.add_argument("--title", metavar="WORDS", help="of the page")
     command.set_defaults(command=_audit)
@@ -113,10 +120,12 @@ def add(commands: Any) -> None:
 
 def _audit(options: argparse.Namespace) -> int:
     needs("audit", NEEDED)
-    if options.out.suffix not in (".html", ".json"):
+    if options.out.suffix not in (".html", ".pdf", ".json"):
         raise InputError(
-            f"--out is {str(options.out)!r}; allowed is a name ending in .html or .json"
+            f"--out is {str(options.out)!r}; allowed is a name ending in .html, .pdf or .json"
         )
+    if options.out.suffix == ".pdf":  # before the log is read
+        needs("audit --out FILE.pdf", ["typst"], "pdf")
     _check_folder(options.out)
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
@@ -176,7 +185,7 @@ def _say(lines: list[str]) -> None:
 
 
 def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, list[Path]]:
-    from evenhand.audit._input.sources import without_password
+    from evenhand.audit._input.addresses import without_password
     from evenhand.audit.api import audit
 
     with steps() as (tell, progress):

@@ -90,8 +90,8 @@ def _named(source: Source) -> Source:
     """With the columns that have no name, or one that another has."""
     names = source.table.columns
     if source.files:
-        _check_apart(source.files[0], names)
-    header = _header(source.files[0], names) if source.files else names
+        _check_apart(source, names)
+    header = _header(source, names) if source.files else names
     pairs = list(zip(names, header, strict=True))
     return replace(
         source,
@@ -100,13 +100,14 @@ def _named(source: Source) -> Source:
     )
 
 
-def _check_apart(path: str, names: Sequence[str]) -> None:
+def _check_apart(source: Source, names: Sequence[str]) -> None:
     """An error if the whole first line of a CSV file was taken for one column."""
-    header = names[0]
+    header, path = names[0], source.files[0]
+    called = source.called.get(path, path)
     between = [one for one in ",;\t|" if one in header]
     if len(names) > 1 or not between:
         return
-    said = f"LOG is {path!r}, whose columns cannot be told apart: the first line is {header!r}"
+    said = f"LOG is {called!r}, whose columns cannot be told apart: the first line is {header!r}"
     if Path(path).suffix.lower() in (".csv", ".tsv"):
         with Path(path).open(encoding="utf-8", errors="replace", newline="") as lines:
             rows = csv.reader(lines, delimiter=max(between, key=header.count))
@@ -117,9 +118,11 @@ def _check_apart(path: str, names: Sequence[str]) -> None:
     raise DataError(f"{said}; allowed are lines with equally many values")
 
 
-def _header(path: str, names: Sequence[str]) -> Sequence[str]:
+def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     """The names of columns as a CSV file has them: engines fill in and number silently."""
-    for separator in (",", ";", "\t", "|"):
+    path = source.files[0]
+    own = source.reading.get("delim", source.reading.get("sep", ","))
+    for separator in dict.fromkeys((own, ",", ";", "\t", "|")):
         try:
             first = pd.read_csv(
                 path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
@@ -218,9 +221,15 @@ def _without_marks(source: Source, columns: Columns, settings: Settings) -> Sour
     }
     asked = _may_be_numbers(source, columns, settings)
     for name in _numbers(source, asked, changed, settings):
-        values = changed[name].strip().cast("float64")
+        values = _with_point(source, changed[name]).cast("float64")
         changed[name] = without(values, settings.marks.of_column(name))
     return replace(source, table=table.mutate(_as_columns(changed)))
+
+
+def _with_point(source: Source, text: Any) -> Any:
+    """Text that may be a number, as a computer writes it."""
+    bare = text.strip()
+    return bare if source.decimal == "." else bare.replace(".", "").replace(source.decimal, ".")
 
 
 def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> list[str]:
@@ -245,7 +254,7 @@ def _numbers(
         return []
     asked = dict[str, Any]()
     for i, name in enumerate(names):
-        is_number = changed[name].strip().re_search(NUMBER)
+        is_number = _with_point(source, changed[name]).re_search(NUMBER)
         asked |= {
             f"all{i}": source.table[name].count(),
             f"left{i}": changed[name].count(),

@@ -10,12 +10,18 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenhand.audit._input.reading import Reading
 from evenhand.errors import DataError, InputError, setting
 
-ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
+ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
+    ".ndjson": "json", ".json": "json", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
+}  # fmt: skip
+KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is no Parquet file, or not a whole one; write it again"
 FIRST_LINE = 1_000_000  # bytes that are read of it at most
+FIRST_BYTES = 1000  # in which text has no zero
 MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
 
@@ -29,7 +35,7 @@ class Files(NamedTuple):
     shuffled: str = ""  # one whose columns are in another order than those of the first
 
 
-def find_files(name: str, otherwise: str) -> Files:
+def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Files:
     """The files that a path, a folder or a pattern means.
 
     A path that exists is that path, whatever characters it has.
@@ -37,29 +43,34 @@ def find_files(name: str, otherwise: str) -> Files:
     Args:
         name: the path, folder or pattern.
         otherwise: what else a log can be, for messages.
+        reading: how files are read.
     """
-    path = Path(name)
+    path, how = Path(name), reading or Reading()
     if path.is_file():
-        return _checked(name, [name], name)
+        return _checked(name, [name], name, how)
     if path.is_dir():
-        found = sorted(
-            str(one)
+        inside = [
+            one
             for one in path.rglob("*")
             if one.is_file() and _form(one) and not one.name.startswith(("_", "."))
-        )
+        ]
+        # Beside tables, a .json is about one of them, or is a report.
+        logs = [one for one in inside if one.suffix.lower() != ".json"]
+        found = sorted(map(str, logs or inside))
         if not found:
             raise InputError(
-                f"{setting('log')} is {name!r}, a folder without Parquet or CSV files", value=name
+                f"{setting('log')} is {name!r}, a folder without {KINDS} files", value=name
             )
     else:
         found = sorted(glob(name, recursive=True))  # noqa: PTH207
     if not found:
         raise InputError(
-            f"{setting('log')} is {name!r}, where there is nothing; allowed are a Parquet or CSV "
+            f"{setting('log')} is {name!r}, where there is nothing; allowed are a {KINDS} "
             f"file, a folder, a glob, or a table as {otherwise}",
             value=name,
         )
-    return _checked(name, found, f"{name} ({len(found)} file{'s' if len(found) > 1 else ''})")
+    many = f"{len(found)} file{'s' if len(found) > 1 else ''}"
+    return _checked(name, found, f"{name} ({many})", how)
 
 
 def as_pattern(path: str) -> str:
@@ -78,7 +89,7 @@ def _form(path: Path) -> str:
     return ENDINGS.get(ending.lower(), "")
 
 
-def _checked(name: str, paths: list[str], label: str) -> Files:
+def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files:
     forms = {one: _form(Path(one)) for one in paths}
     if "" in forms.values():
         raise InputError(
@@ -93,6 +104,7 @@ def _checked(name: str, paths: list[str], label: str) -> Files:
             "files of one kind: name them by a pattern, such as 'FOLDER/*.parquet'",
             value=name,
         )
+    reading.check(form, label)
     kept = [one for one in paths if Path(one).stat().st_size > 0]  # engines write empty parts
     if not kept:
         raise InputError(
@@ -101,7 +113,7 @@ def _checked(name: str, paths: list[str], label: str) -> Files:
         )
     if form == "parquet":
         return Files(paths, form, label, _alike_parquet(paths) if len(paths) > 1 else "")
-    return Files(kept, form, label, _alike_csv(kept))
+    return Files(kept, form, label, _alike_csv(kept, reading) if form == "csv" else "")
 
 
 # The columns of several files ---------------------------------------------------------------------
@@ -152,12 +164,12 @@ def _kind(arrow: Any) -> str:
     return next(named, str(arrow))
 
 
-def _alike_csv(paths: Sequence[str]) -> str:
-    lines = {path: _first_line(path) for path in paths}
+def _alike_csv(paths: Sequence[str], reading: Reading) -> str:
+    lines = {path: _first_line(path, reading) for path in paths}
     first, shuffled = lines[paths[0]], ""
     if first is None:
         return ""
-    between = max(SEPARATORS, key=first.count)
+    between = reading.delimiter or max(SEPARATORS, key=first.count)
     header = _split(first, between)
     for path, line in lines.items():
         names = header if line in (None, first) else _split(str(line), between)
@@ -170,21 +182,20 @@ def _split(line: str, between: str) -> list[str]:
     return [one.strip() for one in next(csv.reader([line], delimiter=between), [])]
 
 
-def _first_line(path: str) -> str | None:
+def _first_line(path: str, reading: Reading) -> str | None:
     """The first line of a CSV file; None where it cannot be read here, as with Zstandard."""
     if path.endswith(".zst"):
         return None
+    encoding = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
-            line = file.readline(FIRST_LINE)
+            start = file.read(FIRST_LINE)
     except (OSError, EOFError) as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
-    if line.startswith(MARKS_OF_UTF16) or b"\0" in line:
-        raise DataError(
-            f"{path} is UTF-16 and no UTF-8 text; convert it, such as with iconv -f UTF-16 -t "
-            "UTF-8, or read it in pandas with read_csv(..., encoding='utf-16') and audit the frame"
-        )
-    return line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
+        raise DataError(f"{path} is UTF-16 and no UTF-8 text; say {setting('encoding', 'utf-16')}")
+    text = start.decode(encoding, errors="replace").lstrip("\r\n")
+    return text.replace("\r", "\n").partition("\n")[0]
 
 
 def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:

@@ -1,7 +1,4 @@
-"""Where a log is: files, a table of a database, a table of Spark, or a frame in memory.
-
-Addresses of databases without the password in them, for reports and messages.
-"""
+"""Where a log is: files, a table of a database, a table of Spark, or a frame in memory."""
 
 from __future__ import annotations
 
@@ -12,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_plus
 
 import pandas as pd
 
 from evenhand import _checks
 from evenhand._columns.marks import Marks
 from evenhand._columns.words import as_written, written
+from evenhand.audit._input.addresses import hidden, passwords_in, without_password
+from evenhand.audit._input.convert import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand.audit._input.engines import (
     VIEW,
     Progress,
@@ -32,6 +30,9 @@ from evenhand.audit._input.engines import (
     told,
 )
 from evenhand.audit._input.files import NO_PARQUET, Files, as_pattern, find_files
+from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
+from evenhand.audit._input.reading import Reading
+from evenhand.audit._input.spark_files import check_spark
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
@@ -56,8 +57,12 @@ class Source:
     label: str
     ours: bool = True  # whether the connection was made here
     progress: Progress | None = None  # told how much of a query is done, in percent
-    files: tuple[str, ...] = ()  # of CSV
+    paths: tuple[str, ...] = ()  # of all files, where the user has them
+    files: tuple[str, ...] = ()  # of CSV, as the engine reads them
     reading: Mapping[str, Any] = field(default_factory=dict)  # how they are read
+    called: Mapping[str, str] = field(default_factory=dict)  # where files that were converted were
+    json: Mapping[str, str] | None = None  # the kinds of columns of JSON files, by name
+    decimal: str = "."  # what stands before the decimals of numbers in text
     unnamed: tuple[str, ...] = ()  # columns that have no name but one that was made up
     repeated: Mapping[str, str] = field(default_factory=dict)  # made up for a name used before
     taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, gone already
@@ -83,10 +88,10 @@ class Source:
         """CSV files as they are written, with their marks; None of others, and with Spark."""
         if not self.files or self.kind != "duckdb":
             return None
+        read = {key: one for key, one in self.reading.items() if key not in ("types", "nullstr")}
         with _quiet():
-            return self.engine.read_csv(
-                [as_pattern(one) for one in self.files], sample_size=SNIFFED, all_varchar=True
-            )
+            paths = [as_pattern(one) for one in self.files]
+            return self.engine.read_csv(paths, **read, all_varchar=True)
 
     def with_labels(self, names: Sequence[str]) -> Source:
         """The log with these columns of CSV files as they are written, whatever they look like.
@@ -95,7 +100,7 @@ class Source:
         that an engine takes for truth values are, if they say true and false, and words if they
         say anything else.
         """
-        if not self.files:
+        if not self.files and self.json is None:
             return self
         try:
             with _quiet():
@@ -103,10 +108,14 @@ class Source:
         except (InputError, KeyboardInterrupt):
             raise
         except Exception as error:
-            raise _told(self.label, error, self.passwords) from error
+            raise self._told(error) from error
 
     def _with_labels(self, names: set[str]) -> Any:
         schema = self.table.schema()
+        if self.json is not None:
+            if self.kind == "pyspark":
+                return spark_json(self.engine, self.paths, names)
+            return duckdb_json(self.engine, self.paths, self.json, names)
         if self.kind == "pyspark":
             return spark_csv(self.engine, self.files, self.reading, names)
         written: Any = self.as_text()
@@ -134,7 +143,10 @@ class Source:
                     return answer_of(run, self.engine.con, self.progress)
                 return run()
         except Exception as error:
-            raise _told(self.label, error, self.passwords) from error
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> DataError:
+        return _told(self.label, error, self.passwords, self.called)
 
 
 @contextmanager
@@ -151,33 +163,39 @@ def open_log(
     engine: str | None = None,
     marks: Marks | None = None,
     spill: str = "",
+    reading: Reading | None = None,
 ) -> Source:
     """Open a log.
 
     Args:
-        log: a Parquet or CSV file, a folder of them, a glob, WHERE::TABLE, a frame, or an Ibis
-            table.
+        log: a Parquet, CSV, JSON or Excel file, a folder of them, a glob, WHERE::TABLE, a frame, or
+            an Ibis table.
         engine: "duckdb" or "spark" for files; tables are summed up where they are.
         marks: what stands for missing values, so that a CSV file's columns get the right kind.
         spill: a folder for what does not fit into memory; without it that is an error.
+        reading: how files are read, where they do not say so themselves.
     """
+    how = reading or Reading()
     if engine is not None:
         _checks.one_of("engine", engine, ENGINES)
     _needs_ibis()
     if hasattr(log, "get_backend") and hasattr(log, "schema"):
         name = log.get_name() if hasattr(log, "get_name") else "a table"
+        how.check("", str(name))
         return Source(log, log.get_backend(), str(name), ours=False)
     if isinstance(log, pd.DataFrame):
+        how.check("", "a frame")
         return _from_frame(log, engine or "duckdb", marks or Marks(), spill)
     name = str(log)
     label, passwords = without_password(name), passwords_in(name)
     opener: Callable[[], Source]
     if "::" in name and not Path(name).exists():
+        how.check("", label)
         opener = lambda: _open_table(name, label, engine, spill)  # noqa: E731
     else:
-        files = find_files(name, TABLES)
+        files = find_files(name, TABLES, how)
         label = files.label
-        opener = lambda: _open_files(files, engine or "duckdb", marks or Marks(), spill)  # noqa: E731
+        opener = lambda: _open_files(files, engine or "duckdb", marks or Marks(), spill, how)  # noqa: E731
     try:
         with _quiet():
             return replace(opener(), passwords=passwords)
@@ -191,21 +209,28 @@ def open_log(
         raise _told(label, error, passwords) from (None if passwords else error)
 
 
-def _told(label: str, error: Exception, passwords: Sequence[str] = ()) -> DataError:
+def _told(
+    label: str,
+    error: Exception,
+    passwords: Sequence[str] = (),
+    called: Mapping[str, str] | None = None,
+) -> DataError:
     """What an engine complains of, in one line and in words of users where it is about a file."""
     said = str(error)
+    for read, path in (called or {}).items():
+        said = said.replace(read, path)
     one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
     name = one[1].strip() if one and not Path(label).is_file() else label  # one of many files
     if "not utf-8 encoded" in said:
         line = re.search(r"Line: (\d+)", said)
         return DataError(
-            f"{name}{f' (line {line[1]})' if line else ''} is no UTF-8 text; convert it, such as "
-            "with iconv -f LATIN1 -t UTF-8, or read it in pandas with read_csv(..., "
-            "encoding='latin-1') and audit the frame"
+            f"{name}{f' (line {line[1]})' if line else ''} is no UTF-8 text; say what it is in, "
+            f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}"
         )
     if re.search(DAMAGED, said):
         return DataError(f"{name} {NO_PARQUET}")
-    return DataError(hidden(told(label, error).message, passwords))
+    plain = error if said == str(error) else RuntimeError(said)
+    return DataError(hidden(told(label, plain).message, passwords))
 
 
 def _needs_ibis() -> None:
@@ -253,28 +278,65 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     return Source(ibis.memtable(arrow), con, "a frame", taken=frozenset(taken))
 
 
-def _open_files(files: Files, engine: str, marks: Marks, spill: str) -> Source:
-    paths, form, label, shuffled = files
-    several = {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
-    if engine == "spark":
-        con = open_spark()
-        if form == "parquet":
-            escaped = [for_spark(one) for one in paths]  # Ibis reads one path; Spark a list
-            con._session.read.parquet(*escaped).createOrReplaceTempView(VIEW)
-            return Source(con.table(VIEW), con, label)
-        if shuffled:
-            raise DataError(
-                f"{shuffled} has its columns in another order than {paths[0]}; Spark reads CSV "
-                f"files by position: write them alike, or leave {setting('engine')} out"
-            )
-        tabs = all(".tsv" in Path(one).suffixes for one in paths)
-        read: dict[str, Any] = {"header": True, "inferSchema": True, "sep": "\t" if tabs else ","}
-        table = spark_csv(con, paths, read, set())
-        return Source(table, con, label, files=tuple(paths), reading=read)
-    con, escaped = open_duckdb(spill), [as_pattern(one) for one in paths]
+def _open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading) -> Source:
+    paths, form, label, _ = files
+    con = open_spark() if engine == "spark" else open_duckdb(spill)
+    opened = Source(None, con, label, paths=tuple(paths), decimal=how.decimal or ".")
     if form == "parquet":
-        return Source(con.read_parquet(escaped, **several), con, label)
-    read = {"sample_size": SNIFFED, **several}
+        return replace(opened, table=_parquet(con, paths))
+    if form == "json" and engine == "spark":
+        return replace(opened, table=spark_json(con, paths, ()), json={})
+    if form == "json":
+        kinds = duckdb_kinds(con, paths)
+        return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
+    if engine == "spark":
+        check_spark(con, files, how)
+    moved = {}
+    if not spill and (form == "excel" or not how.is_utf8):
+        raise InputError("spill is empty; allowed is a folder: files that are converted go there")
+    if form == "excel":
+        moved = from_excel(paths, how.sheet, spill)
+    elif not how.is_utf8:
+        moved = in_utf8(paths, str(how.encoding), spill)
+    opened = replace(
+        opened,
+        files=tuple(moved.get(one, one) for one in paths),
+        called={there: path for path, there in moved.items()},
+    )
+    try:
+        if engine == "spark":
+            return _spark_csv(opened, form, how)
+        return _duckdb_csv(opened, form, how, marks)
+    except Exception as error:
+        raise opened._told(error) from error
+
+
+def _parquet(con: Any, paths: Sequence[str]) -> Any:
+    if con.name == "pyspark":  # Ibis reads one path; Spark a list
+        con._session.read.parquet(*map(for_spark, paths)).createOrReplaceTempView(VIEW)
+        return con.table(VIEW)
+    return con.read_parquet(list(map(as_pattern, paths)), **_several(paths))
+
+
+def _several(paths: Sequence[str]) -> dict[str, Any]:
+    return {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
+
+
+def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
+    tabs = all(".tsv" in Path(one).suffixes for one in opened.files)
+    between = how.delimiter or ("\t" if tabs else ",")
+    # A quote within quotes is written twice, as others write and read it.
+    read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
+    read |= AS_WRITTEN_SPARK if form == "excel" else {}
+    read["inferSchema"] = True
+    table = spark_csv(opened.engine, opened.files, read, set())
+    return replace(opened, table=table, reading=read)
+
+
+def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
+    con, escaped = opened.engine, [as_pattern(one) for one in opened.files]
+    read = {"sample_size": SNIFFED, **_several(escaped), **how.for_duckdb()}
+    read |= AS_WRITTEN if form == "excel" else {}
     read |= {"nullstr": ["", *marks.every]} if marks.every else {}
     table = con.read_csv(escaped, **read)
     # A mark of its own in a column that looks like numbers comes late, and would be an error.
@@ -288,7 +350,7 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str) -> Source:
     if late:
         read["types"] = dict.fromkeys(late, "VARCHAR")
         table = con.read_csv(escaped, **read)
-    return Source(table, con, label, files=tuple(paths), reading=read)
+    return replace(opened, table=table, reading=read)
 
 
 def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source:
@@ -325,49 +387,3 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
             value=label,
         )
     return Source(con.table(last, database=".".join(schema) if schema else None), con, label)
-
-
-# Between the user and the last @ before the host; a password may have any character in it.
-IN_FRONT = re.compile(r"^(?P<kept>[\w+]+://[^:@/?]*):(?P<secret>.*)@")
-PORT = re.compile(r"\d+(/[^@?]*)?\?")  # and a question, which may have an @ in it
-IN_QUERY = re.compile(r"(?P<kept>[?&;\s]\w*(?:passw(?:or)?d|pwd)=)(?P<secret>[^&;\s]*)", re.I)
-HIDDEN = "***"
-
-
-def without_password(log: str) -> str:
-    """A log's name as it may be shown.
-
-    Example:
-        >>> from evenhand.audit._input.sources import without_password
-        >>> without_password("postgresql://ann:s3cret@host/bank::loans")
-        'postgresql://ann@host/bank::loans'
-        >>> without_password("postgresql://host/bank?password=s3cret&user=ann::loans")
-        'postgresql://host/bank?password=***&user=ann::loans'
-    """
-    where, mark, table = log.rpartition("::")
-    front = _in_front(where)
-    if front is not None:
-        where = front["kept"] + where[front.end() - 1 :]
-    return (IN_QUERY.sub(rf"\g<kept>{HIDDEN}", where) if "://" in where else where) + mark + table
-
-
-def passwords_in(log: str) -> tuple[str, ...]:
-    """The passwords in a log's name, as they are written and as they are meant."""
-    where, _, _ = log.rpartition("::")
-    front = _in_front(where)
-    found = [one["secret"] for one in IN_QUERY.finditer(where)] if "://" in where else []
-    found += [] if front is None else [front["secret"]]
-    both = {*found, *map(unquote_plus, found)}
-    return tuple(sorted(filter(None, both), key=len, reverse=True))
-
-
-def hidden(text: str, passwords: Sequence[str]) -> str:
-    """A text without these passwords in it."""
-    for one in passwords:
-        text = text.replace(one, HIDDEN)
-    return text
-
-
-def _in_front(where: str) -> re.Match[str] | None:
-    found = IN_FRONT.match(where.partition("?")[0]) or IN_FRONT.match(where)
-    return None if found is None or PORT.match(found["secret"]) else found

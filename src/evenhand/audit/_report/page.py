@@ -107,6 +107,7 @@ def html(audit: Audit) -> str:
         drift=_drift(audit),
         missing=_missing(audit),
         method=audit.method,
+        provenance=facts.provenance.table(facts.rows),
         limits=audit.limits,
         asked=_asked(audit),
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand._files import write_all
+from evenhand._files import Content, write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
+from evenhand.audit._report.provenance import Provenance
+from evenhand.audit._report.schema import SCHEMA_ID, schema
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.truth import KnownTruth
 from evenhand.bias._sentences import same_findings
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from evenhand.fairness import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1
+ENDINGS = (".html", ".pdf", ".json")  # of what `save` writes
 WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
 
 
@@ -61,6 +64,7 @@ class Facts:
     whole_weights: bool  # whether weights look like counts of people
     giveaways: Giveaways
     seconds: float
+    provenance: Provenance = field(default_factory=Provenance)
 
     def chosen(self) -> dict[str, Any]:
         """All settings as plain data."""
@@ -159,6 +163,7 @@ class Audit:
             if value is not None and name != "features"
         }
         return {
+            "$schema": SCHEMA_ID,
             "format": FORMAT,
             "version": VERSION,
             "evenhand": __version__,
@@ -204,7 +209,13 @@ class Audit:
             "missing": _rows(self.missing),
             "method": self.method,
             "limits": self.limits,
+            "provenance": facts.provenance.to_dict(),
         }
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """The JSON Schema of `to_dict` and `to_json`: what every key holds (draft 2020-12)."""
+        return schema()
 
     def to_json(self, indent: int | None = 2) -> str:
         """`to_dict` as JSON."""
@@ -216,23 +227,32 @@ class Audit:
 
         return html(self)
 
+    def to_pdf(self) -> bytes:
+        """The same page on paper, with nothing folded. Needs the extras `charts` and `pdf`."""
+        from evenhand._html.pdf import to_pdf
+
+        return to_pdf(self.to_html())
+
     def save(self, path: str | Path) -> list[Path]:
         """Write the page, and the JSON beside it: "audit.html" gives audit.html and audit.json.
 
         Args:
-            path: of the page, or of the JSON alone if it ends in .json.
+            path: of the page, as HTML or as PDF by its ending, or of the JSON alone if it ends in
+                .json.
         """
         page = Path(path)
-        if page.suffix not in (".html", ".json"):
+        if page.suffix not in ENDINGS:
             raise InputError(
-                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in .html or .json"
+                f"{setting('path')} is {str(path)!r}; allowed is a name that ends in "
+                f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
             )
-        texts = {page.with_suffix(".json"): self.to_json() + "\n"}
-        if page.suffix == ".html":
-            texts = {page: self.to_html(), **texts}
+        contents: dict[Path, Content] = {page.with_suffix(".json"): self.to_json() + "\n"}
+        if page.suffix != ".json":
+            shown = self.to_pdf() if page.suffix == ".pdf" else self.to_html()
+            contents = {page: shown, **contents}
         page.parent.mkdir(parents=True, exist_ok=True)
-        write_all(texts)
-        return list(texts)
+        write_all(contents)
+        return list(contents)
 
 
 def _plain(value: Any) -> Any:

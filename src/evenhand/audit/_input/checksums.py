@@ -1,0 +1,144 @@
+"""A checksum of a log, so that whoever repeats an audit knows that the log is the same.
+
+Files are summed up byte by byte, in a thread beside the queries. Rows of tables have no order, so
+the checksum of a table is the sum of one number for every row, which the engine makes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pandas as pd
+
+from evenhand.audit._input.engines import answer_of
+from evenhand.audit._input.sources import Source
+from evenhand.errors import DataError
+
+PIECE = 1 << 20  # bytes; after each, Ctrl-C is heard
+BYTES = "SHA-256 of the bytes of the file"
+MANY = "SHA-256 of the list of all files, as sha256sum writes it"
+NOT_A_FILE = "no checksum: the log is not a file"
+# What makes a number of a row, by engine, and how it is told. All are summed up modulo 2**64.
+ROWS = {
+    "duckdb": ("SUM(CAST(hash(log) AS HUGEINT))", "sum of DuckDB's hashes of all rows"),
+    "postgres": (
+        "SUM(CAST(hashtextextended(CAST(log AS text), 0) AS numeric))",
+        "sum of PostgreSQL's hashes of all rows, as text",
+    ),
+    "pyspark": ("SUM(CAST(xxhash64(*) AS DECIMAL(38, 0)))", "sum of Spark's hashes of all rows"),
+}
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A checksum of a log.
+
+    Attributes:
+        method: how it is made, or why there is none.
+        value: in hexadecimal digits; None where there is none.
+        files: the name, the size in bytes and the SHA-256 of every file.
+    """
+
+    method: str
+    value: str | None = None
+    files: tuple[tuple[str, int, str], ...] = ()
+
+
+@contextmanager
+def checksum_of(log: Any, source: Source) -> Iterator[Future[Checksum]]:
+    """Make the checksum of a log, beside what is done within; files are read in a thread.
+
+    Args:
+        log: what the user gave.
+        source: the same, just opened.
+    """
+    stop: Event = Event()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            if source.paths:
+                yield pool.submit(of_files, source.paths, stop)
+            else:
+                made: Future[Checksum] = Future()
+                made.set_result(of_rows(log, source))
+                yield made
+        finally:
+            stop.set()
+
+
+def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
+    """The checksum of files: of each, and of all of them together.
+
+    Args:
+        paths: of the files.
+        stop: set where nobody waits for it any more.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from evenhand.audit._input.checksums import of_files
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = (Path(folder) / "log.csv").write_text("a,b\\n")
+        ...     found = of_files([f"{folder}/log.csv"])
+        >>> found.value[:12], found.files[0][:2]
+        ('5be08c9684a1', ('log.csv', 4))
+    """
+    above = os.path.commonpath([Path(one).parent for one in paths])
+    names = {one: Path(os.path.relpath(one, above or ".")).as_posix() for one in paths}
+    files = []
+    for path in sorted(paths, key=names.__getitem__):
+        before = Path(path).stat()
+        digest = hashlib.sha256()
+        with Path(path).open("rb") as file:
+            while not (stop is not None and stop.is_set()) and (piece := file.read(PIECE)):
+                digest.update(piece)
+        after = Path(path).stat()
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            raise DataError(f"{path} changed while it was read; audit it again")
+        files.append((names[path], after.st_size, digest.hexdigest()))
+    if len(files) == 1:
+        return Checksum(BYTES, files[0][2], tuple(files))
+    listed = "".join(f"{one}  {name}\n" for name, _, one in files)
+    return Checksum(MANY, hashlib.sha256(listed.encode()).hexdigest(), tuple(files))
+
+
+def of_rows(log: Any, source: Source) -> Checksum:
+    """The checksum of a frame or of a table, whatever the order of its rows."""
+    try:
+        if isinstance(log, pd.DataFrame):
+            hashes = pd.util.hash_pandas_object(log, index=False)
+            return Checksum("sum of pandas' hashes of all rows", _hex(int(hashes.sum())))
+        if source.kind not in ROWS:
+            return Checksum(NOT_A_FILE)
+        asked, words = ROWS[source.kind]
+        rows = source.engine.compile(source.table)
+        total = _answer(source, f"SELECT {asked} FROM ({rows}) AS log")
+        return Checksum(words, _hex(int(total or 0)))
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except Exception:  # of kinds of columns that have no hash: an audit does not need it
+        return Checksum(NOT_A_FILE)
+
+
+def _answer(source: Source, sql: str) -> Any:
+    if source.kind == "duckdb":
+        con = source.engine.con
+        return answer_of(lambda: con.execute(sql).fetchall()[0][0], con, source.progress)
+    if source.kind == "pyspark":
+        return source.engine._session.sql(sql).first()[0]
+    with source.engine.con.cursor() as cursor:
+        try:
+            return cursor.execute(sql).fetchone()[0]
+        finally:  # what fails would spoil the queries after it
+            source.engine.con.rollback()
+
+
+def _hex(total: int) -> str:
+    return f"{total % 2**64:016x}"

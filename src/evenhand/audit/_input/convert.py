@@ -1,0 +1,150 @@
+"""Files that engines do not read as they are, made into CSV in UTF-8, in a folder of ours.
+
+The rows pass through in pieces and are never in memory together, but for a sheet of Excel, which
+has a million rows at most.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import IO, Any
+
+from evenhand._columns.words import word
+from evenhand.errors import DataError, InputError, MissingExtraError, setting
+
+PIECE = 1 << 22  # bytes
+# How what is written here is read, whatever an engine would guess.
+AS_WRITTEN = {"delim": ",", "quote": '"', "escape": '"', "header": True}
+AS_WRITTEN_SPARK = {"sep": ",", "multiLine": True}
+
+
+def in_utf8(paths: Iterable[str], encoding: str, folder: str) -> dict[str, str]:
+    """CSV files in UTF-8: where each is now, by the path where it was."""
+    found = {}
+    for number, path in enumerate(paths):
+        target = Path(folder) / f"utf8-{number}{'.tsv' if '.tsv' in path.lower() else '.csv'}"
+        _transcode(path, encoding, target)
+        found[path] = str(target)
+    return found
+
+
+def _transcode(path: str, encoding: str, target: Path) -> None:
+    decoder, lines = codecs.getincrementaldecoder(encoding)("strict"), 1
+    try:
+        with _opened(path) as file, target.open("w", encoding="utf-8", newline="") as out:
+            while piece := file.read(PIECE):
+                text = decoder.decode(piece)
+                lines += text.count("\n")
+                out.write(text)
+            out.write(decoder.decode(b"", final=True))
+    except UnicodeDecodeError as error:
+        bad = error.object[error.start : error.start + 1].hex()
+        lines += error.object[: error.start].count(b"\n")
+        raise undecodable(path, f"has a byte (0x{bad}, near line {lines:,})", encoding) from error
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path} cannot be read: {error}; write it again") from error
+
+
+def undecodable(path: str, what: str, encoding: str) -> DataError:
+    """The error for a file that is not in the encoding that it was taken for."""
+    other = "latin-1" if encoding != "latin-1" else "utf-8"
+    return DataError(
+        f"{path} {what} that is no {encoding}; say what it is in, such as "
+        f"{setting('encoding', other)} or {setting('encoding', 'windows-1252')}"
+    )
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """A file, decompressed if its name says that it is compressed."""
+    if path.lower().endswith(".gz"):
+        with gzip.open(path) as file:
+            yield file  # type: ignore[misc]
+    elif path.lower().endswith(".zst"):
+        import pyarrow as pa
+
+        with pa.input_stream(path, compression="zstd") as file:
+            yield file
+    else:
+        with Path(path).open("rb") as file:
+            yield file
+
+
+# Excel --------------------------------------------------------------------------------------------
+
+
+def from_excel(paths: Iterable[str], sheet: str | None, folder: str) -> dict[str, str]:
+    """Sheets of Excel as CSV: where each is now, by the path of its file."""
+    found = {}
+    for number, path in enumerate(paths):
+        target = Path(folder) / f"sheet-{number}.csv"
+        with target.open("w", encoding="utf-8", newline="") as out:
+            csv.writer(out).writerows(_rows(path, sheet))
+        found[path] = str(target)
+    return found
+
+
+def _rows(path: str, sheet: str | None) -> Iterator[list[str]]:
+    """The rows of a sheet that hold anything, as CSV would have them."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise MissingExtraError(
+            "Excel files need python-calamine: install it with pip install 'evenhand[excel]'"
+        ) from error
+    try:
+        with CalamineWorkbook.from_path(path) as book:
+            rows = book.get_sheet_by_name(_sheet(book, path, sheet)).to_python()
+    except (CalamineError, OSError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{path} cannot be read as Excel: {said}; save it again") from error
+    # Midnight comes as a date, also in a column of times.
+    times = {k for row in rows for k, cell in enumerate(row) if isinstance(cell, datetime)}
+    for row in rows:
+        cells = [_text(cell, k in times) for k, cell in enumerate(row)]
+        if any(cells):
+            yield cells
+
+
+def _sheet(book: Any, path: str, sheet: str | None) -> str:
+    """The sheet that was named, or the only one that holds anything."""
+    names: list[str] = book.sheet_names
+    if sheet is not None:
+        if sheet not in names:
+            raise InputError(
+                f"{setting('sheet')} is {sheet!r}, which {path} does not have; there are "
+                f"{', '.join(map(repr, names))}",
+                value=sheet,
+            )
+        return sheet
+    full = [name for name in names if book.get_sheet_by_name(name).height] or names[:1]
+    if len(full) != 1:
+        raise InputError(
+            f"{setting('log')} is {path!r}, which has the sheets {', '.join(map(repr, full))}; "
+            f"name one, such as {setting('sheet', full[0])}",
+            value=path,
+        )
+    return full[0]
+
+
+def _text(cell: Any, among_times: bool = False) -> str:
+    """A cell as a CSV file would have it: whole numbers without a point, times as ISO."""
+    if cell is None or cell == "":
+        return ""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, datetime):
+        return cell.isoformat(sep=" ")
+    if among_times and isinstance(cell, date):
+        return f"{cell.isoformat()} 00:00:00"
+    if isinstance(cell, (date, time)):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return word(cell.total_seconds())
+    return repr(cell) if isinstance(cell, float) and not cell.is_integer() else word(cell)

@@ -1,0 +1,78 @@
+"""Logs in JSON: lines with an object each, or files with an array of objects.
+
+A key is a column, and an object without it lacks the value. Text stays text, so labels are what the
+file says; numbers and text in one column make it text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenhand.audit._input.engines import VIEW, for_spark
+from evenhand.audit._input.files import as_pattern
+
+ALL_ROWS = -1  # a key that is in late rows only is a column as well
+
+
+def duckdb_kinds(con: Any, paths: Sequence[str]) -> dict[str, str]:
+    """What the columns are, by DuckDB's names of kinds; what is mixed is text."""
+    read = f"read_json({_listed(paths)}, sample_size={ALL_ROWS}, union_by_name=true)"
+    rows = con.con.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()
+    return {name: "VARCHAR" if kind == "JSON" else kind for name, kind, *_ in rows}
+
+
+def duckdb_json(
+    con: Any, paths: Sequence[str], kinds: Mapping[str, str], text: Collection[str]
+) -> Any:
+    """JSON in DuckDB, with these columns as they are written."""
+    kinds = {name: "VARCHAR" if name in text else kind for name, kind in kinds.items()}
+    listed = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in kinds.items())
+    con.con.execute(
+        f"CREATE OR REPLACE TEMP VIEW {VIEW} AS SELECT * FROM read_json({_listed(paths)}, "
+        f"columns={{{listed}}})"
+    )
+    return con.table(VIEW)
+
+
+def spark_json(con: Any, paths: Sequence[str], text: Collection[str]) -> Any:
+    """JSON in Spark, with these columns as they are written."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    arrays = any(_is_array(path) for path in paths)
+    read = con._session.read.options(multiLine=arrays, inferTimestamp=True)
+    escaped = [for_spark(one) for one in paths]
+    fields = read.json(escaped).schema.fields
+    first = list(_first_object(paths[0]))  # Spark has the columns in the order of the alphabet
+    fields.sort(key=lambda field: first.index(field.name) if field.name in first else len(first))
+    fields = [
+        StructField(field.name, StringType() if field.name in text else field.dataType)
+        for field in fields
+    ]
+    read.schema(StructType(fields)).json(escaped).createOrReplaceTempView(VIEW)
+    return con.table(VIEW)
+
+
+def _is_array(path: str) -> bool:
+    return ".json" in (one.lower() for one in Path(path).suffixes)
+
+
+def _first_object(path: str) -> dict[str, Any]:
+    """The first object of a file, for the order of its keys; nothing where that is not easy."""
+    try:
+        with Path(path).open(encoding="utf-8-sig") as file:
+            start = file.read(1 << 20).lstrip(" \t\r\n[")
+        found, _ = json.JSONDecoder().raw_decode(start)
+    except (ValueError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _quoted(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return f"[{', '.join(_quoted(as_pattern(one)) for one in paths)}]"

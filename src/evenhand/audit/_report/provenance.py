@@ -1,0 +1,179 @@
+"""What it takes to repeat an audit: which log it was, which versions, and what was asked for."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import MISSING, dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from evenhand.audit._input.addresses import without_password
+from evenhand.audit._input.checksums import Checksum
+from evenhand.audit._input.reading import Reading
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import in_language, literal, setting
+
+if TYPE_CHECKING:
+    from evenhand._html.tables import Table
+
+PACKAGES = {"ibis": "ibis-framework", "numpy": "numpy", "pandas": "pandas", "scipy": "scipy"}
+ENGINES = {"duckdb": "duckdb", "pyspark": "pyspark", "postgres": "PostgreSQL"}
+IN_PYTHON_ALONE = ("units",)  # settings without a flag
+TITLES = ("Audit", "Audit of ")  # that nobody gave
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What it takes to repeat an audit.
+
+    Attributes:
+        checksum: of the log.
+        columns: of the log, all of them.
+        versions: of Python, evenhand, the engine and what numbers are made with.
+        command: that repeats it, without passwords; None where a command cannot.
+        call: the same in Python.
+    """
+
+    checksum: Checksum = field(default_factory=lambda: Checksum("unknown"))
+    columns: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str | None = None
+    call: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        files = [
+            {"name": name, "bytes": size, "sha256": digest}
+            for name, size, digest in self.checksum.files
+        ]
+        return {
+            "checksum": {
+                "method": self.checksum.method,
+                "value": self.checksum.value,
+                "files": files or None,
+            },
+            "columns": list(self.columns),
+            "versions": self.versions,
+            "command": self.command,
+            "call": self.call,
+        }
+
+    def table(self, rows: int) -> Table:
+        """The same for the page."""
+        from evenhand._html.tables import of_rows
+
+        told = [("log", f"{rows:,} rows; columns: {', '.join(self.columns)}")]
+        told.append(("checksum", self.checksum.value or self.checksum.method))
+        if self.checksum.value:
+            told.append(("how it is made", self.checksum.method))
+        if len(self.checksum.files) > 1:
+            told += [(f"SHA-256 of {name}", digest) for name, _, digest in self.checksum.files]
+        told.append(("versions", ", ".join(f"{name} {one}" for name, one in self.versions.items())))
+        if self.command is not None:
+            told.append(("the command", self.command))
+        told.append(("in Python", self.call))
+        return of_rows(["to repeat it", ""], told)
+
+
+def provenance(
+    log: Any,
+    source: Source,
+    checksum: Checksum,
+    columns: tuple[str, ...],
+    given: tuple[str | None, Reading, Settings],
+) -> Provenance:
+    """Put together what is known when an audit ends.
+
+    Args:
+        log: what the user gave.
+        source: the same, open.
+        checksum: of it.
+        columns: all of the log.
+        given: the engine that was asked for, how files are read, and the settings.
+    """
+    engine, reading, settings = given
+    asked = {**settings_of(settings), **reading.chosen}
+    if engine is not None:
+        asked["engine"] = engine
+    named = str(log) if isinstance(log, (str, PathLike)) else None  # otherwise it is in memory
+    return Provenance(
+        checksum=checksum,
+        columns=columns,
+        versions=versions(source),
+        command=None if named is None else command(without_password(named), asked),
+        call=call(None if named is None else without_password(named), asked),
+    )
+
+
+def settings_of(settings: Settings) -> dict[str, Any]:
+    """What was chosen: roles first, and then all that is not as it would be anyway."""
+    chosen: dict[str, Any] = dict(settings.columns)
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        usual = one.default_factory() if one.default_factory is not MISSING else one.default
+        if one.name in ("columns", "missing_marks") or _plain(value) == _plain(usual):
+            continue
+        if one.name == "title" and (value == TITLES[0] or str(value).startswith(TITLES[1])):
+            continue
+        chosen[one.name] = _plain(value)
+    if settings.marks:
+        chosen["missing_marks"] = settings.marks.with_more(())
+    return chosen
+
+
+def command(log: str, asked: dict[str, Any]) -> str | None:
+    """The command that asks for the same; None where there is no flag for it.
+
+    Example:
+        >>> from evenhand.audit._report.provenance import command
+        >>> command("my log.csv", {"group": "sex", "leave_out": ["a", "b"], "level": 0.9})
+        "evenhand audit 'my log.csv' --group sex --leave-out a --leave-out b --level 0.9"
+    """
+    if any(name in IN_PYTHON_ALONE for name in asked) or not _sayable(asked):
+        return None
+    flags = [in_language(setting(name, value), "command line") for name, value in asked.items()]
+    return " ".join(["evenhand audit", quote(log), *flags])
+
+
+def call(log: str | None, asked: dict[str, Any]) -> str:
+    """The call in Python that asks for the same; a log without a name is called `log`.
+
+    Example:
+        >>> from evenhand.audit._report.provenance import call
+        >>> call(None, {"group": "sex", "missing": "drop"})
+        'evenhand.audit(log, group="sex", missing="drop")'
+    """
+    first = "log" if log is None else in_language(literal(log), "python")
+    parts = [in_language(setting(name, value), "python") for name, value in asked.items()]
+    return f"evenhand.audit({', '.join([first, *parts])})"
+
+
+def versions(source: Source) -> dict[str, str]:
+    """Of all that numbers come from."""
+    from evenhand import __version__
+
+    found = {"python": platform.python_version(), "evenhand": __version__}
+    try:
+        found[ENGINES.get(source.kind, source.kind)] = str(source.engine.version)
+    except Exception:  # whatever an engine of another kind does not tell
+        found[source.kind] = "unknown"
+    for name, package in PACKAGES.items():
+        try:
+            found[name] = version(package)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def _sayable(asked: dict[str, Any]) -> bool:
+    """Whether values in lists have none of the characters that flags are taken apart at."""
+    marks, worth = asked.get("missing_marks", ()), asked.get("reward_values") or {}
+    words = [*worth, *(marks if not isinstance(marks, dict) else sum(marks.values(), [*marks]))]
+    return not any(set(str(one)) & set(",=") for one in words)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,148 @@
+"""A page on paper: as PDF of our own, and printed by a browser. Nothing that is folded is lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pypdfium2
+import pytest
+
+import evenhand as eh
+from audit_logs import made_log
+from evenhand._html import drawn, render
+from evenhand._html.pdf import content_of, to_pdf
+from evenhand.cli import main
+from evenhand.errors import MissingExtraError
+from pages import Page
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--no-pdf-header-footer",
+)  # fmt: skip
+BIAS = [[-1.0, 0.5, 0.0], *[[0.0] * 3] * 3]
+NAMES = ("Ελένη", "Мария", "李明", "<b>#x</b> $y$ *z* @w \\ `v`")
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(31)
+    log = made_log(31, n=2400, d=2, groups=NAMES, bias=BIAS)
+    log["town"] = rng.choice(["Αθήνα", "東京", "x" * 60], size=len(log))
+    log["timestamp"] = np.arange(len(log), dtype=float)
+    log["true_reward"] = log["reward"] + rng.normal(size=len(log))
+    log.loc[::90, "x1"] = np.nan
+    return eh.audit(log, missing="fill", title="Loans & more", reference=NAMES[3])
+
+
+def read_pdf(content):
+    """The text of every page, without what breaks lines and long words."""
+    document = pypdfium2.PdfDocument(content)
+    try:
+        return [page.get_textpage().get_text_range() for page in document]
+    finally:
+        document.close()
+
+
+def squeezed(text):
+    return re.sub(r"[\s\u200b\ufffe\u00ad-]+", "", text)
+
+
+def test_all_words_of_the_page_are_in_the_pdf(found):
+    pages = read_pdf(found.to_pdf())
+    text = squeezed("".join(pages))
+    # Letters for which there may be no font on this machine are not looked for.
+    words = [squeezed(one) for one in re.split(r"[\n]", Page(found.to_html()).words)]
+    words = [one for one in words if one and not re.search(r"[\u3000-\uffff]", one)]
+    main_part = words[words.index("Summary") :]
+    assert len(main_part) > 500
+    lost = [one for one in main_part if one not in text]
+    assert not [one for one in lost if len(one) < 30], lost[:5]
+    assert "thebiasoneachfeature" in text and "allsettings" in text  # folded on the page
+    assert [f"{k} / {len(pages)}" in page for k, page in enumerate(pages, 1)] == [True] * len(pages)
+
+
+def test_a_table_over_several_pages_repeats_its_head(found):
+    pages = read_pdf(found.to_pdf())
+    headed = [page for page in pages if "simultaneous low" in page.replace("\r\n", " ")]
+    assert len(headed) >= 3
+
+
+def test_pictures_stay_vectors_and_text_is_no_markup(found):
+    content = content_of(found.to_html())
+    assert content["title"] == "Loans & more, by evenhand"
+    assert str(content).count("'svg': '<svg") == found.to_html().count("<svg ")
+    pdf = to_pdf(found.to_html())
+    assert b"/Subtype/Image" not in pdf.replace(b" ", b"")
+    assert squeezed(NAMES[3]) in squeezed("".join(read_pdf(pdf)))
+
+
+def test_the_same_page_is_the_same_pdf():
+    page = render("base.html", title="Loans")
+    assert to_pdf(page) == to_pdf(page)
+
+
+def test_a_picture_that_is_taller_than_a_page_is_made_smaller():
+    tall = '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="4000"></svg>'
+    text = "{% extends 'base.html' %}{% block main %}{{ svg }}{% endblock %}"
+    from evenhand._html import _environment
+
+    page = _environment().from_string(text).render(title="x", svg=drawn(tall))
+    assert len(read_pdf(to_pdf(page))) <= 2
+
+
+def test_a_pdf_is_saved_with_its_json(found, tmp_path):
+    paths = found.save(tmp_path / "audit.pdf")
+    assert [one.name for one in paths] == ["audit.pdf", "audit.json"]
+    assert paths[0].read_bytes()[:5] == b"%PDF-" and paths[1].read_text()[0] == "{"
+    with pytest.raises(ValueError, match=r"ends in \.html, \.pdf or \.json"):
+        found.save(tmp_path / "audit.docx")
+
+
+def test_the_command_writes_a_pdf(tmp_path, capsys, monkeypatch):
+    made_log(32, n=200, d=1).to_csv(tmp_path / "log.csv", index=False)
+    call = ["audit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "a.pdf")]
+    assert main(call) == 0 and (tmp_path / "a.pdf").read_bytes()[:5] == b"%PDF-"
+    assert "a.pdf" in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "typst", None)
+    monkeypatch.setattr("evenhand.cli._terminal.find_spec", lambda name: None)
+    assert main(call) == 2
+
+
+def test_without_typst_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typst", None)
+    with pytest.raises(MissingExtraError, match=r"PDF needs typst: pip install 'evenhand\[pdf\]'"):
+        to_pdf(render("base.html", title="x"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_browser_prints_what_is_folded(found, tmp_path):
+    page, pdf = tmp_path / "a.html", tmp_path / "printed.pdf"
+    page.write_text(found.to_html(), encoding="utf-8")
+    where = (f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}", page.as_uri())
+    subprocess.run([BROWSER, *QUIET, *where], check=True, capture_output=True)
+    text = squeezed("".join(read_pdf(pdf.read_bytes())))
+    for folded in ("simultaneoushigh", "contribution", "weigh_by_propensity", "nominal_columns"):
+        assert folded in text, folded
+    document = pypdfium2.PdfDocument(pdf.read_bytes())
+    for sheet in document:
+        words, width = sheet.get_textpage(), sheet.get_width()
+        for place in range(words.count_rects()):
+            left, _, right, _ = words.get_rect(place)
+            assert left >= 0 and right <= width, "something is wider than the page"
+    document.close()
+
+
+def test_numbers_have_three_digits_on_the_page_and_all_in_the_json(found):
+    page = found.to_html()
+    numbers = re.findall(r'class="number">(-?[\d,]*\.\d+(?:e-\d+)?)<', page)
+    assert len(numbers) > 300
+    for one in numbers:
+        assert len(re.sub(r"e.*|[-,.]", "", one).lstrip("0")) <= 3, one
+    assert "&lt;0.001" in page
+    assert re.search(r'"estimate": -?\d+\.\d{10}', found.to_json())
