@@ -103,7 +103,7 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
         own = {name: _table(table) for name, table in saved.get("own", {}).items()}
         if version > 1 and saved["sha256"] != checksum(saved, [arms, groups, *own.values()]):
-            raise _damaged("its checksum is another; take an undamaged copy of it")
+            raise _damaged("its checksum is wrong; use an undamaged copy")
         settings = saved["settings"].items()
         policy = kind(**{name: rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
