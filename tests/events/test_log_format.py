@@ -233,7 +233,7 @@ def test_the_rest_is_the_policys_own(tmp_path):
         ("2 different names", {"features": ["a"]}),
         ("2 different names", {"features": ["a", "a"]}),
         ("allowed is a list of 2", {"features": "ab"}),
-        ("'click', which stands for another column", {"features": ["a", "click"]}),
+        ("'click', which is the name of another column", {"features": ["a", "click"]}),
         ("sync is -1", {"sync": -1}),
         ("give its values as a list", {"policy": lambda: make(exploration=lambda t: 1 / t)}),
     ],

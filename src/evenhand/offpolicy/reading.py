@@ -14,10 +14,10 @@ from evenhand._columns.marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._header import About
+from evenhand.events._read import labelled, read_whole
 from evenhand.events._schema import NAMES
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.read import labelled, read_whole
 from evenhand.groups import Groups
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
 from evenhand.offpolicy.logged import Logged

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._header import DAMAGE, About, one_line
+from evenhand.events._read import read_whole
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
 from evenhand.events.event import Event, RewardObserved, RowsAbsorbed
 from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
-from evenhand.events.read import read_whole
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._standing import Standing

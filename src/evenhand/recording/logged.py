@@ -271,7 +271,9 @@ class LoggedPolicy:
         if not self._open:
             raise self._refusal()
         if self._broken:
-            raise InputError(f"{self.ledger.name} cannot go on: {self._broken}; open the log again")
+            raise InputError(
+                f"{self.ledger.name} cannot be continued: {self._broken}; open the log again"
+            )
         if self._standing.seq - self._taken >= self._every:
             self._snapshot()
 

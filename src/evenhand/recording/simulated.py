@@ -14,9 +14,9 @@ from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.events._header import About, feature_names
 from evenhand.events._ids import id_of
+from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
-from evenhand.events.read import labelled
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._replay import checksum
