@@ -52,7 +52,6 @@ STILL_WITHOUT: set[str] = {
     "evenhand.policies.state",
     "evenhand.policies.top_interval",
     "evenhand.policies.uniform_random",
-    "evenhand.recording.logged",
     "evenhand.simulation.results",
     "evenhand.simulation.run",
     "evenhand.worlds.base",

@@ -156,7 +156,7 @@ def test_a_log_goes_on_as_it_began(suffix, tmp_path):
         with eh.log_to(path) as logged:  # goes on as it began
             logged.select(contexts_of(2))
         assert (ARMS in eh.read_log(path)) == wide
-        with pytest.raises(ValueError, match=f"candidates is {not wide}, and the log began with"):
+        with pytest.raises(ValueError, match=f"candidates is {not wide}, but the log began with"):
             eh.log_to(path, candidates=not wide)
     with pytest.raises(ValueError, match="candidates is 'yes'; allowed is True or False"):
         eh.log_to(tmp_path / "new.csv", make(), candidates="yes")

@@ -190,7 +190,7 @@ def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, mon
     monkeypatch.setattr(
         Changed, "change", staticmethod(lambda one: setattr(one, "context", np.ones(FEATURES)))
     )
-    with pytest.raises(ValueError, match="which is not what it was given for this arm"):
+    with pytest.raises(ValueError, match="which is not the context given for this arm"):
         logged.select(contexts_of(1))
     monkeypatch.undo()
     monkeypatch.setattr(Careless, "chances", chances)
