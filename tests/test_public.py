@@ -36,27 +36,9 @@ STILL_WITHOUT: set[str] = {
     "evenhand.fairness.intervals",
     "evenhand.fairness.metrics",
     "evenhand.fairness.report",
-    "evenhand.leastsquares",
     "evenhand.offpolicy.reading",
     "evenhand.offpolicy.report",
     "evenhand.offpolicy.targets",
-    "evenhand.policies.base",
-    "evenhand.policies.decision",
-    "evenhand.policies.exploration",
-    "evenhand.policies.group_fair",
-    "evenhand.policies.interval_chaining",
-    "evenhand.policies.kernels",
-    "evenhand.policies.multi_group_fair",
-    "evenhand.policies.naive_fair",
-    "evenhand.policies.saving",
-    "evenhand.policies.state",
-    "evenhand.policies.top_interval",
-    "evenhand.policies.uniform_random",
-    "evenhand.simulation.results",
-    "evenhand.simulation.run",
-    "evenhand.worlds.base",
-    "evenhand.worlds.synthetic",
-    "evenhand.worlds.table",
 }
 
 Definition = ast.FunctionDef | ast.ClassDef
@@ -85,8 +67,10 @@ def definitions(body: list[ast.stmt]) -> dict[str, Definition]:
 
 
 def exported(module: str) -> dict[str, Definition]:
-    """What a package imports from the private modules of evenhand."""
-    if not ROOT.parent.joinpath(*module.split(".")).is_dir():
+    """What a package, or a module with `__all__`, imports from the private modules of evenhand."""
+    is_package = ROOT.parent.joinpath(*module.split(".")).is_dir()
+    names = {node.id for node in ast.walk(tree_of(module)) if isinstance(node, ast.Name)}
+    if not is_package and "__all__" not in names:
         return {}
     nodes = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ImportFrom)]
     public: dict[str, Definition] = {}

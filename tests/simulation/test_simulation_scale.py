@@ -9,7 +9,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.policies import POLICIES
-from evenhand.policies.state import blank_of, wipe
+from evenhand.policies._state import blank_of, wipe
 from evenhand.simulation import _loop as loop
 from evenhand.simulation import run
 from evenhand.simulation._pieces import streams_of

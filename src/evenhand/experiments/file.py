@@ -38,7 +38,8 @@ from evenhand.experiments.model import (
     settings_of,
     values_of,
 )
-from evenhand.policies.base import POLICIES, Policy
+from evenhand.policies import POLICIES
+from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
 
 CHARTS = ("share and regret", "rate")

@@ -23,7 +23,7 @@ from evenhand.recording._replay import checksum
 from evenhand.recording._seen import candidate_contexts, candidate_propensities
 from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation._rounds import each_round
-from evenhand.simulation.run import named_policies
+from evenhand.simulation._run import named_policies
 from evenhand.worlds.base import World
 
 
