@@ -100,7 +100,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
 def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # type: ignore[no-untyped-def]
     """The row in the coordinates of a singular design; the rank before and after.
 
-    In the units of its features where these are scaled, see `scaling`.
+    In the units of its features where these are scaled, see `_basis`.
     """
     stays_a_function()
     if scaled:
