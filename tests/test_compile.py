@@ -15,8 +15,8 @@ from evenhand._compile import Notice
 RULE = """
 from typing import NamedTuple
 import evenhand as eh
-from evenhand.policies.kernels import kernel, score
-from evenhand.policies.state import UPPER
+from evenhand.policies._kernels import kernel, score
+from evenhand.policies._state import UPPER
 
 class FlatRule(NamedTuple):
     pass

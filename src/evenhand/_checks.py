@@ -1,4 +1,4 @@
-"""Checks at the border, each once: errors name the parameter, the value and what is allowed."""
+"""Checks of input: errors name the parameter, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, InputError, setting
 
-LARGEST = 1e100  # of any number that is computed with: beyond, sums of squares overflow
-LARGEST_WHOLE = 2**53  # beyond, a float does not hold every whole number
-LARGEST_SEED = 2**128 - 1  # as long as those that NumPy draws
+LARGEST = 1e100  # larger numbers would make sums of squares overflow
+LARGEST_WHOLE = 2**53  # beyond it, floats do not hold every whole number
+LARGEST_SEED = 2**128 - 1  # as long as the seeds that NumPy draws
 
 
 def whole(name: str, value: Any, least: int = 1, most: int = LARGEST_WHOLE) -> int:
@@ -36,7 +36,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _up_to(most: int) -> str:
-    """A limit in words: powers of two are easier to read as such."""
+    """A limit in words; powers of two are written as such."""
     if most >= 2**32:
         for limit, words in ((most, "up to"), (most + 1, "below")):
             if limit & (limit - 1) == 0:
@@ -45,17 +45,17 @@ def _up_to(most: int) -> str:
 
 
 def shown(value: Any) -> str:
-    """`value` for an error of one line, however long it is."""
+    """`value` shortened for an error of one line."""
     if isinstance(value, int) and not -(10**30) < value < 10**30:
-        digits = int((abs(value).bit_length() - 1) * math.log10(2.0)) + 1  # or one too few
+        digits = int((abs(value).bit_length() - 1) * math.log10(2.0)) + 1  # may be one too few
         return f"a whole number of about {digits} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _refusal(name: str, value: Any, allowed: str) -> InputError:
-    said = f"{setting(name)} is {shown(value)}; allowed is {allowed}"
-    return InputError(said, parameter=name, value=value, allowed=allowed)
+    message = f"{setting(name)} is {shown(value)}; allowed is {allowed}"
+    return InputError(message, parameter=name, value=value, allowed=allowed)
 
 
 def number(name: str, value: Any, low: float, high: float, *, open_ends: bool = False) -> float:
@@ -92,12 +92,12 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
 def numbers(
     name: str, values: Any, shape: tuple[int, ...] | None = None, *, missing: bool = False
 ) -> NDArray[np.float64]:
-    """Finite numbers of this shape, or an error that names them.
+    """`values` as an array of finite numbers of this shape.
 
     Args:
-        name: what to call them in the error.
+        name: their name in the error.
         values: the numbers.
-        shape: what their shape must be; any, unless given.
+        shape: the shape that they must have; by default any.
         missing: whether NaN is allowed.
     """
     unmasked(name, values)
@@ -123,11 +123,11 @@ def numbers(
 
 
 def unmasked(name: str, values: Any) -> None:
-    """Refuse values of a masked array that are masked: NumPy would hand on what is below the mask.
+    """Refuse masked values, because NumPy would use the numbers below the mask.
 
     Args:
-        name: what to call them in the error.
-        values: anything; also lists that hold masked arrays or masked values.
+        name: their name in the error.
+        values: anything, also lists of masked arrays or masked values.
 
     Example:
         >>> import numpy as np
@@ -148,7 +148,7 @@ def unmasked(name: str, values: Any) -> None:
 
 
 def is_missing(label: object) -> bool:
-    """Whether a label is none at all: None, NaN, or what pandas has for them.
+    """Whether a label is missing: None, NaN, or pandas' NA or NaT.
 
     Example:
         >>> import pandas as pd
@@ -156,9 +156,9 @@ def is_missing(label: object) -> bool:
         >>> [is_missing(label) for label in (None, float("nan"), pd.NA, pd.NaT, "F", 0)]
         [True, True, True, True, False, False]
     """
-    # A live policy has no other need of pandas, which takes a third of its start to import.
-    absent = getattr(sys.modules.get("pandas"), "NA", None)
-    return label is None or label is absent or bool(label != label)
+    # A live policy does not need pandas otherwise, and importing it is a third of its start-up.
+    pandas_na = getattr(sys.modules.get("pandas"), "NA", None)
+    return label is None or label is pandas_na or bool(label != label)
 
 
 Array = NDArray[np.float64]
@@ -167,7 +167,7 @@ Whole = NDArray[np.int64]
 
 
 def whole_numbers(name: str, values: Any, rows: int, below: int) -> Whole:
-    """Numbers of arms or groups: whole, from 0 to `below` - 1, one for each row."""
+    """`values` as numbers of arms or groups: whole, from 0 to `below` - 1, one per row."""
     array = numbers(name, values, (rows,))
     wrong = (array != np.floor(array)) | (array < 0) | (array >= below)
     if wrong.any():

@@ -1,7 +1,7 @@
-"""Functions that are written anew for every kind of rule or world, and errors about them.
+"""Generic functions, with an implementation for each kind of rule or world, and their errors.
 
-Such a function takes a NamedTuple first, of numbers and arrays, and Numba chooses by its class. A
-kind that inherits from another has the functions of that one, but for those written for itself.
+The first argument of such a function is a NamedTuple of numbers and arrays. Numba chooses the
+implementation by its class. A class inherits the implementations of its base classes.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ ALLOWED = "allowed are numbers, NumPy arrays of numbers, and tuples of these"
 
 
 class Generic:
-    """Some generic functions, and what has been written of them for kinds of NamedTuples.
+    """Some generic functions, and their implementations by class of NamedTuple.
 
     Args:
-        mark: how a function is marked, with places for {function} and {kind}; for errors.
-        functions: the generic ones, which say what parameters there are.
+        mark: the decorator as errors show it, with places for {function} and {kind}.
+        functions: the generic functions, whose parameters the implementations must have.
     """
 
     def __init__(self, mark: str, *functions: Callable[..., Any]) -> None:
         self.mark = mark
-        self._parameters = {one.__name__: _parameters(one) for one in functions}
+        self._parameters = {function.__name__: _parameters(function) for function in functions}
         self._functions = functions
         self._written: dict[tuple[str, type | None], Callable[..., Any]] = {}
-        self._sources: dict[type, Sources] = {}  # until something else is written
+        self._sources: dict[type, Sources] = {}  # a cache, emptied by every `write`
 
     def write(
         self, generic: Callable[..., Any], kind: type | None
     ) -> Callable[[Function], Function]:
-        """A decorator for what `generic` is for a kind of NamedTuple; for None, for all others."""
+        """A decorator for the implementation of `generic` for a class; None is the default."""
         if generic not in self._functions:
             raise InputError(f"kernel for {generic!r}; allowed are {', '.join(self._parameters)}")
         name = generic.__name__
@@ -68,26 +68,26 @@ class Generic:
         return register
 
     def find(self, name: str, kind: type | None) -> Callable[..., Any] | None:
-        """What was written for a kind, for one that it inherits from, or for all."""
-        for one in (*getattr(kind, "__mro__", ()), None):
-            if (name, one) in self._written:
-                return self._written[name, one]
+        """The implementation for a class: its own, one of its bases', or the default."""
+        for base in (*getattr(kind, "__mro__", ()), None):
+            if (name, base) in self._written:
+                return self._written[name, base]
         return None
 
     def find_typed(self, name: str, argument: Any) -> Callable[..., Any] | None:
-        """The same for Numba's type of a NamedTuple."""
+        """`find` for Numba's type of a NamedTuple."""
         return self.find(name, getattr(argument, "instance_class", None))
 
     def sources(self, kind: type) -> Sources:
-        """The files of the user's that a kind and its functions stand in; see `for_sources`."""
+        """The user's files that define a class and its functions; see `for_sources`."""
         if kind not in self._sources:
-            kinds = [one for one in kind.__mro__ if _is_named(one)]
-            written = [function for (_, one), function in self._written.items() if one in kinds]
-            self._sources[kind] = sources_of(*kinds, *written)
+            bases = [base for base in kind.__mro__ if _is_named(base)]
+            written = [function for (_, base), function in self._written.items() if base in bases]
+            self._sources[kind] = sources_of(*bases, *written)
         return self._sources[kind]
 
     def check(self, given: Any, origin: str, needed: str) -> None:
-        """What compiled code cannot take is told here, before Numba says it in its own words."""
+        """Refuse what compiled code cannot take, in clearer words than Numba's."""
         kind = type(given)
         if not _is_named(kind):
             raise InputError(
@@ -110,9 +110,9 @@ class Generic:
 
 @contextmanager
 def telling(who: str) -> Iterator[None]:
-    """Say in a line what Numba cannot compile; its own text stays as the cause.
+    """Turn errors of Numba into an InputError of one line; Numba's text stays as the cause.
 
-    Also what compiled code refuses: there it can only be a plain error.
+    So are plain ValueErrors, the only errors that compiled code can raise.
     """
     try:
         yield
@@ -126,7 +126,7 @@ def telling(who: str) -> Iterator[None]:
 
 def _in_a_line(text: str) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    inmost = text[text.rfind("Failed in nopython mode pipeline") :]  # the rest is who called it
+    inmost = text[text.rfind("Failed in nopython mode pipeline") :]  # the rest is its callers
     place = re.search(r'File "([^"]+)", line (\d+)', inmost)
     where = f" ({Path(place[1]).name}, line {place[2]})" if place else ""
     name = re.search(r"Untyped global name '(\w+)':\s+Cannot determine Numba type of (.+)", inmost)
@@ -141,10 +141,10 @@ def _in_a_line(text: str) -> str:
             "make it one of them, or a field of the NamedTuple"
         )
     lines = [line.strip(" >") for line in inmost.splitlines()[1:] if line.strip()]
-    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
+    reason = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     return (
-        f"a function cannot be compiled{where}: {_short(said, str)}; keep to numbers, arrays and "
-        "functions marked with @evenhand.compiled"
+        f"a function cannot be compiled{where}: {_short(reason, str)}; use only numbers, arrays "
+        "and functions marked with @evenhand.compiled"
     )
 
 
@@ -158,8 +158,8 @@ def _is_named(kind: Any) -> bool:
 
 def _fits(value: Any) -> bool:
     if isinstance(value, tuple):
-        return all(_fits(one) for one in value)
-    if isinstance(value, (list, set)):  # Numba takes them from Python, but not inside of a tuple
+        return all(_fits(item) for item in value)
+    if isinstance(value, (list, set)):  # Numba takes them from Python, but not in a tuple
         return False
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
         return False

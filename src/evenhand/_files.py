@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: a crash leaves the old one or the new one."""
+"""Atomic writes: a crash leaves the old file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from typing import IO
 
 from evenhand.errors import InputError
 
-# Text is written as UTF-8. A function gets the open file, which it can also read back.
+# Text is written as UTF-8. A function gets the open file, and may also read it back.
 Content = str | bytes | Callable[[IO[bytes]], object]
 
 
 def write_whole(path: str | Path, content: Content) -> None:
-    """Write a file; whoever reads it finds all of the old one or all of the new one.
+    """Write a file atomically: readers find all of the old content or all of the new.
 
-    Who may read it is as with `open`: what the umask leaves to a new file, and as it was for one
-    that is there. A link goes on to point where it points. Devices and pipes, such as /dev/stdout,
-    are written to as they are.
+    Permissions are as with `open`: a new file follows the umask, an existing one keeps its own.
+    Links are followed. Devices and pipes, such as /dev/stdout, are written to directly.
 
     Args:
-        path: of the file, in a folder that exists.
-        content: text, bytes, or a function that writes to the open file. If it raises, nothing is
-            left behind.
+        path: the file, in a folder that exists.
+        content: text, bytes, or a function that writes to the open file. If it raises, the old file
+            stays and nothing else is left behind.
 
     Example:
         >>> import tempfile
@@ -33,17 +32,17 @@ def write_whole(path: str | Path, content: Content) -> None:
         >>> from evenhand._files import write_whole
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_whole(Path(folder) / "a.txt", "all of it")
-        ...     [(one.name, one.read_text()) for one in Path(folder).iterdir()]
+        ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
         [('a.txt', 'all of it')]
     """
     write_all({Path(path): content})
 
 
 def write_all(contents: Mapping[Path, Content]) -> None:
-    """Write files that belong together: all of them beside their places, then each into its own.
+    """Write files that belong together: first all of them as parts, then each into its place.
 
     Args:
-        contents: what to write, by path; as for `write_whole`.
+        contents: the content of each path, as for `write_whole`.
 
     Example:
         >>> import tempfile
@@ -51,7 +50,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
         >>> from evenhand._files import write_all
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_all({Path(folder) / "a.csv": "n\\n1\\n", Path(folder) / "b.bin": b"2"})
-        ...     sorted(one.name for one in Path(folder).iterdir())
+        ...     sorted(path.name for path in Path(folder).iterdir())
         ['a.csv', 'b.bin']
     """
     parts: dict[Path, Path] = {}
@@ -62,7 +61,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
                     _fill(file, content)
                 continue
             target = _target(path)
-            # Not longer than a name may be, and not the one of another process.
+            # Not too long for a file name, and unique to this process.
             part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
             handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
             parts[target] = part
@@ -81,7 +80,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
             part.unlink(missing_ok=True)
 
 
-_BINARY = getattr(os, "O_BINARY", 0)  # without it Windows writes two characters for a new line
+_BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows writes line feeds as two characters
 
 
 def _target(path: Path) -> Path:
@@ -99,7 +98,7 @@ def _fill(file: IO[bytes], content: Content) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new and removed names in a folder last, where the system knows how.
+    """Sync a folder to disk, so that new and removed names outlast a power failure.
 
     Example:
         >>> import tempfile

@@ -1,7 +1,4 @@
-"""Tables and numbers as plain data, for JSON and for whoever reads it in another language.
-
-And numbers as plain text, for everybody.
-"""
+"""Tables and numbers as plain data for JSON, and numbers and names as plain text."""
 
 from __future__ import annotations
 
@@ -22,30 +19,30 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
         [{'group': 'F', 'share': None, 'n': 3}]
     """
     return [
-        {str(name): value(one) for name, one in row.items()}
+        {str(name): value(cell) for name, cell in row.items()}
         for row in table.to_dict(orient="records")
     ]
 
 
-def value(one: Any) -> Any:
-    """Text, true or false, whole numbers and finite numbers as they are; None for all else."""
-    if one is None or one is pd.NA:
+def value(cell: Any) -> Any:
+    """Text, True, False, whole and finite numbers as they are; None for all else."""
+    if cell is None or cell is pd.NA:
         return None
-    if isinstance(one, (bool, np.bool_)):
-        return bool(one)
-    if isinstance(one, str):
-        return one
-    if isinstance(one, (int, np.integer)):
-        return int(one)
-    return float(one) if np.isfinite(one) else None
+    if isinstance(cell, (bool, np.bool_)):
+        return bool(cell)
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, (int, np.integer)):
+        return int(cell)
+    return float(cell) if np.isfinite(cell) else None
 
 
 def in_digits(number: float, sign: str = "") -> str:
     """A number as people write it, whatever its size: no exponents, commas for thousands.
 
     Args:
-        number: which.
-        sign: "+" to have one in front of numbers above 0 as well.
+        number: the number.
+        sign: "+" for a sign in front of numbers above 0 as well.
 
     Example:
         >>> from evenhand._prose import in_digits
@@ -56,7 +53,7 @@ def in_digits(number: float, sign: str = "") -> str:
 
 
 def quoted(name: str) -> str:
-    """A name in a sentence: as it is, or in quotes where it would not read as one word.
+    """A name in a sentence: as it is, or in quotes if it would not read as one word.
 
     Example:
         >>> from evenhand._prose import quoted

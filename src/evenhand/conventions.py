@@ -1,8 +1,7 @@
 """How to read what the paper leaves open: as its text and proofs say, or as its code does.
 
-`PAPER` is the default and what we promise. `AUTHORS_CODE` is what the published curves were made
-with; use it to compare with them. The table in docs/explanation/conventions.md says what each point
-changes, with measured effects.
+`PAPER` is the default. `AUTHORS_CODE` gave the published curves; use it to compare with them. The
+table in docs/explanation/conventions.md says what each point changes, with measured effects.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ class Conventions:
     """One reading of the paper, point by point.
 
     Attributes:
-        name: what a saved policy and a report call it.
-        width: whether the quantile is multiplied with the standard deviation of the estimate, as
-            Algorithm 1 (line 9) says, or with its variance.
+        name: its name in saved policies and reports.
+        width: whether the quantile is multiplied by the standard deviation of the estimate, as in
+            Algorithm 1 (line 9), or by its variance.
         level: delta / (2 n T) as in the proofs, or delta / (2 n t) as in Algorithm 1 (line 9).
-        singular: how designs without full rank are treated, unless the policy is told otherwise.
-        ties: whether equal upper bounds are decided at random or for the lowest index.
+        singular: the default treatment of designs without full rank.
+        ties: whether ties between upper bounds are broken at random or by the lowest index.
         chain: the connected component of overlapping intervals, or two passes over the arms.
-        group_choice: how NaiveFair picks its group, unless it is told otherwise.
+        group_choice: how NaiveFair picks its group by default.
         correction_scale: a factor on the whole correction of the m-group policy.
         group_size: whose number of arms is in the level of a group's width with m groups.
-        bias_centred: whether mu is the mean of the bias or its lower end; it is uniform either way,
-            over a range of one.
+        bias_centred: whether mu is the mean of the bias or its lower end; either way the bias is
+            uniform over a range of one.
 
     Example:
         >>> import evenhand as eh

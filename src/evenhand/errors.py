@@ -1,9 +1,9 @@
-"""What is told to whoever uses evenhand: one line, in the language of the caller.
+"""Errors and warnings: one line each, in the language of the caller.
 
-A message names settings by `setting`, which writes nothing a person would see: a mark that is put
-into words where the message is shown. So the same message reads `missing="drop"` in Python,
-`--missing drop` on the command line and `missing = "drop"` in a file. This module is the one place
-that translates, and `speaking` says for whom.
+A message names settings by `setting`, which inserts an invisible mark. The mark becomes words when
+the message is shown. So the same message reads `missing="drop"` in Python, `--missing drop` on the
+command line and `missing = "drop"` in a file. Only this module translates; `speaking` sets the
+language.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any, Literal, NamedTuple, Self
 
 Language = Literal["python", "command line", "file"]
 
-# Characters for private use, which no text of anyone's has a reason to hold.
+# Characters for private use, which no ordinary text contains.
 _BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
 _MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
-_NAMED = re.compile(r"([a-z][a-z_]*) (?:is|has|are|names)\b")  # a parameter, in so many words
+_NAMED = re.compile(r"([a-z][a-z_]*) (?:is|has|are|names)\b")  # a parameter, as plain text
 _HOUSE_FORM = re.compile(r"; allowed (?:is|are) (?P<allowed>.*?)(?:: (?P<hint>.*))?$", re.DOTALL)
 
-# Settings that the command line calls by another word, and those that it takes again and again.
+# Settings with another name on the command line, and those that may be repeated there.
 FLAGS = {
     "features": "--feature",
     "nominal_columns": "--nominal",
@@ -34,12 +34,12 @@ FLAGS = {
     "target": "--policy",
 }
 REPEATED = ("features", "leave_out", "nominal", "nominal_columns")
-KEYS = {"data": "file"}  # the same of files
+KEYS = {"data": "file"}  # settings with another name in files
 
 
 class _Speech(NamedTuple):
     language: Language
-    flags: Collection[str] | None  # those of the command; None if any may be
+    flags: Collection[str] | None  # those of the command; None if any flag may be named
 
 
 _TO_PYTHON = _Speech("python", None)
@@ -48,12 +48,19 @@ _SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_TO_PYTHON)
 
 @contextmanager
 def speaking(language: Language, flags: Collection[str] | None = None) -> Iterator[None]:
-    """While a caller of this language reads what is told.
+    """Show messages in this language inside of a `with` block.
 
     Args:
-        language: of the caller.
-        flags: on the command line, those that the command has; settings without one are put as in
-            Python, for there is no flag to advise.
+        language: the language of the caller.
+        flags: on the command line, the flags of the command. A setting without a flag is written as
+            in Python, because there is no flag to suggest.
+
+    Example:
+        >>> from evenhand.errors import InputError, setting, speaking
+        >>> error = InputError(f"give {setting('seed', 1)}")
+        >>> with speaking("command line"):
+        ...     print(error)
+        give --seed 1
     """
     before = _SPEECH.set(_Speech(language, flags))
     try:
@@ -63,7 +70,7 @@ def speaking(language: Language, flags: Collection[str] | None = None) -> Iterat
 
 
 class _Told:
-    """A message with settings in it, shown in the language that is spoken."""
+    """A message with settings in it, shown in the language of `speaking`."""
 
     message: str
 
@@ -76,7 +83,17 @@ class _Told:
 
 
 class EvenhandError(_Told, Exception):
-    """The root of all errors that evenhand raises on purpose."""
+    """The base class of all errors that evenhand raises on purpose.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.errors import EvenhandError
+        >>> try:
+        ...     eh.Groups([])
+        ... except EvenhandError as error:
+        ...     print(error)
+        labels is empty; give the group of every arm, at least one
+    """
 
     def __init__(self, message: str = "") -> None:
         self.message = message
@@ -87,15 +104,16 @@ class EvenhandError(_Told, Exception):
 
 
 class InputError(EvenhandError, ValueError):
-    """What a user gave cannot be used. The message says what is allowed and what to do.
+    """The user's input cannot be used. The message says what is allowed and what to do.
 
     Args:
-        message: one line; settings in it are named by `setting`. Made of the others if left out.
-        parameter: the setting that is wrong, by its name in Python. Unless given, the one that the
+        message: one line, in which `setting` names settings. By default it is composed of the other
+            arguments.
+        parameter: the setting that is wrong, by its name in Python. By default the one that the
             message begins with.
-        value: what was given for it.
-        allowed: what may be given, in words. Unless given, what the message says of it.
-        hint: what to do instead, in words. The same.
+        value: its value.
+        allowed: the values that are allowed, in words. By default taken from the message.
+        hint: what to do instead, in words. By default taken from the message.
 
     Example:
         >>> from evenhand.errors import InputError, setting
@@ -126,7 +144,7 @@ class InputError(EvenhandError, ValueError):
         self.hint = form["hint"] if hint is None and form else hint
 
     def reworded(self, change: Callable[[str], str]) -> Self:
-        """The same error with its message changed, its settings still to be translated."""
+        """The same error with a changed message, in which settings can still be translated."""
         return self._again(change(self.message), *self._facts)
 
     @property
@@ -137,7 +155,7 @@ class InputError(EvenhandError, ValueError):
         parameter, value, allowed, hint = self._facts
         try:
             pickle.dumps(value)
-        except Exception:  # whatever a user's object does: its words are enough
+        except Exception:  # a user's object may raise anything; its repr is enough
             value = repr(value)
         return type(self)._again, (self.message, parameter, value, allowed, hint)
 
@@ -145,27 +163,60 @@ class InputError(EvenhandError, ValueError):
     def _again(
         cls, message: str, parameter: str | None, value: Any, allowed: str | None, hint: str | None
     ) -> Self:
-        """For pickling: errors come back from worker processes."""
+        """Used by pickle, because errors come back from worker processes."""
         return cls(message, parameter=parameter, value=value, allowed=allowed, hint=hint)
 
 
 class DataError(InputError):
-    """A table, a log or a file holds what cannot be used."""
+    """A table, a log or a file contains values that cannot be used.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.errors import DataError
+        >>> try:
+        ...     eh.TableWorld({"sex": ["F", "M"], "paid": [1, 0]}, group="sex", reward="repaid")
+        ... except DataError as error:
+        ...     print(error)
+        column 'repaid' is not in the table; did you mean 'paid'? it has sex, paid
+    """
 
 
 class DamagedError(InputError):
-    """A file of evenhand's own is cut off, was changed, or is of a newer version."""
+    """A file that evenhand wrote is cut off, was changed, or has a newer version.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.errors import DamagedError
+        >>> from evenhand.policies.saving import from_dict, to_dict
+        >>> saved = to_dict(eh.TopInterval(["F", "M"], n_features=1))
+        >>> try:
+        ...     from_dict({**saved, "round": 7})
+        ... except DamagedError as error:
+        ...     print(error)
+        the saved policy is damaged: its checksum is wrong; use an undamaged copy
+    """
 
 
 class MissingExtraError(EvenhandError, ImportError):
-    """A part of evenhand needs a package that is not installed; the message says which extra."""
+    """A part of evenhand needs a package that is not installed; the message names the extra.
+
+    Example:
+        >>> from evenhand.errors import MissingExtraError
+        >>> issubclass(MissingExtraError, ImportError)
+        True
+    """
 
 
 class InputWarning(_Told, UserWarning):
-    """What a user gave can be used, and may not mean what it seems to.
+    """The user's input can be used, but may not mean what it seems to.
 
     Args:
-        message: one line; settings in it are named by `setting`.
+        message: one line, in which `setting` names settings.
+
+    Example:
+        >>> from evenhand.errors import InputWarning, setting
+        >>> str(InputWarning(f"column 'id' is left out; name it in {setting('features')}"))
+        "column 'id' is left out; name it in features"
     """
 
     def __init__(self, message: str) -> None:
@@ -177,16 +228,22 @@ class InputWarning(_Told, UserWarning):
 
 
 class SeenWarning(InputWarning):
-    """A policy is judged by rows that it has learned from, or may have: they flatter it."""
+    """A policy is evaluated on rows that it may have learned from, which makes it look better.
+
+    Example:
+        >>> import warnings
+        >>> from evenhand.errors import SeenWarning
+        >>> warnings.simplefilter("ignore", SeenWarning)  # if you know what the policy has seen
+    """
 
 
 def setting(name: str, value: Any = None) -> str:
     """A setting in a message, alone or with the value to give it.
 
     Args:
-        name: as in Python, such as "missing_marks".
-        value: what to set it to: a text, a number, a truth value, or a list or dict of these. What
-            the reader has to fill in is a `blank`.
+        name: the name in Python, such as "missing_marks".
+        value: the value to give it: text, a number, True or False, or a list or dict of these. Use
+            `blank` for what the reader has to fill in.
 
     Example:
         >>> from evenhand.errors import blank, in_language, setting
@@ -204,26 +261,47 @@ def setting(name: str, value: Any = None) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value in a message, as the caller writes it: `{"age": 5}` or `{ age = 5 }`."""
+    """A value in a message, as the caller would write it.
+
+    Example:
+        >>> from evenhand.errors import in_language, literal
+        >>> message = f"give {literal({'age': 5})}"
+        >>> in_language(message, "python"), in_language(message, "file")
+        ('give {"age": 5}', 'give { age = 5 }')
+    """
     return setting("", value)
 
 
 def blank(word: str) -> str:
-    """A word in a setting's value that stands for what the reader has to fill in."""
+    """A placeholder in the value of a setting, for the reader to fill in.
+
+    Example:
+        >>> from evenhand.errors import blank, in_language, setting
+        >>> in_language(setting("group", blank("COLUMN")), "command line")
+        '--group COLUMN'
+    """
     return _BLANK + word
 
 
 def in_language(message: str, language: Language | None = None) -> str:
-    """A message with its settings in the words of a caller; of the present one unless said."""
+    """A message with its settings in a language, by default that of `speaking`.
+
+    Example:
+        >>> from evenhand.errors import in_language, setting
+        >>> in_language(f"{setting('delta')} is 2", "command line")
+        '--delta is 2'
+    """
     speech = _SPEECH.get()
     if language is not None and language != speech.language:
         speech = _Speech(language, None)
-    return _MARK.sub(lambda found: _put(found[1], found[2], speech), message)
+    return _MARK.sub(lambda mark: _put(mark[1], mark[2], speech), message)
 
 
 def _code(value: Any) -> str:
-    # Escaped, so that no text of a user's ends the mark; NumPy's numbers are told as Python's.
-    return json.dumps(value, default=lambda one: one.item() if hasattr(one, "item") else str(one))
+    # Escaped, so that no text of a user ends the mark. NumPy's numbers are written as Python's.
+    return json.dumps(
+        value, default=lambda item: item.item() if hasattr(item, "item") else str(item)
+    )
 
 
 def _put(name: str, code: str | None, speech: _Speech) -> str:
@@ -245,14 +323,14 @@ def _flag(name: str, flag: str, value: Any) -> str:
     if value is None or value is True:
         return flag
     if isinstance(value, list) and name in REPEATED:
-        return " ".join(_flag(name, flag, one) for one in value)
+        return " ".join(_flag(name, flag, item) for item in value)
     if isinstance(value, dict):  # by value or column; "*" stands for all columns
-        pairs = [(k, one) for k, ones in value.items() for one in _listed(ones)]
-        value = [_word(one) if k == "*" else f"{k}={_word(one)}" for k, one in pairs]
+        pairs = [(key, item) for key, items in value.items() for item in _listed(items)]
+        value = [_word(item) if key == "*" else f"{key}={_word(item)}" for key, item in pairs]
     text = ",".join(map(_word, value)) if isinstance(value, list) else _word(value)
     blanks = _BLANK in text
     text = text.replace(_BLANK, "")
-    # What begins with a minus would be taken for a flag.
+    # A value that begins with a minus would be taken for a flag.
     return f"{flag}{'=' if text.startswith('-') else ' '}{text if blanks else quote(text)}"
 
 
@@ -265,18 +343,18 @@ def _word(value: Any) -> str:
 
 
 def _literal(value: Any, file: bool = False) -> str:
-    """A value as Python or TOML writes it; what stands for something is not put in quotes."""
+    """A value as Python or TOML writes it; a placeholder has no quotes."""
     if isinstance(value, str):
         if value.startswith(_BLANK):
             return value[1:]
-        return json.dumps(value, ensure_ascii=False)  # which is Python and TOML as well
+        return json.dumps(value, ensure_ascii=False)  # valid in Python and in TOML
     if isinstance(value, list):
-        return f"[{', '.join(_literal(one, file) for one in value)}]"
+        return f"[{', '.join(_literal(item, file) for item in value)}]"
     if isinstance(value, dict):
-        pairs = [(_key(key, file), _literal(one, file)) for key, one in value.items()]
+        pairs = [(_key(key, file), _literal(item, file)) for key, item in value.items()]
         if file:
-            return "{ " + ", ".join(f"{key} = {one}" for key, one in pairs) + " }"
-        return "{" + ", ".join(f"{key}: {one}" for key, one in pairs) + "}"
+            return "{ " + ", ".join(f"{key} = {item}" for key, item in pairs) + " }"
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
     return json.dumps(value) if file else repr(value)
 
 
@@ -286,6 +364,6 @@ def _key(key: str, file: bool) -> str:
 
 def _composed(parameter: str | None, value: Any, allowed: str | None, hint: str | None) -> str:
     text = " ".join(repr(value).split())
-    said = f"{setting(parameter or 'input')} is {text if len(text) <= 80 else text[:77] + '...'}"
-    said += f"; allowed is {allowed}" if allowed else ""
-    return said + (f": {hint}" if hint else "")
+    message = f"{setting(parameter or 'input')} is {text if len(text) <= 80 else text[:77] + '...'}"
+    message += f"; allowed is {allowed}" if allowed else ""
+    return message + (f": {hint}" if hint else "")

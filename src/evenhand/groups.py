@@ -1,4 +1,4 @@
-"""Who belongs where: the groups of the arms, their names and sizes, the sensitive one."""
+"""The groups of the arms: their names, their sizes, and which one is sensitive."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Groups:
 
     Args:
         labels: the group of each arm; arm i belongs to `labels[i]`.
-        sensitive: the group whose feedback may be distorted, P_1 in the paper. Policies that treat
-            it apart need it, the others do not.
+        sensitive: the group whose feedback may be distorted, P_1 in the paper. Only policies that
+            treat this group differently need it.
 
     Example:
         >>> import evenhand as eh
@@ -64,7 +64,7 @@ class Groups:
 
     @classmethod
     def crossed(cls, *attributes: Sequence[object], sensitive: object = None) -> Groups:
-        """Groups that are intersections: one for every combination that occurs among the arms.
+        """Intersections as groups: one for every combination of attributes among the arms.
 
         Example:
             >>> import evenhand as eh
@@ -89,9 +89,9 @@ class Groups:
 
     @property
     def reference(self) -> str | None:
-        """What a bias is compared with unless said: of two groups the one that is not sensitive.
+        """The default reference of a bias: of two groups, the one that is not sensitive.
 
-        About the mean of two groups each would show half of the gap.
+        Compared with the mean of both, each group would show only half of the gap.
 
         Example:
             >>> import evenhand as eh
@@ -109,7 +109,7 @@ class Groups:
         return self.names.index(str(name))
 
     def warn_of_single_arms(self) -> None:
-        """Warn of groups of one arm: the bias of such a group cannot be told from its arm's worth.
+        """Warn of groups with a single arm, whose bias cannot be told from the arm's worth.
 
         The paper assumes more than one arm in every group.
         """

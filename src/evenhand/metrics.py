@@ -19,8 +19,8 @@ def summarise(
 ) -> pd.DataFrame:
     """n, mean, standard deviation and Student interval of a column, by the columns `by`.
 
-    Groups keep the order in which they first appear. A mean of one value has no interval: it is
-    missing, never zero.
+    Groups keep the order in which they first appear. The interval of a single value is missing,
+    never zero.
 
     Example:
         >>> import pandas as pd
@@ -32,16 +32,16 @@ def summarise(
     from scipy.special import stdtrit
 
     _checks.number("level", level, 0.0, 1.0, open_ends=True)
-    found = table.groupby(list(by), sort=False, observed=True)[value]
-    out = found.agg(n="count", mean="mean", sd="std").reset_index()
-    freedom = np.maximum(out["n"] - 1, 1)
-    reach = stdtrit(freedom, 0.5 + level / 2) * out["sd"] / np.sqrt(np.maximum(out["n"], 1))
-    out["low"], out["high"] = out["mean"] - reach, out["mean"] + reach
-    return out
+    grouped = table.groupby(list(by), sort=False, observed=True)[value]
+    means = grouped.agg(n="count", mean="mean", sd="std").reset_index()
+    freedom = np.maximum(means["n"] - 1, 1)
+    reach = stdtrit(freedom, 0.5 + level / 2) * means["sd"] / np.sqrt(np.maximum(means["n"], 1))
+    means["low"], means["high"] = means["mean"] - reach, means["mean"] + reach
+    return means
 
 
 def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
-    """The share of choices that each group got, beside what proportional and equal parity ask.
+    """The share of choices of each group, beside its share under proportional and equal parity.
 
     Example:
         >>> import evenhand as eh
@@ -51,11 +51,11 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
     """
     given = numbers("arms", arms)
     if given.size and not (given.min() >= 0 and given.max() < groups.n_arms):
-        raise InputError(f"{setting('arms')} hold numbers outside of 0 to {groups.n_arms - 1}")
+        raise InputError(f"{setting('arms')} has numbers outside of 0 to {groups.n_arms - 1}")
     chosen = given.astype(np.int64)
     if (chosen != given).any():
         raise InputError(
-            f"{setting('arms')} hold numbers that are not whole; allowed are numbers of arms"
+            f"{setting('arms')} has numbers that are not whole; allowed are the numbers of arms"
         )
     pulls = np.bincount(groups.of[chosen], minlength=len(groups))
     return pd.DataFrame(
@@ -72,9 +72,9 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
 def price_of_fairness(
     regret: float, regret_of_top: float, share: float, share_of_top: float
 ) -> float:
-    """Perceived regret given up per point (0.01) of share gained over TopInterval.
+    """The perceived regret paid per point (0.01) of share gained over TopInterval.
 
-    Missing where no share was gained.
+    It is missing where no share was gained.
 
     Example:
         >>> from evenhand.metrics import price_of_fairness
@@ -89,15 +89,15 @@ def prices(runs: pd.DataFrame, reference: str = "TopInterval", level: float = 0.
     """The price of fairness of every policy against `reference`, paired over replications.
 
     Args:
-        runs: a row per run with `policy`, `replication`, `share` and `perceived_regret`. In a
-            replication all policies meet the same rounds, so their differences vary less than they
-            do themselves.
+        runs: a row per run with `policy`, `replication`, `share` and `perceived_regret`. All
+            policies of a replication meet the same rounds, so differences between them vary less
+            than their own values.
         reference: the policy to compare with.
-        level: of the intervals.
+        level: the level of the intervals.
 
-    The columns: by how much `share` and `perceived_regret` are higher, with the reach of their
-    intervals, and the `price` of one point (0.01) of share. It is missing unless the interval of
-    the share gained is above zero: nothing was bought then.
+    The columns say by how much `share` and `perceived_regret` are higher, with the half-widths of
+    their intervals, and give the `price` of one point (0.01) of share. The price is missing unless
+    the interval of the share gained is above zero.
 
     Example:
         >>> import evenhand as eh

@@ -16,9 +16,8 @@ for the arms, d for the features, l for the smallest eigenvalue, x for the large
 with widths = 6 for two groups and 4 for m groups, tail = 2, alpha = 1/2, failures = 4.
 
 The paper has T_1 with exponent 3/2 in its proofs, and the same term with exponent 2/3 in the
-statements of its theorems. The proofs are what the bound follows from, so 3/2 is used here unless
-the caller says exponent=2/3. docs/explanation/theory.md has where each constant comes from, and
-where the theorems do not apply.
+statements of its theorems. The bound follows from the proofs, so 3/2 is the default here.
+docs/explanation/theory.md says where each constant comes from, and where the theorems do not apply.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from evenhand.errors import InputError, setting
 
 PROOFS, THEOREMS = 3 / 2, 2 / 3  # the exponent of T_1 in the proofs, and as the theorems print it
 
-_MOST_ROUNDS = 10**30  # formulas reach further than simulations do
-_SUMMED = 1000  # terms of S added one by one; from there the integral with its first corrections
+_MOST_ROUNDS = 10**30  # far more than can be simulated
+_SUMMED = 1000  # terms of S added one by one; the rest is an integral with its first corrections
 
 
 class RegretBound(NamedTuple):
-    """A bound on cumulative true regret, by the three sums that the proofs split it into.
+    """A bound on cumulative true regret, split into the three sums of the proofs.
 
-    `trivial` is the largest regret of a round times T, which nothing can exceed. Below T_1 the
+    `trivial` is T times the largest regret of a round, which nothing can exceed. Before T_1 the
     theorems say no more than that.
 
     Example:
@@ -86,14 +85,14 @@ def exploration_rounds(horizon: int) -> float:
 
 
 def _antiderivative(t: int) -> float:
-    """Of t^(-1/3) as a sum, by Euler and Maclaurin: what follows is below 1e-12 from 1000 on."""
+    """The sum of t^(-1/3) up to a constant (Euler-Maclaurin); the rest is < 1e-12 from 1000 on."""
     return float(1.5 * t ** (2 / 3) + 0.5 * t ** (-1 / 3) - t ** (-4 / 3) / 36.0)
 
 
 def failure_chance(horizon: int, n_arms: int) -> float:
-    """delta' = min(1 / (3nT), 1 / T^(1/3)), the chance left to each event to fail in a round.
+    """delta' = min(1 / (3nT), 1 / T^(1/3)), the probability of each event to fail in a round.
 
-    The first is always the smaller of the two; both are here because the proofs have them.
+    The first term is always the smaller one; both are here because the proofs have them.
 
     Example:
         >>> from evenhand.theory import failure_chance
@@ -108,9 +107,9 @@ def failure_chance(horizon: int, n_arms: int) -> float:
 def expected_smallest_eigenvalue(contexts: ArrayLike) -> float:
     """The proofs' lambda_min of an arm or group, estimated from a sample of its contexts.
 
-    It is the expected smallest eigenvalue of X'X for a design X of d contexts, so the rows are
-    taken d at a time, in their order; those left over at the end are not used. A bound needs the
-    smallest one of all arms and groups.
+    It is the expected smallest eigenvalue of X'X for a design X of d contexts. So the rows are used
+    d at a time, in their order, and those left over at the end are ignored. A bound needs the
+    smallest value of all arms and groups.
 
     Example:
         >>> from evenhand.theory import expected_smallest_eigenvalue
@@ -144,25 +143,25 @@ def concentration_round(
     """T_1, the round from which the estimates are concentrated: (constant A)^exponent.
 
     A = (d n L / l) (ln^2(2 / delta) + ln d). The proofs need 36 A exploring rounds before T_1: with
-    36 n ln^2(2 / delta) of them every arm was explored half as often as expected, and with
-    4 / (1 - alpha)^2 (d n L / l) (ln(1 / delta) + ln d) the eigenvalues are within alpha of what is
-    expected. Round t has 1.5 (t^(2/3) - 1) behind it, so that t = (1 + 24 A)^(3/2) will do, and
-    that is at most (25 A)^(3/2).
+    36 n ln^2(2 / delta) of them every arm was explored at least half as often as expected, and with
+    4 / (1 - alpha)^2 (d n L / l) (ln(1 / delta) + ln d) the eigenvalues are at least alpha times
+    their expectation. There are 1.5 (t^(2/3) - 1) exploring rounds before round t, so
+    t = (1 + 24 A)^(3/2) is enough, which is at most (25 A)^(3/2).
 
     Args:
         n_arms: n.
         n_features: d.
-        delta: the chance of each event to fail. The paper writes delta, delta' and delta / (nT) in
-            different places; the sums over rounds need delta', which is `failure_chance`.
+        delta: the probability of each event to fail. The paper writes delta, delta' and
+            delta / (nT) in different places; the sums over rounds need delta', `failure_chance`.
         smallest_eigenvalue: l, the smallest `expected_smallest_eigenvalue` of all arms and groups.
             (The paper prints the minimum of T_1 over arms and groups; all have to be concentrated,
-            so it is the maximum.)
+            so it must be the maximum.)
         largest_norm: the largest norm of a context, whose square is the paper's L.
-        n_groups: m for Theorem 2, whose T_1 has a factor m in A; without it T_1 of Theorem 1.
-        alpha: which part of the expected eigenvalue is asked for.
-        constant: without it 1 + (2/3) max(36, 4 / (1 - alpha)^2), 25 for alpha up to 2/3. It is
-            enough for delta up to 0.7.
-        exponent: 3/2 as in the proofs; 2/3 is what the theorems print (see the module).
+        n_groups: m for Theorem 2, whose T_1 has a factor m in A; leave it out for Theorem 1.
+        alpha: the fraction of the expected eigenvalue that is required.
+        constant: by default 1 + (2/3) max(36, 4 / (1 - alpha)^2), which is 25 for alpha up to 2/3.
+            It is enough for delta up to 0.7.
+        exponent: 3/2 as in the proofs, or 2/3 as the theorems print (see the module).
 
     Example:
         >>> from evenhand.theory import THEOREMS, concentration_round
@@ -181,8 +180,8 @@ def concentration_round(
     _checks.number("constant", constant, 0.0, math.inf, open_ends=True)
     m = 1 if n_groups is None else _groups(n_groups, n)
     ratio = _norm_over_eigenvalue(smallest_eigenvalue, largest_norm)
-    asked = d * n * m * ratio * (math.log(2.0 / delta) ** 2 + math.log(d))
-    return float((constant * asked) ** exponent)
+    needed = d * n * m * ratio * (math.log(2.0 / delta) ** 2 + math.log(d))
+    return float((constant * needed) ** exponent)
 
 
 def two_group_bound(
@@ -202,30 +201,30 @@ def two_group_bound(
     constant: float | None = None,
     exponent: float = PROOFS,
 ) -> RegretBound:
-    """Theorem 1: what true regret GroupFairTopInterval has with two groups, by the proof.
+    """Theorem 1: a bound on the true regret of GroupFairTopInterval with two groups.
 
-    It is an expectation over the exploring rounds, for runs in which Lemmas 1 and 2 hold, that is
-    in which all intervals cover. Lemma 2 can fail for every run: see docs/explanation/theory.md.
+    It is an expectation over the exploring rounds, for runs in which Lemmas 1 and 2 hold, that is,
+    in which all intervals cover. Lemma 2 can fail in every run: see docs/explanation/theory.md.
 
     Args:
         horizon: T, the number of rounds.
         n_arms: n.
         n_features: d.
         smallest_eigenvalue: l, the smallest `expected_smallest_eigenvalue` of all arms and groups.
-        delta: of the policy's widths.
+        delta: the delta of the policy's widths.
         largest_norm: the largest norm of a context. The paper assumes 1; widths grow with it.
-        largest_regret: M, what a round can cost at most. The paper has 1 in its place.
+        largest_regret: M, the largest regret of one round. The paper has 1 in its place.
         noise: sigma. The paper has 1.
         widths: how many widths bound the regret of an exploiting round: 2 (w + b_1 + b_2), each
-            at most the largest of an arm.
-        tail: a width is at most sqrt(tail ln(2nT / delta)) standard deviations. It takes 2; the
+            at most the largest width of an arm.
+        tail: a width is at most sqrt(tail ln(2nT / delta)) standard deviations. This needs 2; the
             paper writes 1, which is less than the quantile.
-        alpha: which part of its expectation the smallest eigenvalue of a design is sure to have.
-            The paper leaves it open.
+        alpha: the smallest eigenvalue of a design is at least this fraction of its expectation. The
+            paper leaves it open.
         failures: how many events can fail per arm and round. There are 1 + 2 (n + m), at most 4 n
             with two arms or more in every group; the paper writes 6 in all.
         constant: of T_1, as in `concentration_round`.
-        exponent: of T_1: 3/2 as in the proofs, or 2/3 as the theorem prints, which no proof gives.
+        exponent: of T_1: 3/2 as in the proofs, or 2/3 as the theorem prints without a proof.
 
     Example:
         >>> from evenhand.theory import two_group_bound
@@ -267,12 +266,12 @@ def multi_group_bound(
     constant: float | None = None,
     exponent: float = PROOFS,
 ) -> RegretBound:
-    """Theorem 2: the same for m groups, whose average true reward is the known rho.
+    """Theorem 2: the bound for m groups, whose average true reward is the known rho.
 
     The proof needs that average to be rho at every context. The regret of an exploiting round is
     then at most 2 (w + b_j), so `widths` is 4. MultiGroupFairTopInterval with reference="mean"
     needs no rho, and its exploiting rounds cost at most 2 + 4 (m - 1) / m widths: 4 for two groups,
-    less than 6 for any number. T_1 has a factor m that the proof does not explain; it is kept.
+    less than 6 for any number. The proof does not explain the factor m of T_1; it is kept here.
 
     Args:
         n_groups: m, at least two and no more than there are arms.
@@ -308,7 +307,7 @@ def _width(
 ) -> float:
     """The c for which widths in round t >= T_1 are at most c t^(-1/3), for noise and norms of 1.
 
-    From T_1 on, floor(G / d) is at least t^(2/3) / (2nd), with G the explored pulls of an arm.
+    From T_1 on, floor(G / d) is at least t^(2/3) / (2nd), where G counts an arm's explored pulls.
     """
     _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
     quantile = math.sqrt(_factor("tail", tail) * math.log(2.0 * n_arms * horizon / delta))
@@ -318,7 +317,7 @@ def _width(
 def _three_terms(
     horizon: int, n_arms: int, first: float, cost: float, largest_regret: float, failures: float
 ) -> RegretBound:
-    """The last sum goes over all rounds, as in the last step of the proofs."""
+    """The bound; its last sum is over all rounds, as in the last step of the proofs."""
     explored, worst = exploration_rounds(horizon), _factor("largest_regret", largest_regret)
     failing = _factor("failures", failures) * n_arms * failure_chance(horizon, n_arms) * horizon
     return RegretBound(
@@ -345,9 +344,9 @@ def rate(horizon: float) -> float:
 
 
 def rate_through(rounds: ArrayLike, at: float, regret: float) -> NDArray[np.float64]:
-    """The curve c t^(2/3) that meets a measured cumulative `regret` in round `at`.
+    """The curve c t^(2/3) through a measured cumulative `regret` in round `at`.
 
-    Beside a measured curve it shows by eye what `growth_exponent` says by a number.
+    Beside a measured curve it shows to the eye what `growth_exponent` says in a number.
 
     Example:
         >>> from evenhand.theory import rate_through
@@ -364,9 +363,10 @@ def rate_through(rounds: ArrayLike, at: float, regret: float) -> NDArray[np.floa
 def growth_exponent(rounds: ArrayLike, cumulative_regret: ArrayLike) -> float:
     """The g for which regret grows as t^g: the least squares slope of log regret on log rounds.
 
-    Give rounds that are evenly spread on a log scale (1000, 2000, 4000, ...), or the last ones,
-    which lie close together, decide. The exploring rounds alone give slightly more than 2/3 at
-    finite T (0.669 between 1000 and 16000), because S is 1.5 T^(2/3) less about one.
+    Give rounds that are evenly spread on a log scale (1000, 2000, 4000, ...). Otherwise the last
+    rounds, which lie close together there, dominate the fit. The exploring rounds alone give
+    slightly more than 2/3 at finite T (0.669 between 1000 and 16000), because S is about
+    1.5 T^(2/3) - 1.
 
     Example:
         >>> from evenhand.theory import growth_exponent
@@ -378,7 +378,7 @@ def growth_exponent(rounds: ArrayLike, cumulative_regret: ArrayLike) -> float:
     if x.size != y.size or np.ptp(x) == 0.0:
         raise InputError(
             f"{setting('rounds')} and cumulative_regret have {x.size} and {y.size} values; allowed "
-            "are as many of both, at rounds that are not all the same"
+            "are equally many of both, at rounds that are not all equal"
         )
     centred = x - x.mean()
     return float(centred @ y / (centred @ centred))
@@ -406,7 +406,7 @@ def _groups(n_groups: int, n: int) -> int:
 
 
 def _norm_over_eigenvalue(smallest_eigenvalue: float, largest_norm: float) -> float:
-    """L / l. It is at least 1: d contexts share d L at most among d eigenvalues."""
+    """L / l, which is at least 1: the d eigenvalues of d contexts sum to at most d L."""
     norm = _checks.number("largest_norm", largest_norm, 0.0, math.inf, open_ends=True)
     least = _checks.number(
         "smallest_eigenvalue", smallest_eigenvalue, 0.0, math.inf, open_ends=True

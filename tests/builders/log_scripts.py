@@ -9,7 +9,7 @@ import numpy as np
 
 import evenhand as eh
 from evenhand.events._tables import beside
-from evenhand.policies.base import POLICIES
+from evenhand.policies import POLICIES
 from evenhand.policies.saving import to_dict
 
 LABELS, FEATURES = ["F", "M", "F", "M"], 2

@@ -156,7 +156,7 @@ def test_a_log_goes_on_as_it_began(suffix, tmp_path):
         with eh.log_to(path) as logged:  # goes on as it began
             logged.select(contexts_of(2))
         assert (ARMS in eh.read_log(path)) == wide
-        with pytest.raises(ValueError, match=f"candidates is {not wide}, and the log began with"):
+        with pytest.raises(ValueError, match=f"candidates is {not wide}, but the log began with"):
             eh.log_to(path, candidates=not wide)
     with pytest.raises(ValueError, match="candidates is 'yes'; allowed is True or False"):
         eh.log_to(tmp_path / "new.csv", make(), candidates="yes")
@@ -247,15 +247,15 @@ def swap(place, value):
         ("line 3 is damaged", swap(9, "AAAA")),
         ("line 3 is damaged", swap(9, 5)),
         ("line 3 is damaged: a decision has no contexts", swap(9, None)),
-        ("candidate_contexts in row 1 is of another length; .* 8 numbers", swap(9, doubles(1.0))),
-        ("row 1 is at odds with the context", swap(9, doubles(*range(8)))),
+        ("candidate_contexts in row 1 is of a wrong length; .* 8 numbers", swap(9, doubles(1.0))),
+        ("row 1 is inconsistent with the context", swap(9, doubles(*range(8)))),
         ("row 1 is not finite", swap(9, doubles(*[np.inf] * 8))),
         ("row 1 is not finite", swap(9, doubles(1.0, np.nan, *[2.0] * 6))),
-        ("candidate_propensities in row 1 is of another length", swap(10, doubles(1.0))),
+        ("candidate_propensities in row 1 is of a wrong length", swap(10, doubles(1.0))),
         ("row 1 is no distribution", swap(10, doubles(0.5, 0.5, 0.5, 0.0))),
         ("row 1 is no distribution", swap(10, doubles(np.nan, 0.5, 0.5, 0.0))),
-        ("above 0 for an arm that could not", swap(10, doubles(0.25, 0.25, 0.25, 0.25))),
-        ("at odds with propensity_score", swap(10, doubles(0.96, 0.02, 0.02, 0.0))),
+        ("above 0 for an arm that was not available", swap(10, doubles(0.25, 0.25, 0.25, 0.25))),
+        ("inconsistent with propensity_score", swap(10, doubles(0.96, 0.02, 0.02, 0.0))),
     ],
 )
 def test_damage_is_told(words, change, tmp_path):
@@ -273,8 +273,8 @@ def test_damage_is_told(words, change, tmp_path):
     [
         ("candidate_contexts in row 3 is '\\[1.0,'; allowed is a JSON list", "[1.0,"),
         ("row 3 is 'soon'", "soon"),
-        ("row 3 is of another length", "[1.0]"),
-        ("row 3 is missing or out of place", ""),
+        ("row 3 is of a wrong length", "[1.0]"),
+        ("row 3 is missing or misplaced", ""),
     ],
 )
 def test_damage_in_csv_is_told_with_its_line(words, value, tmp_path):

@@ -38,7 +38,7 @@ def test_lines_lost_or_added_are_told(change, there, old, tmp_path):
     changed = change(path.read_bytes().splitlines(keepends=True))
     path.write_bytes(b"".join(changed))
     for read in (eh.read_log, eh.replay, eh.log_to):
-        words = refused(path, "should have 100 rounds and 100 learned rewards.*put the whole", read)
+        words = refused(path, "should have 100 rounds and 100 learned rewards.*restore", read)
         assert there is None or f"has {there} rounds" in words
     assert not journal_of(path).exists()
     if not old or there != 101:  # a journal may have more, and older logs do not count rows

@@ -49,7 +49,7 @@ def test_awkward_names_come_back(candidates, suffix, tmp_path):
 )
 def test_half_a_character_is_refused(labels, features, suffix, tmp_path):
     policy = eh.UniformRandom(labels, n_features=1)
-    with pytest.raises(ValueError, match=r"called '.*\\ud.*; give other names") as error:
+    with pytest.raises(ValueError, match=r"called '.*\\ud.*; use other names") as error:
         eh.log_to(tmp_path / f"log.{suffix}", policy, features=features)
     assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
 
@@ -190,7 +190,7 @@ def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, mon
     monkeypatch.setattr(
         Changed, "change", staticmethod(lambda one: setattr(one, "context", np.ones(FEATURES)))
     )
-    with pytest.raises(ValueError, match="which is not what it was given for this arm"):
+    with pytest.raises(ValueError, match="which is not the context given for this arm"):
         logged.select(contexts_of(1))
     monkeypatch.undo()
     monkeypatch.setattr(Careless, "chances", chances)
@@ -242,7 +242,7 @@ def test_the_same_for_parquet(tmp_path, monkeypatch):
     monkeypatch.setattr(
         pyarrow.parquet, "write_table", lambda table, *more: write(table.slice(0, 5), *more)
     )
-    with pytest.raises(ValueError, match="not read back as it is"):
+    with pytest.raises(ValueError, match="could not be read back unchanged"):
         logged.close()
     monkeypatch.undo()
     assert path.read_bytes() == before and len(eh.read_log(path)) == 6

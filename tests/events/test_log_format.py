@@ -115,7 +115,7 @@ def test_a_reward_counts_once(tmp_path):
         logged.update(made[1], 1.0)
         before = bits(logged.policy)
         for wrong in (made[1], 2, [made[0], made[1]], [made[1]]):
-            with pytest.raises(ValueError, match="round 2 has its reward already; it counts once"):
+            with pytest.raises(ValueError, match="round 2 already has its reward; it counts once"):
                 logged.update(wrong, [1.0] * len(wrong) if isinstance(wrong, list) else 1.0)
         with pytest.raises(ValueError, match="names a round twice"):
             logged.update([made[0], 1], [1.0, 2.0])
@@ -155,8 +155,8 @@ def test_bad_calls_are_refused_and_leave_no_trace(tmp_path):
             ("rewards in row 1", lambda: logged.update(made[:2], [1.0, np.inf])),
             ("rewards has shape", lambda: logged.update(made[:2], [1.0])),
             ("one number for one", lambda: logged.update(1, [1.0])),
-            ("not what this log has for round 1", lambda: logged.update(strange[0], 1.0)),
-            ("not what this log has for round 3", lambda: logged.update(made[2], 1.0)),
+            ("differs from that of round 1", lambda: logged.update(strange[0], 1.0)),
+            ("differs from that of round 3", lambda: logged.update(made[2], 1.0)),
             ("round 4 is not in this log", lambda: logged.update(strange[3], 1.0)),
             ("round 0 is not in this log", lambda: logged.update(0, 1.0)),
             ("decision is 'one'", lambda: logged.update("one", 1.0)),
@@ -190,7 +190,7 @@ def test_an_override_is_a_row_of_its_own(suffix, tmp_path):
         others = [(one.arm + 1) % 4 for one in made]
         for one, other in zip(made, others, strict=True):
             logged.override(one, other, [float(other), 1.0])
-        with pytest.raises(ValueError, match="was overridden before"):
+        with pytest.raises(ValueError, match="was already overridden"):
             logged.override(1, others[0], [1.0, 1.0])
         logged.update(made[0], 4.0)
         logged.true_reward(made[0], 6.0)
@@ -205,9 +205,9 @@ def test_an_override_is_a_row_of_its_own(suffix, tmp_path):
     assert log["x1"][2:].tolist() == others
     with eh.log_to(path) as logged:  # both kinds come back
         assert logged.waiting == [2]
-        with pytest.raises(ValueError, match="has its reward already"):
+        with pytest.raises(ValueError, match="already has its reward"):
             logged.update(1, 1.0)
-        with pytest.raises(ValueError, match="was overridden before"):
+        with pytest.raises(ValueError, match="was already overridden"):
             logged.override(2, made[1].arm, [1.0, 1.0])
         logged.update(made[1], 2.0)
     assert eh.replay(path).counts.tolist() == np.bincount(others, minlength=4).tolist()
@@ -233,7 +233,7 @@ def test_the_rest_is_the_policys_own(tmp_path):
         ("2 different names", {"features": ["a"]}),
         ("2 different names", {"features": ["a", "a"]}),
         ("allowed is a list of 2", {"features": "ab"}),
-        ("'click', which stands for another column", {"features": ["a", "click"]}),
+        ("'click', which is the name of another column", {"features": ["a", "click"]}),
         ("sync is -1", {"sync": -1}),
         ("give its values as a list", {"policy": lambda: make(exploration=lambda t: 1 / t)}),
     ],
@@ -413,8 +413,8 @@ def test_a_log_of_ours_teaches_another_policy(tmp_path):
         ("group in row 1 is 'X', but the policy has arm 0 in group 'F'", {"group": "X"}, {}),
         ("which is no column; did you mean 'click'", {}, {"columns": {"reward": "clik"}}),
         ("policy is 5", {}, {"policy": 5}),
-        ("give a policy that is to learn", {}, {"policy": None, "arms": None, "features": None}),
-        ("arms is for logs of others", {}, {"policy": None}),
+        ("give a policy that learns", {}, {"policy": None, "arms": None, "features": None}),
+        ("arms needs a policy", {}, {"policy": None}),
         ("log is 5", {}, {"log": 5}),
     ],
 )
@@ -476,7 +476,7 @@ def test_a_simulated_log_can_be_replayed(suffix, tmp_path):
     taught = eh.replay(log, again.clone())
     taught.round = 200
     assert bits(taught) == bits(again)
-    with pytest.raises(ValueError, match="there already"):
+    with pytest.raises(ValueError, match="already exists"):
         eh.simulate_log(eh.TopInterval, WORLD, 10, path=path)
     assert beside(path).exists() == (suffix == "csv")
 

@@ -61,6 +61,8 @@ def test_a_log_takes_a_decision_that_was_elsewhere(tmp_path):
 def test_what_is_no_decision_is_told(change):
     told = make().select(contexts_of(0)).to_dict()
     change(told)
-    with pytest.raises(eh.errors.DataError, match=r"allowed is what Decision\.to_dict") as error:
+    with pytest.raises(
+        eh.errors.DataError, match=r"allowed is the result of Decision\.to_dict"
+    ) as error:
         eh.Decision.from_dict(told)
     assert "\n" not in str(error.value)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import evenhand as eh
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
-from evenhand.policies.kernels import kernel, learn, score
+from evenhand.policies._kernels import kernel, learn, score
+from evenhand.policies._state import UPPER, absorb_reward, add_up, arm_count, score_arms
 from evenhand.policies.saving import from_dict, to_dict
-from evenhand.policies.state import UPPER, absorb_reward, add_up, arm_count, score_arms
 from evenhand.recording._replay import checksum
 
 

@@ -10,14 +10,14 @@ import pytest
 
 import evenhand as eh
 from evenhand.leastsquares._table import BASIS, saved_tail
-from evenhand.policies.saving import checksum, from_dict, to_dict
+from evenhand.policies.saving import _checksum, from_dict, to_dict
 
 
 def resealed(saved):
     """The data with the checksum that belongs to them, as somebody who crafts a file has it."""
     try:
         tables = [np.asarray(saved[key], dtype=float) for key in ("arms", "groups")]
-        return {**saved, "sha256": checksum(saved, tables)}
+        return {**saved, "sha256": _checksum(saved, tables)}
     except (KeyError, TypeError, ValueError, OverflowError):
         return saved  # no checksum will do
 

@@ -10,7 +10,7 @@ import pytest
 from test_saving import VERSION_1, resealed
 
 import evenhand as eh
-from evenhand.policies.saving import from_dict, parse, to_dict
+from evenhand.policies.saving import _parse, from_dict, to_dict
 
 pytestmark = pytest.mark.filterwarnings("ignore:group . has a single arm")
 
@@ -49,7 +49,7 @@ def test_every_byte_counts():
         for other in {byte ^ 1 << bit for bit in range(8)} | set(b"0123456789") - {byte}:
             damaged = whole[:place] + bytes([other]) + whole[place + 1 :]
             try:
-                state = to_dict(from_dict(parse(damaged)))
+                state = to_dict(from_dict(_parse(damaged)))
             except ValueError:
                 continue
             assert state == saved, f"byte {place} became {bytes([other])}"
@@ -59,9 +59,9 @@ def test_every_byte_counts():
 
 def test_a_version_without_a_checksum_does_not_get_around_it(saved):
     changed = {**saved, "round": 5}
-    with pytest.raises(ValueError, match="checksum is another"):
+    with pytest.raises(ValueError, match="checksum is wrong"):
         from_dict(changed)
-    with pytest.raises(ValueError, match="checksum is another"):
+    with pytest.raises(ValueError, match="checksum is wrong"):
         from_dict({**saved, "sha256": None})
     with pytest.raises(ValueError, match=r"version 1 has .*; look at own, sha256"):
         from_dict({**changed, "version": 1})
@@ -91,8 +91,8 @@ def put(saved, *keys, value):
         (("settings", "noise"), "1", "noise is '1'"),
         (("settings", "exploration"), [10**400], "int too large"),
         (("settings", "groups"), ["F", "M"], "damaged"),
-        (("settings", "groups", "labels"), ["F", 1, 2], "labels that are no text"),
-        (("settings", "groups", "sensitive"), ["F"], "labels that are no text"),
+        (("settings", "groups", "labels"), ["F", 1, 2], "labels that are not text"),
+        (("settings", "groups", "sensitive"), ["F"], "labels that are not text"),
         (("settings", "groups", "labels"), ["a\nb", "M", "M"], "a group without arms"),
         (("settings", "conventions"), ["PAPER"], "damaged"),
         (("settings", "colour"), "red", "colour"),

@@ -18,7 +18,7 @@ import pytest
 import evenhand as eh
 from evenhand.leastsquares import coefficients, counts
 from evenhand.policies.exploration import probability, schedule
-from evenhand.policies.interval_chaining import chain
+from evenhand.policies.interval_chaining import _chain
 from reference import REFERENCE, needs_shared
 
 pytestmark = needs_shared
@@ -121,7 +121,7 @@ def replay(name, conventions):
         two_passes = conventions.chain == "two passes"
         table = decisions[-1].scores.table
         top = int(np.argmax(decisions[-1].scores.upper))
-        chained = chain(two_passes, table, np.ones(header["n"], dtype=bool), top)
+        chained = _chain(two_passes, table, np.ones(header["n"], dtype=bool), top)
         chains.append(np.flatnonzero(chained).tolist())
         policy.absorb([step["arm"]], [step["contexts"][step["arm"]]], [step["reward"]])
     names = ("estimate", "width", "correction", "correction_width", "upper")

@@ -122,8 +122,8 @@ def test_decisions_go_by_object_round_or_id(suffix, tmp_path):
     logged.update(["01", made[1], given[0]], [3.0, 4.0, 5.0])
     assert logged.waiting == [4, 5, 7, 8]
     for wrong, words in [
-        ("01", "has its reward already"),
-        (given[0], "has its reward already"),
+        ("01", "already has its reward"),
+        (given[0], "already has its reward"),
         ("02", "an id that no decision of this log has"),
         (given[0][:-1] + "9", "an id that no decision of this log has"),
         (given[0].replace("-0", "-"), "an id that no decision of this log has"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.events._journal import journal_of
-from evenhand.events.ledger import snapshot_files
+from evenhand.events._snapshots import snapshot_files
 from log_scripts import OURS, Calls, bits, contexts_of, fill, killed, make, same_decisions
 from memory_ledger import MemoryLedger
 
@@ -62,13 +62,13 @@ def test_waiting_overridden_and_named_decisions_come_back(suffix, crash, tmp_pat
     killed(logged) if crash else logged.close()
     with eh.log_to(path) as again:
         assert again.waiting == [1, 2, 3, 4, 6]
-        with pytest.raises(ValueError, match="overridden before"):
+        with pytest.raises(ValueError, match="already overridden"):
             again.override(3, made[2].arm, [1.0, 2.0])
         with pytest.raises(ValueError, match="which the decision of round 1 has"):
             again.select(contexts_of(1), id="loan 0")
         again.update("loan 2", 2.0)
         again.update(made[5], 3.0)
-        with pytest.raises(ValueError, match="has its reward already"):
+        with pytest.raises(ValueError, match="already has its reward"):
             again.update("loan 4", 1.0)
     assert bits(eh.replay(path)) == bits(again.policy)
 

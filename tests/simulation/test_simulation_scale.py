@@ -9,9 +9,9 @@ import pytest
 
 import evenhand as eh
 from evenhand.policies import POLICIES
-from evenhand.policies.state import blank_of, wipe
+from evenhand.policies._state import blank_of, wipe
 from evenhand.simulation import _loop as loop
-from evenhand.simulation import run
+from evenhand.simulation import _run as run
 from evenhand.simulation._pieces import streams_of
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)

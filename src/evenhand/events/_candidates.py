@@ -1,10 +1,10 @@
-"""All arms of a decision: their contexts and probabilities, as a log keeps them if it is asked to.
+"""The candidates of a decision: the contexts and probabilities of all arms, in logs that keep them.
 
-In a frame both are an array of numbers in the row of the decision, and None in all other rows:
+In a frame, both are an array of numbers in the row of the decision, and None in all other rows:
 
-- `candidate_contexts`: arm after arm, the context of each; NaN for an arm that could not be chosen.
-  Where all arms could be and have the same context, it is there once.
-- `candidate_propensities`: the probability of every arm; None if the policy could not tell.
+- `candidate_contexts`: the context of each arm, one after the other; NaN for an arm that was not
+  available. If all arms were available and have the same context, it is there once.
+- `candidate_propensities`: the probability of every arm; None if the policy did not give it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 CONTEXTS, CHANCES = (ROLES[role][0] for role in ("candidate_contexts", "candidate_propensities"))
-CLOSE = 1e-6  # probabilities of a policy are sums of doubles, and those of others are rounded
+CLOSE = 1e-6  # probabilities are sums of doubles, and other programs round them
 
 
 class Candidates(NamedTuple):
-    """The arms of many decisions.
+    """The candidates of many decisions.
 
     `contexts` is (rows, arms, features), NaN for an arm that was not available; or (rows, features)
-    if in every row all arms have the same. `available` is (rows, arms), and so are `propensities`,
-    which are None if any row has none.
+    if in every row all arms have the same context. `available` is (rows, arms), and so is
+    `propensities`, which is None if any row has none.
     """
 
     contexts: Array
@@ -47,7 +47,7 @@ class Candidates(NamedTuple):
 def candidates(
     frame: pd.DataFrame, n_arms: int, features: Sequence[str], first: int = 0
 ) -> Candidates:
-    """The candidates of all decisions in a frame; a DataError names the row that is damaged.
+    """The candidates of all decisions in a frame; a DataError names the first damaged row.
 
     Args:
         frame: rows of a log that keeps candidates.
@@ -57,7 +57,7 @@ def candidates(
     """
     made = frame[NAMES["propensity"]].notna().to_numpy()
     lost = frame[CONTEXTS].notna().to_numpy() != made
-    words = "missing or out of place; allowed is one for each decision and for no other row"
+    words = "missing or misplaced; allowed is one for each decision and for no other row"
     _stop(CONTEXTS, np.arange(first, first + len(frame)), lost, words)
     own, numbers = frame[made], np.flatnonzero(made) + first
     arms = own[NAMES["arm"]].to_numpy(dtype=np.int64)
@@ -68,22 +68,22 @@ def candidates(
     stop(bad.any(axis=1), "not finite; allowed are finite numbers, or NaN for all of an arm")
     chosen = own[list(features)].to_numpy(dtype=np.float64)
     unlike = contexts[np.arange(len(arms)), arms] != chosen
-    stop(unlike.any(axis=1), "at odds with the context of the chosen arm in the same row")
+    stop(unlike.any(axis=1), "inconsistent with the context of the chosen arm in the same row")
     chances = _chances(own, available, arms, numbers)
     return Candidates(contexts[:, 0] if shared else contexts, available, chances)
 
 
 def _contexts(flat: list[Any], k: int, d: int, numbers: Any) -> tuple[Array, bool]:
-    """(rows, arms, features), and whether all arms have the same everywhere."""
+    """(rows, arms, features), and whether in every row all arms have the same context."""
     lengths = _lengths(flat)
-    words = f"of another length; allowed are {k * d} numbers, or {d} if all arms have the same"
+    words = f"of a wrong length; allowed are {k * d} numbers, or {d} if all arms have the same"
     _stop(CONTEXTS, numbers, ~np.isin(lengths, (d, k * d)), words)
-    found, once = np.empty((len(flat), k, d)), lengths == d
+    contexts, once = np.empty((len(flat), k, d)), lengths == d
     for rows, arms in ((once, 1), (~once, k)):
         chosen = [flat[i] for i in np.flatnonzero(rows)]
         if chosen:
-            found[rows] = np.array(chosen, dtype=np.float64).reshape(-1, arms, d)
-    return found, bool(once.all())
+            contexts[rows] = np.array(chosen, dtype=np.float64).reshape(-1, arms, d)
+    return contexts, bool(once.all())
 
 
 def _chances(own: pd.DataFrame, available: Bools, arms: Any, numbers: Any) -> Array | None:
@@ -91,20 +91,20 @@ def _chances(own: pd.DataFrame, available: Bools, arms: Any, numbers: Any) -> Ar
     flat = own[CHANCES][there].to_list()
     stop = partial(_stop, CHANCES, numbers[there])
     words = f"; allowed are {k} probabilities that sum to 1"
-    stop(_lengths(flat) != k, f"of another length{words}")
-    found = np.array(flat, dtype=np.float64).reshape(-1, k)
-    good = (found >= 0.0).all(axis=1) & (np.abs(found.sum(axis=1) - 1.0) <= CLOSE)
+    stop(_lengths(flat) != k, f"of a wrong length{words}")
+    chances = np.array(flat, dtype=np.float64).reshape(-1, k)
+    good = (chances >= 0.0).all(axis=1) & (np.abs(chances.sum(axis=1) - 1.0) <= CLOSE)
     stop(~good, f"no distribution{words}")
-    outside = (found > 0.0) & ~available[there]
-    stop(outside.any(axis=1), "above 0 for an arm that could not be chosen; allowed is 0")
+    outside = (chances > 0.0) & ~available[there]
+    stop(outside.any(axis=1), "above 0 for an arm that was not available; allowed is 0")
     chosen = own[NAMES["propensity"]].to_numpy(dtype=np.float64)[there]
-    off = np.abs(found[np.arange(len(found)), arms[there]] - chosen) > CLOSE
-    stop(off, f"at odds with {NAMES['propensity']} of the chosen arm in the same row")
-    return found if there.all() else None
+    off = np.abs(chances[np.arange(len(chances)), arms[there]] - chosen) > CLOSE
+    stop(off, f"inconsistent with {NAMES['propensity']} of the chosen arm in the same row")
+    return chances if there.all() else None
 
 
 def _lengths(flat: list[Any]) -> NDArray[np.int64]:
-    return np.array([np.size(one) for one in flat], dtype=np.int64)
+    return np.array([np.size(row) for row in flat], dtype=np.int64)
 
 
 def _stop(name: str, numbers: Any, wrong: Any, words: str) -> None:
@@ -116,7 +116,7 @@ def _stop(name: str, numbers: Any, wrong: Any, words: str) -> None:
 
 
 def to_base64(values: Array | None) -> bytes:
-    """For the journal: a string of doubles as they are in memory, the little end first; or null."""
+    """For the journal: the doubles as a base64 string, little-endian; or null."""
     if values is None:
         return b"null"
     return b'"%b"' % b64encode(np.asarray(values, dtype="<f8").tobytes())
@@ -126,27 +126,27 @@ def from_base64(text: str | None) -> Array | None:
     """What `to_base64` wrote."""
     if text is None:
         return None
-    found = np.frombuffer(b64decode(text, validate=True), dtype="<f8")
-    return found.astype(np.float64, copy=False)
+    values = np.frombuffer(b64decode(text, validate=True), dtype="<f8")
+    return values.astype(np.float64, copy=False)
 
 
 def to_json(values: Array | None) -> str | None:
     """For CSV: a JSON list, with null for NaN."""
     if values is None:
         return None
-    listed = [None if one != one else one for one in values.tolist()]
+    listed = [None if value != value else value for value in values.tolist()]
     return json.dumps(listed, separators=(",", ":"), allow_nan=False)
 
 
 def from_json(texts: pd.Series, first: int) -> pd.Series:
-    """A column of what `to_json` wrote."""
-    found: list[Array | None] = []
+    """A column that `to_json` wrote."""
+    arrays: list[Array | None] = []
     for number, text in enumerate(texts, start=first):
         try:
-            found.append(None if pd.isna(text) else np.array(json.loads(text), dtype=np.float64))
+            arrays.append(None if pd.isna(text) else np.array(json.loads(text), dtype=np.float64))
         except (ValueError, TypeError):
             raise DataError(
                 f"{texts.name} in row {number} is {str(text)[:40]!r}; allowed is a JSON list of "
-                "numbers, with null for an arm that could not be chosen"
+                "numbers, with null for an arm that was not available"
             ) from None
-    return pd.Series(found, index=texts.index, dtype=object)
+    return pd.Series(arrays, index=texts.index, dtype=object)

@@ -1,7 +1,7 @@
-"""Logs of evenhand's own: which rows are decisions, and what off-policy evaluation needs of them.
+"""Logs that evenhand wrote: which rows are decisions, and what off-policy evaluation needs of them.
 
-A log has three kinds of rows. A decision has a propensity. A row with a round and no propensity is
-what a human did in its place. A row without a round is history that a policy was taught.
+A log has three kinds of rows. A decision has a propensity. A row with a round but no propensity is
+what a human did instead. A row without a round is history that the policy learned from.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pandas as pd
 
 from evenhand.errors import DataError
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates
+from evenhand.events._read import ATTRS, read_log
 from evenhand.events._schema import NAMES
-from evenhand.events.read import ATTRS, read_log
 from evenhand.groups import Groups
 
 GROUP, ROUND, ARM, REWARD = (NAMES[role] for role in ("group", "round", "arm", "reward"))
@@ -29,16 +29,16 @@ def log_labels(frame: pd.DataFrame) -> list[str] | None:
 
 
 def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
-    """What `Logged` is made from, of the decisions in a log that evenhand wrote."""
+    """The arguments of `Logged` for the decisions in a log that evenhand wrote."""
     frame = log if isinstance(log, pd.DataFrame) else read_log(log)
-    told = frame.attrs.get(ATTRS)
-    if told is None or PROPENSITY not in frame:
+    attrs = frame.attrs.get(ATTRS)
+    if attrs is None or PROPENSITY not in frame:
         what = "a frame" if isinstance(log, pd.DataFrame) else repr(str(log))
         raise DataError(
-            f"log is {what} that does not come from a log of evenhand's; give its path, or what "
-            "eh.read_log or eh.simulate_log gave, or make Logged.from_frame(frame, groups) of it"
+            f"log is {what} that does not come from a log of evenhand's; give its path, or the "
+            "frame of eh.read_log or eh.simulate_log, or use Logged.from_frame(frame, groups)"
         )
-    labels, features = told["groups"], told["features"]
+    labels, features = attrs["groups"], attrs["features"]
     lost = [name for name in (ARM, REWARD, OVERRIDE, *features) if name not in frame]
     if lost:
         raise DataError(f"log has lost its column {lost[0]!r}; give all columns of the log")
@@ -55,7 +55,7 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
     if {CONTEXTS, CHANCES} <= set(frame.columns):
         every = candidates(own, len(labels), features)
         parts |= {
-            "contexts": np.nan_to_num(every.contexts),  # of a missing arm nobody asks
+            "contexts": np.nan_to_num(every.contexts),  # those of unavailable arms are not used
             "shared": every.contexts.ndim == 2,
             "available": every.available,
             "all_propensities": every.propensities,
@@ -64,20 +64,20 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
 
 
 def decided(log: pd.DataFrame) -> pd.DataFrame:
-    """The rows that say what was done in the end, of a log in the log format; others as they are.
+    """The rows that say what was finally done, if this is a log in our format; else all rows.
 
     Where a human chose another arm, that row stands for the decision, and it did not explore.
-    History is left out: nobody decided it in this log.
+    History is left out: it was not decided in this log.
     """
     if not {ROUND, PROPENSITY, OVERRIDE} <= set(log.columns):
         return log
     made, replaced = log[PROPENSITY].notna(), log[OVERRIDE].notna()
     human = ~made & log[ROUND].notna()
-    asked, found = set(log[ROUND][made & replaced]), set(log[ROUND][human])
-    if asked != found:
+    overridden, by_humans = set(log[ROUND][made & replaced]), set(log[ROUND][human])
+    if overridden != by_humans:
         raise DataError(
-            f"round {min(asked ^ found)} was overridden, and one of its two rows is not in the "
-            "log; give both, that of the policy's arm and that of the human's"
+            f"round {min(overridden ^ by_humans)} was overridden, and one of its two rows is not "
+            "in the log; give both, that of the policy's arm and that of the human's"
         )
     rows = log[(made & ~replaced) | human]
     if EXPLORED not in log:
@@ -88,13 +88,13 @@ def decided(log: pd.DataFrame) -> pd.DataFrame:
 def chances_of(log: pd.DataFrame) -> dict[str, int] | None:
     """How often an arm of each group could have been chosen, if the log keeps candidates.
 
-    An arm that a human took though the policy was not to have it had its chance as well.
+    An arm that a human chose counts too, even if it was not available to the policy.
     """
-    told, needed = log.attrs.get(ATTRS), {ARM, PROPENSITY, OVERRIDE, CONTEXTS, CHANCES}
-    if told is None or not needed | set(told["features"]) <= set(log.columns):
+    attrs, needed = log.attrs.get(ATTRS), {ARM, PROPENSITY, OVERRIDE, CONTEXTS, CHANCES}
+    if attrs is None or not needed | set(attrs["features"]) <= set(log.columns):
         return None
-    groups = Groups(told["groups"])
-    available = candidates(log, groups.n_arms, told["features"]).available
+    groups = Groups(attrs["groups"])
+    available = candidates(log, groups.n_arms, attrs["features"]).available
     taken = log[OVERRIDE][log[PROPENSITY].notna()]
     rows = np.flatnonzero(taken.notna())
     available[rows, taken.iloc[rows].to_numpy(dtype=np.int64)] = True

@@ -1,9 +1,8 @@
-"""The two formats of a log, Parquet and CSV, in files that are open: all rows, or part by part.
+"""The two formats of a log, Parquet and CSV: open files are read and written, in whole or in parts.
 
-The fingerprint of a log's rows: how many there are, and a checksum of every value.
-
-It is of values, not of bytes, so that CSV and Parquet have the same one, and that a file which
-another program wrote again without changing a value is still the log.
+The fingerprint of a log's rows is their number and a checksum of every value. It depends on values,
+not on bytes. So CSV and Parquet have the same fingerprint, and a file that another program rewrote
+without changing a value is still the log.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from evenhand.events._rows import are_older
 from evenhand.events._schema import NAMES, ORDER_SCHEMA
 from evenhand.events.columns import ORDER
 
-PART = 50_000  # rows that are looked at together where not all are needed at once
+PART = 50_000  # rows that are read together where not all are needed at once
 _KEY = b"evenhand"
 _ID = ORDER[0]
 _TIMES = (NAMES["timestamp"], *(name for name in ORDER if ORDER_SCHEMA[name].kind == "time"))
@@ -38,13 +37,13 @@ def pyarrow(name: object) -> Any:
     except ImportError as error:
         raise InputError(
             f"path is {str(name)!r}, and Parquet needs pyarrow: install it with "
-            "pip install 'evenhand[data]', or take a name that ends in .csv"
+            "pip install 'evenhand[data]', or use a name that ends in .csv"
         ) from error
     return pyarrow
 
 
 def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
-    """Rows, with what the log says of itself in the metadata."""
+    """Write rows, with the header of the log in the metadata."""
     arrow = pyarrow(file.name)
     table = arrow.Table.from_pandas(frame, preserve_index=False)
     for name in (CONTEXTS, CHANCES) if about.candidates else ():
@@ -56,22 +55,22 @@ def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
 
 
 def parquet_about(file: IO[bytes]) -> About | None:
-    """What a Parquet file says of itself, if it is a log of evenhand's."""
-    told = (_open(file).schema_arrow.metadata or {}).get(_KEY)
-    return None if told is None else About.from_json(told, file.name)
+    """The header in a Parquet file, if evenhand wrote it."""
+    header = (_open(file).schema_arrow.metadata or {}).get(_KEY)
+    return None if header is None else About.from_json(header, file.name)
 
 
 def read_parquet(file: IO[bytes]) -> pd.DataFrame:
     """All rows."""
     try:
         frame: pd.DataFrame = _open(file).read().to_pandas()
-    except Exception as error:  # whatever the libraries make of damaged bytes
+    except Exception as error:  # damaged bytes can make the libraries raise anything
         raise _damaged(file, "Parquet", error) from error
     return frame
 
 
 def parquet_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
-    """Some rows after others."""
+    """The rows, part by part."""
     for batch in _open(file).iter_batches(batch_size=PART):
         yield batch.to_pandas()
 
@@ -86,11 +85,11 @@ def _open(file: IO[bytes]) -> Any:
 
 
 def write_csv(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
-    """Rows; what the log says of itself stands elsewhere."""
+    """Write rows; the header is in another file."""
     times = {name: _written(frame[name]) for name in _TIMES}
     more = (CONTEXTS, CHANCES) if about.candidates else ()
     lists = {name: frame[name].map(to_json) for name in more}
-    # Python puts quotes around a line feed, but not around a carriage return, which also ends lines
+    # Python quotes line feeds, but not carriage returns, which end lines as well.
     returns = any("\r" in name for name in (*about.labels, *about.features))
     frame.assign(**times, **lists).to_csv(
         file,  # type: ignore[arg-type, unused-ignore]
@@ -108,7 +107,7 @@ def _written(times: pd.Series) -> Any:
 
 
 def read_csv(file: IO[bytes], group: str = "group", ids: bool = False) -> pd.DataFrame:
-    """All rows. Numbers are read as such, but for the names of groups, and ids if there are any."""
+    """All rows. Names of groups, and ids if there are any, stay text even if they look numeric."""
     try:
         return _typed(pd.read_csv(file, dtype=str, keep_default_na=False), group, ids)
     except Exception as error:
@@ -116,7 +115,7 @@ def read_csv(file: IO[bytes], group: str = "group", ids: bool = False) -> pd.Dat
 
 
 def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
-    """Some rows after others."""
+    """The rows, part by part."""
     file.seek(0)
     with pd.read_csv(file, dtype=str, keep_default_na=False, chunksize=PART) as parts:
         for part in parts:
@@ -126,7 +125,7 @@ def csv_parts(file: IO[bytes]) -> Iterator[pd.DataFrame]:
 def _typed(text: pd.DataFrame, group: str, ids: bool) -> pd.DataFrame:
     new: dict[Any, pd.Series] = {}
     for name in text:
-        if name == group:  # it may be called NA, or 01
+        if name == group:  # a group may be called NA, or 01
             new[name] = text[name]
         elif ids and name == _ID:
             new[name] = text[name].astype(object).where(text[name] != "", None)
@@ -136,7 +135,7 @@ def _typed(text: pd.DataFrame, group: str, ids: bool) -> pd.DataFrame:
 
 
 def _numbers_or_words(text: pd.Series) -> pd.Series:
-    """Python reads the double that was written, to the last bit; pandas need not."""
+    """Numbers if all words are. Python reads the exact double that was written; pandas may not."""
     words = text.to_numpy(dtype=object)
     words[words == ""] = None
     try:
@@ -159,7 +158,7 @@ _LENGTHS = "\0lengths"  # of lists; a name that no column has
 def fingerprint(about: About, frames: Iterable[pd.DataFrame]) -> dict[str, Any]:
     """The fingerprint of rows with the types of the schema, in one frame or in several.
 
-    Each column has a checksum of its own, so that rows can be added part by part.
+    Each column has its own checksum, so rows can be added part by part.
     """
     sums: dict[str, Any] = {}
     number = 0
@@ -181,21 +180,21 @@ def _names(about: About, older: bool) -> list[str]:
 
 
 def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
-    """Doubles, the little end first, and NaN for what is missing; with four exceptions."""
+    """A column as little-endian doubles, NaN for missing values; with four exceptions."""
     if name in _TIMES and name not in about.features:
         times: NDArray[Any] = frame[name].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
         return times.astype("<i8").tobytes()
-    if name == NAMES["group"]:  # its text follows from the arm
+    if name == NAMES["group"]:  # the arm determines its text
         expected = np.array(about.labels, dtype=object)[frame[NAMES["arm"]].to_numpy()]
         same: NDArray[np.bool_] = np.asarray(frame[name].to_numpy(dtype=object) == expected)
         return same.tobytes()
     if name == _ID and name not in about.features:  # ids have no line breaks
-        return "".join(f"{'' if pd.isna(one) else one}\n" for one in frame[name]).encode()
+        return "".join(f"{'' if pd.isna(id) else id}\n" for id in frame[name]).encode()
     if name in (CONTEXTS + _LENGTHS, CHANCES + _LENGTHS):
         lists = frame[name.removesuffix(_LENGTHS)]
-        return np.array([-1 if one is None else len(one) for one in lists], "<i8").tobytes()
+        return np.array([-1 if row is None else len(row) for row in lists], "<i8").tobytes()
     if name in (CONTEXTS, CHANCES):
-        there = [np.asarray(one, dtype=np.float64) for one in frame[name] if one is not None]
+        there = [np.asarray(row, dtype=np.float64) for row in frame[name] if row is not None]
         return _doubles(np.concatenate([np.empty(0), *there]))
     return _doubles(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
 

@@ -1,4 +1,4 @@
-"""What a log says about itself: its version, its features, and the policy it began with."""
+"""The header of a log: its version, its features, and the policy it began with."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events.columns import ORDER, ROLES
 
 FORMAT = "evenhand log"
-# Since version 3 events have numbers and ids. Before it, a log with candidates was of version 2,
-# and all others of version 1. They are read as ever, and written as version 3.
+# Since version 3, events have numbers and ids. Before it, a log with candidates had version 2, and
+# all others version 1. They can still be read, and are written as version 3.
 PLAIN, WITH_CANDIDATES, VERSION = 1, 2, 3
-# Whoever reads a damaged file may stumble over any of these. RecursionError: lists in lists in ...
+# Reading a damaged file may raise any of these; RecursionError comes from deeply nested lists.
 DAMAGE = (
     ValueError,
     TypeError,
@@ -32,16 +32,16 @@ _CHECK = re.compile(rb', "check": "([0-9a-f]{8})"}$')
 
 @dataclass(frozen=True)
 class About:
-    """What is needed beside the rows to give the policy back.
+    """What is needed besides the rows to restore the policy.
 
-    `policy` is the saved policy at the time when the log began, `state` a checksum of the policy
-    when it was closed, with the round and the number of rewards learned that it is for.
-    `candidates` says whether all arms of every decision are kept. `rows` is the fingerprint of the
-    table that it stands with, and `before` that of the table which this one replaced, since a crash
-    may have left that beside a newer file. Logs of older versions of evenhand have neither.
+    `policy` is the saved policy when the log began, `state` a checksum of the policy when it was
+    closed, with its round and the number of rewards that it had learned. `candidates` says whether
+    all arms of every decision are kept. `rows` is the fingerprint of the table of this header, and
+    `before` that of the table which it replaced, because a crash may leave that one beside a newer
+    header. Logs of older versions have neither.
     `key` is what the ids of decisions begin with. `head` is the number of the last event in the
-    table, `sum` the checksum of the journal up to it, which snapshots are held against. `replaced`
-    are true rewards that later ones replaced, as they have no place in the rows:
+    table, and `sum` the checksum of the journal up to it, which snapshots are compared with.
+    `replaced` are true rewards that later ones replaced, because the rows have no place for them:
     [number, microseconds, id, value].
     """
 
@@ -69,13 +69,14 @@ class About:
         return int(self.policy["round"])
 
     def begins_like(self, other: About) -> bool:
-        """Whether two are about the same log."""
-        mine, its = ((one.key, one.features, one.policy, one.candidates) for one in (self, other))
+        """Whether both are headers of the same log."""
+        pair = (self, other)
+        mine, its = ((log.key, log.features, log.policy, log.candidates) for log in pair)
         return mine == its
 
     def to_json(self) -> str:
         """One line of text, which ends with a checksum of itself."""
-        told = {
+        data = {
             "format": FORMAT,
             "version": VERSION,
             "key": self.key,
@@ -85,41 +86,41 @@ class About:
             "policy": self.policy,
             "state": self.state,
         }
-        told |= {"candidates": True} if self.candidates else {}
-        told |= {"replaced": [list(one) for one in self.replaced]} if self.replaced else {}
-        told |= {} if self.rows is None else {"rows": self.rows}
-        told |= {} if self.before is None else {"before": self.before}
-        text = json.dumps(told, allow_nan=False)
+        data |= {"candidates": True} if self.candidates else {}
+        data |= {"replaced": [list(event) for event in self.replaced]} if self.replaced else {}
+        data |= {} if self.rows is None else {"rows": self.rows}
+        data |= {} if self.before is None else {"before": self.before}
+        text = json.dumps(data, allow_nan=False)
         return f'{text[:-1]}, "check": "{crc32(text.encode()):08x}"}}'
 
     @classmethod
     def from_json(cls, text: str | bytes, where: object) -> About:
-        """What `to_json` wrote; `where` it stood is named in errors."""
-        damaged = f"{where}: what the log says of itself is damaged"
+        """The header that `to_json` wrote; errors say `where` it comes from."""
+        damaged = f"{where}: the header of the log is damaged"
         raw = text if isinstance(text, bytes) else text.encode()
         try:
-            told = json.loads(raw)
+            data = json.loads(raw)
         except (ValueError, RecursionError, MemoryError) as error:
             raise DamagedError(f"{damaged}: {one_line(error)}") from error
-        if not isinstance(told, dict) or told.get("format") != FORMAT:
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise DataError(f"{where} is not a log of evenhand's: its format is not {FORMAT!r}")
-        if told.get("version") not in (PLAIN, WITH_CANDIDATES, VERSION):
+        if data.get("version") not in (PLAIN, WITH_CANDIDATES, VERSION):
             raise DamagedError(
-                f"{where}: the version of the log is {_short(told.get('version'))}; this evenhand "
+                f"{where}: the version of the log is {_short(data.get('version'))}; this evenhand "
                 f"reads versions {PLAIN} to {VERSION}: update evenhand to read newer logs"
             )
-        if not _is_unchanged(raw, told):  # after the version: others may have other checksums
+        if not _is_unchanged(raw, data):  # after the version: others may have other checksums
             raise DamagedError(f"{damaged}: it was changed after it was written")
         try:
             about = cls(
-                tuple(map(str, told["features"])),
-                dict(told["policy"]),
-                _whole(told["state"], "round", "learned"),
-                told.get("candidates") is True,
-                _whole(told.get("rows"), "number"),
-                _whole(told.get("before"), "number"),
-                int(told["version"]),
-                *_order(told),
+                tuple(map(str, data["features"])),
+                dict(data["policy"]),
+                _whole(data["state"], "round", "learned"),
+                data.get("candidates") is True,
+                _whole(data.get("rows"), "number"),
+                _whole(data.get("before"), "number"),
+                int(data["version"]),
+                *_order(data),
             )
             known = [*map(str, about.labels)], about.first_round
         except DAMAGE as error:
@@ -131,11 +132,11 @@ class About:
         return about
 
 
-def _order(told: dict[str, Any]) -> tuple[Any, ...]:
-    """Key, head, sum and replaced true rewards; of older logs a key that the policy gives."""
-    if told["version"] < VERSION:
-        return hashlib.sha256(json.dumps(told["policy"]).encode()).hexdigest()[:20], 0, 0, ()
-    key, head, sum, replaced = told["key"], told["head"], told["sum"], told.get("replaced", [])
+def _order(data: dict[str, Any]) -> tuple[Any, ...]:
+    """Key, head, sum and replaced true rewards; the key of older logs comes from the policy."""
+    if data["version"] < VERSION:
+        return hashlib.sha256(json.dumps(data["policy"]).encode()).hexdigest()[:20], 0, 0, ()
+    key, head, sum, replaced = data["key"], data["head"], data["sum"], data.get("replaced", [])
     if type(head) is not int or type(sum) is not int or not isinstance(key, str):
         raise DamagedError(f"key, head or sum is {key!r}, {head!r}, {sum!r}")
     return key, head, sum, tuple((int(n), at, str(id), float(v)) for n, at, id, v in replaced)
@@ -146,28 +147,28 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def _is_unchanged(raw: bytes, told: dict[str, Any]) -> bool:
-    """Whether the checksum is right, or there never was one: older evenhands wrote none."""
+def _is_unchanged(raw: bytes, data: dict[str, Any]) -> bool:
+    """Whether the checksum is right, or there never was one, as in older versions."""
     check = _CHECK.search(raw)
     if check is None:
-        return not {"check", "rows"} & told.keys()
+        return not {"check", "rows"} & data.keys()
     return crc32(raw[: check.start()] + b"}") == int(check[1], 16)
 
 
-def _whole(told: Any, *numbers: str) -> dict[str, Any] | None:
-    """An object with whole numbers and a checksum; or nothing."""
-    if told is None:
+def _whole(data: Any, *numbers: str) -> dict[str, Any] | None:
+    """An object with whole numbers and a checksum; or None."""
+    if data is None:
         return None
     for name in numbers:
-        if type(told[name]) is not int:
-            raise DamagedError(f"{name} is {told[name]!r}")
-    if not isinstance(told["sha256"], str):
-        raise DamagedError("sha256 is no text")
-    return dict(told)
+        if type(data[name]) is not int:
+            raise DamagedError(f"{name} is {data[name]!r}")
+    if not isinstance(data["sha256"], str):
+        raise DamagedError("sha256 is not text")
+    return dict(data)
 
 
 def one_line(error: BaseException) -> str:
-    """An error in words, without the lines that some libraries add."""
+    """An error in one line; some libraries add more."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     words = str(error) if isinstance(error, (ValueError, OSError)) else repr(error)
@@ -175,7 +176,7 @@ def one_line(error: BaseException) -> str:
 
 
 def feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...]:
-    """The names of the context's columns: x1, x2, ... unless given.
+    """The names of the context's columns, by default x1, x2, ...
 
     Example:
         >>> from evenhand.events._header import feature_names
@@ -195,7 +196,7 @@ def feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...
     wrong = [name for name in names if name in taken or not name.strip()]
     if wrong:
         raise InputError(
-            f"features has {wrong[0]!r}, which stands for another column of a log; "
-            "give it another name"
+            f"features has {wrong[0]!r}, which is the name of another column of a log; "
+            "choose another name"
         )
     return names

@@ -1,7 +1,7 @@
 """Ids of decisions: those that a log gives, and those that its user gives.
 
-A log has a key of its own, and its decisions are called by the key and their round. So ids are
-unique and in the order of time, and the round of an id is known without a table of all ids.
+Every log has its own key, and the id of a decision is the key and the round. So ids are unique and
+ordered by time, and the round of an id is known without a table of all ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIGITS = 10
 
 
 def new_key() -> str:
-    """Of a log that begins now: 48 bits of milliseconds and 32 random ones, in hexadecimal."""
+    """The key of a new log: 48 bits of milliseconds and 32 random bits, in hexadecimal."""
     return f"{time_ns() // 1_000_000 & (1 << 48) - 1:012x}{secrets.token_hex(4)}"
 
 
@@ -35,36 +35,35 @@ def id_of(key: str, round: int) -> str:
 
 
 def round_of(key: str, id: str) -> int | None:
-    """The round of an id that a log gave; None for all others."""
+    """The round of an id that the log gave; None for all others."""
     place = len(key) + 1
     number = id[place:]
     if id[:place] != f"{key}-" or not (number.isascii() and number.isdigit()):
         return None
-    # One way of writing a number: zeros in front only up to the usual length.
+    # A number is written in one way only: leading zeros only up to the usual length.
     usual = len(number) == _DIGITS or (len(number) > _DIGITS and number[0] != "0")
     return int(number) if usual else None
 
 
 def checked_id(key: str, id: Any) -> str:
-    """An id that a user gives to a decision, or an error that says what is allowed."""
+    """The id that a user gives to a decision, if it is allowed."""
     if not isinstance(id, str) or not 0 < len(id) <= LONGEST or not _is_plain(id):
         raise InputError(
             parameter="id",
             value=id,
-            allowed=f"text of 1 to {LONGEST} characters that can be printed, with no blank at "
-            "either end",
-            hint="leave it out for an id of the log's own",
+            allowed=f"text of 1 to {LONGEST} printable characters, without blanks at either end",
+            hint="leave it out to let the log choose one",
         )
     if id.startswith(f"{key}-"):
         raise InputError(
             parameter="id",
             value=id,
             allowed="an id that does not begin like those of this log",
-            hint="leave it out for an id of the log's own",
+            hint="leave it out to let the log choose one",
         )
     return id
 
 
 def _is_plain(id: str) -> bool:
-    """Files can have it, and people can tell it from others."""
+    """Whether files can contain it, and people can tell it from others."""
     return id.isprintable() and id.strip() == id

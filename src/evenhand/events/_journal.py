@@ -1,10 +1,10 @@
-"""The journal of a log: a line of JSON per event, written before the call that made it returns.
+"""The journal of a log: a line of JSON per call, written before the call returns.
 
-The first line says what the log is about. Each of the others has the events of one call (see
-`event`), with a checksum of everything up to it. A line is there wholly or not at all: what follows
-the last line break was cut off by a crash, and does not count.
-A process that is killed loses nothing of the calls that returned. When the machine goes down, lost
-is at most what came after the last fsync, which is made at a cadence.
+The first line is the header of the log. Each of the others has the events of one call (see
+`event`), with a checksum of everything up to it. Only whole lines count: what follows the last line
+break was cut off by a crash.
+A process that is killed loses nothing of the calls that returned. If the machine goes down, only
+events after the last fsync can be lost; fsyncs are made at regular intervals.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ try:
 except ImportError:  # Windows: a second writer is not noticed there
     fcntl = None  # type: ignore[assignment]
 
+from evenhand._files import sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About, one_line
-from evenhand.events._tables import sync_folder
 
 
 def journal_of(path: Path) -> Path:
-    """Where the journal of a log stands."""
+    """The path of a log's journal."""
     return path.with_name(path.name + ".journal")
 
 
 class Mark(NamedTuple):
-    """A place in a journal: what was written before it, and the checksum of that."""
+    """A position in a journal, and the checksum of everything before it."""
 
     size: int
     sum: int
 
 
 class _Locked(FileIO):
-    """The file of a journal, and with it the table's: both locks end when it is closed."""
+    """The file of a journal, and that of the table: closing it releases both locks."""
 
     table: FileIO | None = None
 
@@ -55,8 +55,9 @@ class Journal:
     """A journal open for writing, by this object alone.
 
     Args:
-        path: of the log.
-        sync: the most seconds between two fsyncs while calls come in; 0 for one with every call.
+        path: the path of the log.
+        sync: the longest time between two fsyncs, in seconds, while calls come in; 0 for an fsync
+            with every call.
     """
 
     def __init__(self, path: Path, sync: float) -> None:
@@ -83,16 +84,14 @@ class Journal:
             except BaseException:
                 file.close()
                 raise
-            file.close()  # whoever had it closed the log in between, and took it away
+            file.close()  # another writer closed the log in between, and removed the journal
 
     def _take(self, file: FileIO) -> None:
         try:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(
-                f"{self.log} is being written already; close the other writer first"
-            ) from error
+            raise InputError(f"{self.log} already has a writer; close it first") from error
 
     def _take_table(self, file: _Locked) -> None:
         """The table may have another name (a hard link), with a journal of its own."""
@@ -103,7 +102,7 @@ class Journal:
             if not self.path.stat().st_size:
                 self.path.unlink()
             raise
-        except OSError:  # there is none yet, or the system locks only what can be written
+        except OSError:  # there is none yet, or the system locks only writable files
             pass
 
     def _is_there(self, file: FileIO) -> bool:
@@ -120,7 +119,7 @@ class Journal:
             sync_folder(self.path.parent)
 
     def append(self, event: bytes) -> None:
-        """Write the line of an event. After an error it is as if nothing had been written."""
+        """Write a line of events. After an error, nothing of it is kept."""
         self._write(b"%b %08x\n" % (event, crc32(event, self.mark.sum)))
 
     def _write(self, line: bytes) -> None:
@@ -128,7 +127,7 @@ class Journal:
         before = self.mark
         try:
             done = self._file.write(line)
-            while done < len(line):  # the disk may take a part and then fail
+            while done < len(line):  # the disk may accept a part and then fail
                 done += self._file.write(line[done:])
             self.mark = Mark(before.size + done, crc32(line, before.sum))
             if monotonic() >= self._due:
@@ -140,13 +139,13 @@ class Journal:
             raise
 
     def check(self) -> None:
-        """Whether it can be written, here and still."""
+        """Raise an error if this process cannot write to the journal any more."""
         if self.broken or self._process != os.getpid():
             why = self.broken or "it was opened by another process"
-            raise InputError(f"{self.log} cannot go on: {why}; open the log again")
+            raise InputError(f"{self.log} cannot be continued: {why}; open the log again")
 
     def cut(self, mark: Mark) -> None:
-        """Take back what was written after a mark."""
+        """Remove everything after a mark."""
         try:
             os.truncate(self._file.fileno(), mark.size)
             self.mark = mark
@@ -154,24 +153,24 @@ class Journal:
             self.broken = f"the journal could not be repaired ({error.strerror})"
 
     def sync(self) -> None:
-        """Make what was written outlast a failure of power."""
+        """Sync to disk, so that everything so far would survive a power failure."""
         os.fsync(self._file.fileno())
         self._due = monotonic() + self._every
 
     def remove(self) -> None:
-        """Its events are in the table: away with it."""
+        """Delete the journal, once its events are in the table."""
         self.path.unlink()
         sync_folder(self.path.parent)
 
     def release(self) -> None:
-        """Let go of it; without a first line it is of no use to anyone."""
+        """Release the journal; delete it if it has no header."""
         if not self.mark.size:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
 
 def read_journal(path: Path) -> tuple[About, Iterator[Any]] | None:
-    """What the journal of a log is about, and its events; None if there is no journal."""
+    """The header of a log's journal, and its events; None if there is no journal."""
     file = journal_of(path)
     try:
         content = file.read_bytes()
@@ -184,12 +183,12 @@ def read_journal(path: Path) -> tuple[About, Iterator[Any]] | None:
 
 
 def is_older(line: bytes) -> bool:
-    """Whether a line is of version 1 or 2: then it begins with its kind, and not with a number."""
+    """Whether a line has version 1 or 2: then it begins with its kind, not with a number."""
     return line[:2] == b'["'
 
 
 def sum_after(path: Path, seq: int) -> int | None:
-    """The checksum of a log's journal up to the end of the line of event `seq`, and that line.
+    """The checksum of a log's journal up to and including the line that ends with event `seq`.
 
     None if no line ends with this event.
     """
@@ -217,19 +216,19 @@ def _last(line: bytes) -> int | None:
 
 
 def _events(file: Path, lines: list[bytes], sum: int) -> Iterator[Any]:
-    """What the lines say. Older evenhands wrote lines without a checksum."""
+    """The events of the lines. Older versions wrote lines without a checksum."""
     for number, line in enumerate(lines, start=2):
-        event, told = (line[:-9], line[-8:]) if line[-10:-8] == b"] " else (line, b"")
+        event, checksum = (line[:-9], line[-8:]) if line[-10:-8] == b"] " else (line, b"")
         try:
             yield json.loads(event)
         except (ValueError, RecursionError, MemoryError) as error:
             raise DamagedError(f"{file}: line {number} is damaged: {one_line(error)}") from error
-        # after whoever applies the event, who can say better what is wrong with it
-        if not told and not is_older(event):
+        # Only now, because applying the event may give a clearer error.
+        if not checksum and not is_older(event):
             raise DamagedError(f"{file}: line {number} is damaged: it has no checksum")
-        if told and told != b"%08x" % crc32(event, sum):
+        if checksum and checksum != b"%08x" % crc32(event, sum):
             raise DamagedError(
-                f"{file}: line {number} is damaged: its checksum is another, so that a byte was "
-                "changed, or lines before it were lost"
+                f"{file}: line {number} is damaged: its checksum is wrong, so a byte was changed, "
+                "or lines before it were lost"
             )
         sum = crc32(line + b"\n", sum)

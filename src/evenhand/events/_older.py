@@ -1,6 +1,6 @@
 """Logs of versions 1 and 2: their rows, the lines of their journals, and numbers for both.
 
-Their events have no numbers and find their decision by the round. A line is a list that begins
+Their events have no numbers and name their decision by its round. A line is a list that begins
 with its kind:
 
     ["d", round, microseconds, arm, propensity, explored, context]    a decision; two more if the
@@ -12,8 +12,8 @@ with its kind:
 
 `learned` is the number of the first reward in the event, counted from 1.
 
-`numbered` gives the rows the numbers and ids that version 3 has. They follow from the rows alone,
-so that they are the same whenever such a log is read, until it is written as version 3.
+`numbered` gives the rows the numbers and ids of version 3. They depend on the rows alone, so they
+are the same whenever such a log is read, until it is written as version 3.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from evenhand.events.columns import ORDER
 
 
 class OlderRows:
-    """Rows that are put together from lines of an older journal; rewards find theirs by the round.
+    """Rows built from the lines of an older journal; rewards name their row by its round.
 
-    Events that the table has already are passed over.
+    Events that the table already has are skipped.
     """
 
     def __init__(self, about: About, table: pd.DataFrame | None = None) -> None:
@@ -65,8 +65,8 @@ class OlderRows:
             )
         self.about = about
         self.rows: list[list[Any]] = [] if table is None else rows_of(about, table)
-        self.row_of: dict[int, int] = {}  # of a round: the arm in force, that of the human if any
-        self._own_row: dict[int, int] = {}  # of a round that was overridden: the policy's arm
+        self.row_of: dict[int, int] = {}  # by round: the row in force, the human's if there is one
+        self._own_row: dict[int, int] = {}  # by overridden round: the row of the policy's arm
         self.round, self.learned = about.first_round, 0
         for number, row in enumerate(self.rows):
             if row[ROUND] is not None:
@@ -76,12 +76,12 @@ class OlderRows:
                 self.round = max(self.round, row[ROUND])
             self.learned = max(self.learned, row[LEARNED] or 0)
         self._known = (self.round, self.learned, {r for r in self.row_of if self._overridden(r)})
-        # True rewards that a human's arm had in the table.
+        # True rewards of humans' arms in the table.
         self._early: dict[int, float | None] = {}
 
     def apply(self, event: Sequence[Any]) -> None:
-        """Take in what a line says; a DamagedError if it cannot come next."""
-        kind, *what = event
+        """Apply a line; a DamagedError if it cannot come next."""
+        kind, *parts = event
         kinds: dict[Any, Callable[..., None]] = {
             "d": self._decide,
             "r": self._reward,
@@ -90,8 +90,8 @@ class OlderRows:
             "t": self._true,
         }
         if kind not in kinds:
-            raise DamagedError(f"no event is of the kind {kind!r}")
-        kinds[kind](*what)
+            raise DamagedError(f"{kind!r} is not a kind of event")
+        kinds[kind](*parts)
 
     def _decide(
         self,
@@ -133,7 +133,7 @@ class OlderRows:
 
     def _override(self, round: int, time: int, arm: int, context: list[float]) -> None:
         if round in self._known[2]:
-            if round in self._early:  # they came before it, so that they are the policy's arm's
+            if round in self._early:  # they came before it, so they belong to the policy's arm
                 own, human = self.rows[self._own_row[round]], self.rows[self.row_of[round]]
                 own[TRUE], human[TRUE] = human[TRUE], self._early.pop(round)
             return
@@ -146,7 +146,7 @@ class OlderRows:
     def _true(self, rounds: list[int], values: list[float]) -> None:
         for round, value in zip(rounds, values, strict=True):
             row = self.rows[self.row_of[round]]
-            if round in self._known[2]:  # the table may know an override that comes only later here
+            if round in self._known[2]:  # the table may have an override that comes later here
                 self._early.setdefault(round, row[TRUE])
             row[TRUE] = float(value)
 
@@ -180,7 +180,7 @@ class OlderRows:
         return row
 
     def numbered(self) -> Rows:
-        """The same rows as version 3 has them."""
+        """The same rows in version 3."""
         rows = Rows(self.about)
         rows.rows = self.rows
         for number, (place, row) in enumerate(_in_order(self.rows), start=1):
@@ -194,20 +194,20 @@ class OlderRows:
 
 
 def _in_order(rows: list[list[Any]]) -> list[tuple[int, list[Any]]]:
-    """What can have happened: rows as they stand, and rewards in the order of learning.
+    """A possible order of events: rows in their order, and rewards in the order of learning.
 
-    A reward comes as early as it can: after its own row, and after those of all rewards before it.
-    A true reward comes right after its row, before a human could choose another arm.
+    A reward comes as early as possible: after its own row, and after the rows of all rewards before
+    it. A true reward comes right after its row, before a human could choose another arm.
     """
-    found: list[tuple[tuple[int, int, int], int, list[Any]]] = []
+    events: list[tuple[tuple[int, int, int], int, list[Any]]] = []
     for number, row in enumerate(rows):
-        found.append(((number, 0, 0), SEQ, row))
+        events.append(((number, 0, 0), SEQ, row))
         if row[TRUE] is not None and row[ROUND] is not None:
-            found.append(((number, 1, 0), TRUE_SEQ, row))
+            events.append(((number, 1, 0), TRUE_SEQ, row))
     learned = [pair for pair in enumerate(rows) if pair[1][LEARNED] is not None]
     last = 0
     for number, row in sorted(learned, key=lambda pair: int(pair[1][LEARNED])):
         last = max(last, number)
         if row[ROUND] is not None:
-            found.append(((last, 2, row[LEARNED]), REWARD_SEQ, row))
-    return [(place, row) for _, place, row in sorted(found, key=lambda one: one[0])]
+            events.append(((last, 2, row[LEARNED]), REWARD_SEQ, row))
+    return [(place, row) for _, place, row in sorted(events, key=lambda event: event[0])]

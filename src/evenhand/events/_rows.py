@@ -1,8 +1,8 @@
-"""The rows of a log: put together from events, as a table of the schema, and back.
+"""The rows of a log: built from events, as a table of the schema, and back.
 
-A table has all events of a log but one kind: true rewards that a later one replaced. They are in
-`replaced`. Events that the rows have already are passed over, so that a journal can be read again
-after it became a table.
+A table has all events of a log except true rewards that a later one replaced, which are in
+`replaced`. Events that the rows already have are skipped, so a journal can be read again after it
+became a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evenhand.events.event import (
     TrueRewardObserved,
 )
 
-# What a row has, in this order; `context` and all arms of a decision are lists.
+# The fields of a row, in this order; `context` and the fields about all arms are lists.
 FIELDS = (
     *("timestamp", "round", "arm", "propensity", "reward", "true_reward", "override", "explored"),
     *("learned", "context", "contexts", "propensities", *ORDER),
@@ -43,7 +43,7 @@ _NOWHERE = np.iinfo(np.int64).min
 def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """Columns, by the names of `FIELDS`, as a table in the schema's order and types.
 
-    None is missing. Those of all arms are looked at only if the log keeps candidates.
+    None is missing. The columns about all arms are used only if the log keeps candidates.
     """
     arms, labels = columns["arm"], about.labels
     typed: dict[str, Any] = {
@@ -83,12 +83,12 @@ def _whole(values: Sequence[int | None]) -> Any:
 
 
 def rows_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
-    """What `frame_of` was given, row by row."""
+    """The arguments of `frame_of` for a table, row by row."""
     return [list(row) for row in zip(*columns_of(about, table), strict=True)]
 
 
 def columns_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
-    """What `frame_of` was given. A table of an older version has no order of events."""
+    """The columns of `FIELDS` in a table. A table of an older version has no order of events."""
     columns: list[list[Any]] = []
     for field in FIELDS:
         name = NAMES.get(field, field)
@@ -109,21 +109,21 @@ def _plain(column: pd.Series) -> list[Any]:
     there = column.notna()
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert(None).astype("int64")
-    found: list[Any] = column.astype("object").where(there, None).tolist()
-    return found
+    values: list[Any] = column.astype("object").where(there, None).tolist()
+    return values
 
 
 def are_older(about: About, frame: pd.DataFrame) -> bool:
-    """Whether rows are those of version 1 or 2, also under a header of version 3.
+    """Whether rows have version 1 or 2, even under a header of version 3.
 
-    A crash can leave that of a CSV log: its header goes into its place before its rows.
+    A crash can leave that of a CSV log, because its header is replaced before its rows.
     """
     known = set(ORDER) - set(about.features)
     return about.version < VERSION or not known & set(frame.columns)
 
 
 def has_all_columns(about: About, frame: pd.DataFrame) -> None:
-    """A DamagedError if a column is lost that evenhand wrote."""
+    """Raise a DamagedError if a column that evenhand wrote is missing."""
     more = (CONTEXTS, CHANCES) if about.candidates else ()
     order = () if are_older(about, frame) else ORDER
     missing = [name for name in (*NAMES.values(), *order, *more) if name not in frame]
@@ -152,29 +152,29 @@ def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFr
 
 
 class Rows:
-    """Rows in the order in which they came; events find theirs by the id of the decision."""
+    """Rows in the order in which they came; events name theirs by the id of the decision."""
 
     def __init__(self, about: About, table: pd.DataFrame | None = None) -> None:
         self.about = about
         self.rows: list[list[Any]] = [] if table is None else rows_of(about, table)
-        self.replaced = [TrueRewardObserved(*one) for one in about.replaced]
+        self.replaced = [TrueRewardObserved(*event) for event in about.replaced]
         self.find()
 
     def find(self) -> None:
-        """Look at all rows anew: who is where, and what came last."""
-        self.row_of: dict[str, int] = {}  # of an id: the arm in force, that of the human if any
+        """Index all rows again: the row of each decision, and the last numbers."""
+        self.row_of: dict[str, int] = {}  # by id: the row in force, the human's if there is one
         self.round, self.learned, self.head = self.about.first_round, 0, 0
         for number, row in enumerate(self.rows):
             if row[ROUND] is not None:
                 self.row_of[row[ID]] = number
                 self.round = max(self.round, row[ROUND])
             self.learned = max(self.learned, row[LEARNED] or 0)
-            self.head = max(self.head, *(row[one] or 0 for one in (SEQ, REWARD_SEQ, TRUE_SEQ)))
-        self.head = max(self.head, *(one.seq for one in self.replaced), 0)
+            self.head = max(self.head, *(row[field] or 0 for field in (SEQ, REWARD_SEQ, TRUE_SEQ)))
+        self.head = max(self.head, *(event.seq for event in self.replaced), 0)
         self._known = self.head
 
     def apply(self, event: Event) -> None:
-        """Take in an event; a DamagedError if it cannot come next."""
+        """Apply an event; a DamagedError if it cannot come next."""
         if event.seq <= self._known:
             return
         if event.seq != self.head + 1:
@@ -186,7 +186,7 @@ class Rows:
         elif isinstance(event, RowsAbsorbed):
             for arm, context, reward in zip(event.arms, event.contexts, event.rewards, strict=True):
                 row = self._add(event, None, arm, context)
-                row[TIME] = None  # it is none of this log's decisions
+                row[TIME] = None  # it is not a decision of this log
                 self._learn(row, event, reward)
         elif isinstance(event, Overridden):
             row = self.rows[self.row_of[event.id]]
@@ -239,7 +239,7 @@ class Rows:
         return row
 
     def decisions(self) -> int:
-        """How many there are."""
+        """The number of decisions."""
         return sum(row[PROPENSITY] is not None for row in self.rows)
 
     def to_frame(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The schema of a log: its columns and what may stand in them. docs/reference/log-format.md."""
+"""The schema of a log: its columns and their values. See docs/reference/log-format.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_YEAR, LAST_YEAR = 1, 9999
 
 
 class Column(NamedTuple):
-    """What may stand in a column, and whether it may be missing."""
+    """The values that a column may have, and whether they may be missing."""
 
     kind: str
     may_miss: bool
@@ -33,7 +33,7 @@ SCHEMA: dict[str, Column] = {
     "arm": Column("label", False, words="the number or name of an arm"),
     "position": Column("whole", True, 0, 2**31, "a whole number of at least 0, or nothing"),
     "reward": Column("number", True),
-    # the chance of a lone arm may come out as 1 + 1e-9
+    # The probability of the only available arm may be computed as 1 + 1e-9.
     "propensity": Column("number", True, 5e-324, 1 + 1e-6, "a number above 0 and up to 1"),
     "group": Column("name", False, words="the name of a group"),
     "true_reward": Column("number", True),
@@ -56,16 +56,16 @@ def checked(
     first: int = 0,
     order: bool = False,
 ) -> pd.DataFrame:
-    """The frame with the types of the schema, or a DataError that names a column and a row.
+    """The frame with the types of the schema; a DataError names the column and row of bad values.
 
-    Columns that the schema does not know are left as they are.
+    Columns that the schema does not know are left unchanged.
 
     Args:
         frame: a log.
         features: columns of the context, which must be finite numbers.
-        given: roles of columns that have names of their own.
+        given: roles of columns with other names.
         first: the number of the first row in messages; in a CSV file it is 2.
-        order: whether it is a log of evenhand's, with the columns that order events.
+        order: whether evenhand wrote the log, so that it has the columns that order events.
     """
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
@@ -89,7 +89,7 @@ def checked(
 
 
 def _hangs_together(frame: pd.DataFrame, roles: dict[str, str], first: int) -> None:
-    """No reward is learned twice or without being there, and no decision is there twice."""
+    """Check that no reward is learned twice or missing, and that no decision is there twice."""
     if "learned" in roles:
         learned = frame[roles["learned"]]
         _stop(learned.notna() & learned.duplicated(), learned, first, "which another row has")
@@ -148,11 +148,11 @@ def _shown(value: Any) -> str:
 def _numbers(values: pd.Series) -> pd.Series:
     if values.dtype == np.float64:
         return values
-    if values.dtype.kind in "mMc":  # times and complex numbers are none
+    if values.dtype.kind in "mMc":  # times and complex numbers are not allowed
         return pd.Series(np.nan, index=values.index)
     try:
         return pd.to_numeric(values, errors="coerce").astype("Float64").astype(np.float64)
-    except (TypeError, OverflowError):  # integers of hundreds of digits, and what is no number
+    except (TypeError, OverflowError):  # integers of hundreds of digits, and other objects
         return values.map(_number).astype(np.float64)
 
 
@@ -165,7 +165,7 @@ def _number(value: Any) -> float:
 
 def _times(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
     if pd.api.types.is_numeric_dtype(values.dtype) and there.any():
-        return values, ~there  # seconds, or milliseconds, since when?
+        return values, ~there  # it is not known whether these are seconds or milliseconds
     if not there.any():
         times = pd.Series(pd.NaT, index=values.index).astype("datetime64[us]")
         return times.dt.tz_localize("UTC"), there
@@ -173,7 +173,7 @@ def _times(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
         values = pd.to_datetime(values, utc=True, errors="coerce", format="ISO8601")
     zoned = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
     zoned = zoned.dt.tz_convert("UTC")
-    # Other years cannot be written as dates that every reader knows.
+    # Other years cannot be written as dates that every reader understands.
     times = zoned.where(zoned.dt.year.between(FIRST_YEAR, LAST_YEAR)).dt.as_unit("us")
     return times, times.notna()
 
@@ -182,16 +182,16 @@ def _flags(values: pd.Series, there: pd.Series) -> tuple[pd.Series, pd.Series]:
     known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
     if pd.api.types.is_bool_dtype(values.dtype):
         return values.astype("boolean"), there
-    found = values.astype("object").where(there, None)
+    words = values.astype("object").where(there, None)
     flags = pd.Series(
-        pd.array([known.get(str(value).lower()) for value in found], dtype="boolean"),
+        pd.array([known.get(str(word).lower()) for word in words], dtype="boolean"),
         index=values.index,
     )
     return flags, flags.notna()
 
 
 def _labels(values: pd.Series, may_miss: bool) -> pd.Series:
-    """Numbers of arms as whole numbers; names as they are."""
+    """Numbers of arms as whole numbers; names unchanged."""
     if values.dtype.kind == "c":
         return values
     if not pd.api.types.is_numeric_dtype(values.dtype) and values.notna().any():

@@ -1,4 +1,4 @@
-"""Logs as files: Parquet, or CSV with a small JSON file beside it. Whole or not at all."""
+"""Logs as files: Parquet, or CSV with a small JSON file beside it; written atomically."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import pandas as pd
 
+from evenhand._files import sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import (
     csv_parts,
@@ -29,9 +30,9 @@ SUFFIXES = (".parquet", ".csv")
 
 
 def log_path(path: str | Path) -> Path:
-    """`path` if a log can stand there; of a link, where it leads.
+    """`path`, if it can be a log; links are followed.
 
-    What belongs to a log stands beside it under its name, so there can be one name only.
+    The files of a log are named after it, so it must have a single name.
     """
     file = Path(path)
     if file.is_symlink():
@@ -46,19 +47,19 @@ def log_path(path: str | Path) -> Path:
 
 
 def beside(path: Path) -> Path:
-    """Where a CSV log says what it is about."""
+    """The file with the header of a CSV log."""
     return path.with_name(path.name + ".json")
 
 
 def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
-    """Write a log, and read it back before it takes the place of the old one.
+    """Write a log, and read it back before it replaces the old one.
 
-    A crash leaves the old file or the new one. A DamagedError says that the rows would not come
-    back as they are; then nothing was changed.
+    A crash leaves the old file or the new one. A DamagedError means that the rows could not be read
+    back unchanged; then nothing was replaced.
     """
     about = replace(about, version=VERSION)
     about = replace(about, rows=fingerprint(about, [frame]))
-    if path.suffix == ".parquet":  # one file: there is none before it to be mixed up with
+    if path.suffix == ".parquet":  # header and rows are in one file, so they always fit
         about = replace(about, before=None)
         _put({path: lambda file: _write_parquet(file, about, frame)})
         return
@@ -72,7 +73,7 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
 
 
 def stop_if_unwritable(path: Path, about: About) -> None:
-    """An InputError if names of groups or features would not come back from such a file."""
+    """Raise an InputError if names of groups or features could not be read back from the file."""
     try:
         "".join((*about.labels, *about.features)).encode()
         rows = Rows(about)
@@ -88,7 +89,7 @@ def stop_if_unwritable(path: Path, about: About) -> None:
         bad = [name for name in names if not _is_text(name)] or list(names)
         raise InputError(
             f"{path} cannot have groups or features called {', '.join(map(ascii, bad))}, which "
-            "would not be read as they were written; give other names"
+            "could not be read back unchanged; use other names"
         ) from error
 
 
@@ -123,17 +124,17 @@ def _write_text(file: IO[bytes], text: bytes) -> None:
 
 
 def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict[str, Any]:
-    """The fingerprint of what was written, part by part: all of it need not be there twice."""
+    """The fingerprint of what was written, read in parts to save memory."""
     return fingerprint(about, (own(about, part, 0, texts) for part in parts))
 
 
 def _stop_unless(same: bool) -> None:
     if not same:
-        raise DamagedError("what was written was not read back as it is; nothing was replaced")
+        raise DamagedError("the file could not be read back unchanged; nothing was replaced")
 
 
 def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:
-    """Write files beside their places, all of them, before the first goes into its place."""
+    """Write all files as parts before the first is moved into its place."""
     parts = {path: path.with_name(path.name + ".part") for path in writers}
     try:
         for path, write in writers.items():
@@ -148,13 +149,3 @@ def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:
         for part in parts.values():
             part.unlink(missing_ok=True)
         raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new and removed names in a folder last, where the system knows how."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

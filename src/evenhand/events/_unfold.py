@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError
 from evenhand.events._header import About
+from evenhand.events._read import Whole
 from evenhand.events._rows import (
     ARM,
     ARMS,
@@ -41,50 +42,49 @@ from evenhand.events.event import (
     RowsAbsorbed,
     TrueRewardObserved,
 )
-from evenhand.events.read import Whole
 
 _SEQS = ("seq", "reward_seq", "true_seq")
 
 
 def events_of(about: About, whole: Whole, after: int = 0) -> Iterator[Event]:
-    """The events after number `after`, in their order; a DamagedError if any is lost."""
+    """The events after number `after`, in their order; a DamagedError if any is missing."""
     frame = whole.frame
     made = frame.loc[frame[NAMES["propensity"]].notna(), NAMES["round"]]
     _complete("learned", _numbers(frame[NAMES["learned"]]), 0)
     _complete("round", _numbers(made), about.first_round)
-    replaced = [one.seq for one in whole.replaced]
-    found = [_numbers(frame[name]) for name in _SEQS]
-    seqs = np.unique(np.concatenate([*found, np.array(replaced, dtype=np.float64)]))
+    replaced = [event.seq for event in whole.replaced]
+    in_rows = [_numbers(frame[name]) for name in _SEQS]
+    seqs = np.unique(np.concatenate([*in_rows, np.array(replaced, dtype=np.float64)]))
     _complete("seq", seqs, 0)
     later = (frame[list(_SEQS)] > after).fillna(False).any(axis=1)
-    told = _told(columns_of(about, frame[later.to_numpy(dtype=bool)]))
+    events = _events(columns_of(about, frame[later.to_numpy(dtype=bool)]))
     yield from sorted(
-        (one for one in chain(told, whole.replaced) if one.seq > after), key=itemgetter(0)
+        (event for event in chain(events, whole.replaced) if event.seq > after), key=itemgetter(0)
     )
 
 
-def _told(columns: list[list[Any]]) -> Iterator[Event]:
-    """What the rows say happened, kind by kind: columns at once are quicker than row by row."""
+def _events(columns: list[list[Any]]) -> Iterator[Event]:
+    """The events in the rows, kind by kind: whole columns are faster than row by row."""
 
     def of(kind: Callable[..., Event], where: list[bool], *fields: int) -> Iterator[Event]:
         return map(kind, *(compress(columns[field], where) for field in fields))
 
     columns[CONTEXT] = list(map(tuple, columns[CONTEXT]))
-    ours = [one is not None for one in columns[ROUND]]
-    made = [one is not None for one in columns[PROPENSITY]]
+    ours = [round is not None for round in columns[ROUND]]
+    made = [propensity is not None for propensity in columns[PROPENSITY]]
     yield from of(
         DecisionMade,
         made,
         *(SEQ, TIME, ID, ROUND, ARM, PROPENSITY, EXPLORED, CONTEXT, ARMS, PROPENSITIES),
     )
-    human = [mine and not its for mine, its in zip(ours, made, strict=True)]
+    human = [here and not policy for here, policy in zip(ours, made, strict=True)]
     yield from of(Overridden, human, SEQ, TIME, ID, ARM, CONTEXT)
-    paid = [mine and one is not None for mine, one in zip(ours, columns[REWARD_SEQ], strict=True)]
+    paid = [here and seq is not None for here, seq in zip(ours, columns[REWARD_SEQ], strict=True)]
     yield from of(RewardObserved, paid, REWARD_SEQ, REWARD_AT, ID, REWARD)
-    known = [one is not None for one in columns[TRUE_SEQ]]
+    known = [seq is not None for seq in columns[TRUE_SEQ]]
     yield from of(TrueRewardObserved, known, TRUE_SEQ, TRUE_AT, ID, TRUE)
     fields = [columns[field] for field in (SEQ, REWARD_AT, ARM, CONTEXT, REWARD)]
-    history = compress(zip(*fields, strict=True), [not mine for mine in ours])
+    history = compress(zip(*fields, strict=True), [not here for here in ours])
     for seq, rows in groupby(history, itemgetter(0)):
         _, times, arms, contexts, rewards = zip(*rows, strict=True)
         yield RowsAbsorbed(seq, times[0], None, arms, contexts, rewards)
@@ -96,10 +96,10 @@ def _numbers(column: pd.Series) -> NDArray[np.float64]:
 
 
 def _complete(name: str, numbers: NDArray[np.float64], before: int) -> None:
-    """All of before + 1, before + 2, ... are there."""
+    """Check that the numbers are before + 1, before + 2, ... without a gap."""
     expected = np.arange(before + 1, before + 1 + len(numbers))
     wrong = np.flatnonzero(np.sort(numbers) != expected)
     if wrong.size:
         raise DamagedError(
-            f"{name} has no {expected[wrong[0]]}; rows are missing, or not all are of this log"
+            f"{name} has no {expected[wrong[0]]}; rows are missing, or some are of another log"
         )

@@ -1,8 +1,8 @@
-"""Which column of a log is what. Open Bandit names are found by themselves, others are named.
+"""The roles of a log's columns: those with Open Bandit names are recognised, others are given.
 
 The schema is that of the Open Bandit data (timestamp, item_id, position, click, propensity_score)
-with columns more: group, true_reward and override, and round, explored and learned, which say how
-a decision came about, and what the arms were that it was made among. `reward` stands for any
+with more columns: group, true_reward and override; round, explored and learned, which say how a
+decision came about; and the candidates, the arms that it was made among. `reward` stands for any
 reward, of which a click is one.
 """
 
@@ -14,7 +14,7 @@ from difflib import get_close_matches
 
 from evenhand.errors import DataError, blank, setting
 
-# The names under which a role is found, the schema's own first.
+# The names by which a role is recognised, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
     "timestamp": ("timestamp", "time"),
     "arm": ("item_id", "arm", "action"),
@@ -35,12 +35,19 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 NEEDED = ("group", "reward")
 ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
-"""What evenhand's own logs say of the order of events: neither roles nor features."""
+"""Columns of evenhand's own logs about the order of events: neither roles nor features."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The column of each role, None where there is none, and those of the features."""
+    """The column of each role, or None, and the columns of the features.
+
+    Example:
+        >>> from evenhand.events import Columns
+        >>> columns = Columns(group="sex", reward="paid", features=("age",))
+        >>> columns.reward, columns.arm
+        ('paid', None)
+    """
 
     group: str
     reward: str
@@ -71,20 +78,20 @@ def find_columns(
 
     Args:
         names: the columns of the log.
-        given: roles that the user names, {"group": "sex", "reward": "paid"}; they come before
-            what is found by name.
-        features: the columns of the context; without it all that have no role.
+        given: roles that the user gives, {"group": "sex", "reward": "paid"}; they take precedence
+            over roles recognised by name.
+        features: the columns of the context; by default all that have no role.
         leave_out: columns that are neither.
 
     Example:
         >>> from evenhand.events import find_columns
-        >>> found = find_columns(["timestamp", "item_id", "click", "sex", "age"], {"group": "sex"})
-        >>> found.arm, found.reward, found.group, found.features
+        >>> columns = find_columns(["item_id", "click", "sex", "age"], {"group": "sex"})
+        >>> columns.arm, columns.reward, columns.group, columns.features
         ('item_id', 'click', 'sex', ('age',))
     """
     roles = find_roles(names, given)
     if features is None:
-        ours = ORDER if {*ORDER} <= {*names} else ()  # a log of others may have one of them
+        ours = ORDER if {*ORDER} <= {*names} else ()  # another log may use one of these names
         listed = [name for name in names if name not in {*roles.values(), *leave_out, *ours}]
     else:
         listed = list(dict.fromkeys(features))
@@ -101,12 +108,12 @@ def find_roles(
     given: Mapping[str, str] | None = None,
     needed: Sequence[str] = NEEDED,
 ) -> dict[str, str]:
-    """The column of every role that has one: those given, and those found by their names.
+    """The column of every role that has one: those given, and those recognised by name.
 
     Args:
         names: the columns of the log.
-        given: roles that the user names.
-        needed: roles without which there is an error.
+        given: roles that the user gives.
+        needed: roles that must have a column.
 
     Example:
         >>> from evenhand.events import find_roles
@@ -127,8 +134,7 @@ def find_roles(
         if role not in roles:
             raise DataError(
                 f"no column is the {role}; name it, such as {setting(role, blank('COLUMN'))}: the "
-                "log has "
-                f"{', '.join(names)}"
+                f"log has {', '.join(names)}"
             )
     return roles
 

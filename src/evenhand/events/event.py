@@ -1,8 +1,8 @@
-"""What can happen in a log: five kinds of events, each with its place in the order.
+"""The five kinds of events in a log.
 
-`seq` runs 1, 2, 3, ... without a gap over all events of a log. `at` is when it happened, in
-microseconds since the start of 1970; None where a log of an older version does not say. `id` is
-the decision that the event is about.
+`seq` numbers all events of a log: 1, 2, 3, ... without a gap. `at` is the time of the event in
+microseconds since the start of 1970, or None in logs of older versions. `id` is the id of the
+decision that the event is about.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ Context = tuple[float, ...]
 
 
 class DecisionMade(NamedTuple):
-    """A policy chose an arm. The last two are of all arms, if the log keeps them."""
+    """A policy chose an arm. The last two fields are about all arms, if the log keeps candidates.
+
+    Example:
+        >>> from evenhand.events.event import DecisionMade
+        >>> made = DecisionMade(1, 0, "loan-3", round=1, arm=0, propensity=0.5, explored=False,
+        ...                     context=(1.0,))
+        >>> made.arm, made.contexts
+        (0, None)
+    """
 
     seq: int
     at: int | None
@@ -38,7 +46,13 @@ class DecisionMade(NamedTuple):
 
 
 class RewardObserved(NamedTuple):
-    """The observed reward of a decision came, and the policy learned it."""
+    """The observed reward of a decision arrived, and the policy learned it.
+
+    Example:
+        >>> from evenhand.events.event import RewardObserved
+        >>> RewardObserved(seq=2, at=0, id="loan-3", reward=0.5).reward
+        0.5
+    """
 
     seq: int
     at: int | None
@@ -47,7 +61,13 @@ class RewardObserved(NamedTuple):
 
 
 class TrueRewardObserved(NamedTuple):
-    """The true reward of a decision came. The last one counts; policies do not learn it."""
+    """The true reward of a decision arrived. The last one counts; policies do not learn it.
+
+    Example:
+        >>> from evenhand.events.event import TrueRewardObserved
+        >>> TrueRewardObserved(seq=3, at=0, id="loan-3", reward=1.0).id
+        'loan-3'
+    """
 
     seq: int
     at: int | None
@@ -56,7 +76,13 @@ class TrueRewardObserved(NamedTuple):
 
 
 class Overridden(NamedTuple):
-    """A human chose another arm, which has another context."""
+    """A human chose another arm, which has another context.
+
+    Example:
+        >>> from evenhand.events.event import Overridden
+        >>> Overridden(seq=2, at=0, id="loan-3", arm=1, context=(2.0,)).arm
+        1
+    """
 
     seq: int
     at: int | None
@@ -66,7 +92,14 @@ class Overridden(NamedTuple):
 
 
 class RowsAbsorbed(NamedTuple):
-    """The policy learned from rows that are no decisions of this log, so that `id` is None."""
+    """The policy learned from rows that are not decisions of this log, so `id` is None.
+
+    Example:
+        >>> from evenhand.events.event import RowsAbsorbed
+        >>> rows = RowsAbsorbed(1, 0, None, arms=(1,), contexts=((2.0,),), rewards=(3.0,))
+        >>> rows.rewards
+        (3.0,)
+    """
 
     seq: int
     at: int | None
@@ -83,7 +116,7 @@ Event = DecisionMade | RewardObserved | TrueRewardObserved | Overridden | RowsAb
 
 
 def to_line(events: Sequence[Event]) -> bytes:
-    """Events as one line: a list for a single one, and a list of lists for several.
+    """Events as one line of JSON: a list for a single event, a list of lists for several.
 
     Example:
         >>> from evenhand.events.event import RewardObserved, to_line
@@ -95,18 +128,23 @@ def to_line(events: Sequence[Event]) -> bytes:
     return b"[%b]" % b",".join(map(_to_json, events))
 
 
-def from_line(told: Any) -> list[Event]:
-    """The events of a line; any error of Python's says that it is none.
+def from_line(line: Any) -> list[Event]:
+    """The events of a line. A line without events raises any of Python's errors.
 
     Args:
-        told: what JSON made of the line.
+        line: the line after JSON has parsed it.
+
+    Example:
+        >>> from evenhand.events.event import from_line
+        >>> from_line([7, 1_000_000, "r", "loan-3", 0.5])
+        [RewardObserved(seq=7, at=1000000, id='loan-3', reward=0.5)]
     """
-    several = isinstance(told[0], list)
-    return [_from_json(*one) for one in (told if several else [told])]
+    several = isinstance(line[0], list)
+    return [_from_json(*event) for event in (line if several else [line])]
 
 
 def _to_json(event: Event) -> bytes:
-    """Python writes floats so that the same double is read again."""
+    """An event as JSON. Python writes floats so that reading gives the same double."""
     if isinstance(event, DecisionMade):
         line = b'[%d,%b,"d",%b,%d,%d,%r,%d,%r' % (
             event.seq,
@@ -138,11 +176,11 @@ def _json(*parts: Any) -> bytes:
     return json.dumps(parts, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _from_json(seq: Any, at: Any, kind: Any, *what: Any) -> Event:
+def _from_json(seq: Any, at: Any, kind: Any, *parts: Any) -> Event:
     if type(seq) is not int or not (at is None or type(at) is int):
         raise TypeError(f"an event has number {seq!r} and time {at!r}")
     if kind == "d":
-        id, round, arm, propensity, explored, context, *more = what
+        id, round, arm, propensity, explored, context, *more = parts
         if len(more) not in (0, 2):
             raise DamagedError(f"a decision has {len(more)} parts about other arms")
         contexts, chances = map(from_base64, more or (None, None))
@@ -155,21 +193,21 @@ def _from_json(seq: Any, at: Any, kind: Any, *what: Any) -> Event:
             chances,
         )
     if kind == "r":
-        id, reward = what
+        id, reward = parts
         return RewardObserved(seq, at, _text(id), float(reward))
     if kind == "t":
-        id, reward = what
+        id, reward = parts
         return TrueRewardObserved(seq, at, _text(id), float(reward))
     if kind == "o":
-        id, arm, context = what
+        id, arm, context = parts
         return Overridden(seq, at, _text(id), int(arm), _floats(context))
     if kind == "a":
-        arms, contexts, rewards = what
+        arms, contexts, rewards = parts
         return RowsAbsorbed(
             *(seq, at, None, tuple(map(int, arms)), tuple(map(_floats, contexts))),
             _floats(rewards),
         )
-    raise DamagedError(f"no event is of the kind {kind!r}")
+    raise DamagedError(f"{kind!r} is not a kind of event")
 
 
 def _floats(values: Any) -> Context:

@@ -1,6 +1,6 @@
 """A ledger in files: a table, Parquet or CSV, with a journal and snapshots beside it.
 
-What happens goes to the journal, and into the table on `close`.
+Events go to the journal, and into the table on `close`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from zlib import crc32
 from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._header import About
 from evenhand.events._journal import Journal, Mark, sum_after
+from evenhand.events._read import Whole, read_whole
+from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
 from evenhand.events._tables import log_path, stop_if_unwritable, write_table
 from evenhand.events._unfold import events_of
 from evenhand.events.event import Event, to_line
-from evenhand.events.ledger import Kept, Snapshot, read_snapshots, write_snapshot
-from evenhand.events.read import Whole, read_whole
+from evenhand.events.ledger import Snapshot
 
 
 class FileLedger:
-    """The events of a log in files, to be written by this object alone, or to be read.
+    """The events of a log in files, to be read, or to be written by this object alone.
 
     Args:
-        path: ends in .parquet or .csv.
-        sync: the most seconds between two fsyncs while calls come in; 0 for one with every call.
-        write: whether to write; readers need not wait for a writer. A log of others can only be
-            read, and has no events.
+        path: a name that ends in .parquet or .csv.
+        sync: the longest time between two fsyncs, in seconds, while calls come in; 0 for an fsync
+            with every call.
+        write: whether to write. Readers need not wait for a writer. A log that evenhand did not
+            write can only be read, and has no events.
 
     Example:
         >>> import evenhand as eh, tempfile, pathlib
@@ -48,7 +50,7 @@ class FileLedger:
             self._whole = read_whole(self.path)  # for the first `read`
             if write and self._whole is not None and self._whole.about is None:
                 raise DataError(
-                    f"path is {str(path)!r}, a log that evenhand did not write; take another name"
+                    f"path is {str(path)!r}, a log that evenhand did not write; use another name"
                 )
             self._about = None if self._whole is None else self._whole.about
             self._head = self._found = 0 if self._whole is None else self._whole.head
@@ -64,7 +66,7 @@ class FileLedger:
 
     @property
     def about(self) -> About | None:
-        """What the log is about; None before `begin`."""
+        """The header of the log; None before `begin`."""
         return self._about
 
     @property
@@ -92,14 +94,14 @@ class FileLedger:
                 f"of {self.path}: open the log again"
             )
         if self._about is None:
-            raise InputError(f"{self.path} has not begun; say first what it is about")
-        journal.begin(self._about)  # if there was none so far, as after it was closed
+            raise InputError(f"{self.path} has not begun; call begin first")
+        journal.begin(self._about)  # does nothing unless the journal is new
         mark = journal.mark
         journal.append(to_line(events))
         self._head, self._last = events[-1].seq, (before, mark)
 
     def take_back(self, seq: int) -> None:
-        """Remove the line that was written last."""
+        """Remove the last line."""
         if seq == self._head:
             return
         before, mark = self._last
@@ -109,7 +111,7 @@ class FileLedger:
         self._head = before
 
     def read(self, after: int = 0) -> Iterator[Event]:
-        """The events after number `after`, in their order. The files are looked at as a whole."""
+        """The events after number `after`, in their order. All files are read."""
         whole, self._whole = self._whole or read_whole(self.path), None
         if whole is None or whole.about is None:
             return iter(())
@@ -118,25 +120,25 @@ class FileLedger:
     # Snapshots ----------------------------------------------------------------------------------
 
     def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
-        """Put the state beside the log; the snapshot before it stays, older ones go."""
+        """Write the state beside the log. The snapshot before it is kept, older ones are not."""
         journal = self._writing()
         journal.check()
         if seq != self._head or self._about is None:
             raise InputError(
                 f"seq is {seq}; allowed is {self._head}, the last event of {self.path}"
             )
-        journal.sync()  # a snapshot of events that are lost later would be of no use
+        journal.sync()  # a snapshot of events that are lost later would be useless
         write_snapshot(self.path, self._about.key, seq, self._sum(), state)
 
     def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
-        """The newest snapshot that is whole and of these events."""
-        for one in read_snapshots(self.path):
-            if (before is None or one.seq < before) and self._is_of_this(one):
-                return Snapshot(one.seq, one.state)
+        """The newest undamaged snapshot of these events."""
+        for kept in read_snapshots(self.path):
+            if (before is None or kept.seq < before) and self._is_of_this(kept):
+                return Snapshot(kept.seq, kept.state)
         return None
 
     def _is_of_this(self, kept: Kept) -> bool:
-        """Of this log, and of these events: the log may have been put back to an older state."""
+        """Whether it is of this log and of these events: the log may have been restored."""
         if self._about is None or kept.log != self._about.key or kept.seq > self._head:
             return False
         if (kept.seq, kept.sum) == (self._about.head, _sum_of(self._about)):
@@ -148,20 +150,19 @@ class FileLedger:
         if self._head != self._found:
             return self._writing().mark.sum
         assert self._about is not None
-        found = sum_after(self.path, self._head)
-        return _sum_of(self._about) if found is None else found
+        checksum = sum_after(self.path, self._head)
+        return _sum_of(self._about) if checksum is None else checksum
 
     # The end ------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Wait until everything so far outlasts a failure of power."""
+        """Wait until everything so far would survive a power failure."""
         self._writing().sync()
 
     def close(self, ended: Mapping[str, Any] | None = None) -> None:
-        """Put everything into the table, and let go of it.
+        """Put everything into the table, and release the files.
 
-        The journal stays if that fails: it is removed only when the table was read back, and is as
-        it should be.
+        The journal is removed only after the table was read back and is correct.
         """
         journal = self._writing()
         try:
@@ -184,23 +185,23 @@ class FileLedger:
             self.release()
 
     def release(self) -> None:
-        """Let go of the files as they are."""
+        """Release the files as they are."""
         if self._journal is not None:
             self._journal.release()
 
     def _stop_unless_all(self, whole: Whole) -> None:
         if whole.head != self._head:
             raise DamagedError(
-                f"{self.path} would have events up to {whole.head}, and there were {self._head}; "
-                "it is left as it is, with its journal"
+                f"{self.path} would have events up to {whole.head}, but there were {self._head}; "
+                "it is left unchanged, with its journal"
             )
 
     def _writing(self) -> Journal:
         if self._journal is None:
-            raise InputError(f"{self.path} was opened to be read; open it with eh.log_to to write")
+            raise InputError(f"{self.path} was opened for reading; open it with eh.log_to to write")
         return self._journal
 
 
 def _sum_of(about: About) -> int:
-    """The checksum of a table's events; where no journal made it, of its rows."""
+    """The checksum of a table's events or, if no journal made it, of its rows."""
     return about.sum or (0 if about.rows is None else crc32(about.rows["sha256"].encode()))

@@ -36,7 +36,8 @@ from evenhand.experiments.model import (
     Swept,
     values_of,
 )
-from evenhand.policies.base import POLICIES, Policy
+from evenhand.policies import POLICIES
+from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
 
 CHARTS = ("share and regret", "rate")

@@ -1,4 +1,4 @@
-"""Many least squares regressions side by side: absorb an observation, estimate, width.
+"""Many least squares regressions side by side: absorb observations, get estimates and widths.
 
 Each regression keeps the square root of its sufficient statistics: a triangular R with
 R'R = X'X (plus the ridge), z with R'z = X'y, the residual sum of squares and the count. Absorbing a
@@ -8,17 +8,17 @@ context x, one triangular solve v = R'^-1 x gives both numbers a policy needs:
 
     estimate = beta_hat . x = v . z          variance = x (X'X)^-1 x' = v . v
 
-While a design is singular the rows seen span a subspace. Then R lives in the coordinates of an
+While a design is singular, its rows span a subspace. Then R is kept in the coordinates of an
 orthonormal basis of that subspace, which grows with every new direction; at full rank the basis is
-folded into R and forgotten. What a context outside of the subspace gets is the caller's choice:
-see `SINGULAR`.
+folded into R and dropped. The caller chooses how contexts outside of the subspace are treated: see
+`SINGULAR`.
 
-Four arms are solved at once: `_vectors` has instructions for that, `_table` the layout that they
-need and its form in files, `_triangle` and `_rotate` the linear algebra, `_basis` the directions
-seen and the units that they are judged in, `_sums` and `_merge` what is read out and added up.
+Four arms are solved at once: `_vectors` has the instructions for that, `_table` the layout in
+memory and in files, `_triangle` and `_rotate` the linear algebra, `_basis` the directions seen and
+the units of features, `_absorb` adds observations and merges, `_solve` and `_sums` read results.
 """
 
-from evenhand.leastsquares._absorb import absorb, absorb_in, merge
+from evenhand.leastsquares._absorb import absorb, merge
 from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,
@@ -29,7 +29,6 @@ from evenhand.leastsquares._table import (
     SINGULAR,
     Prior,
     Regressions,
-    count_of,
     counts,
     listed,
     padded,
@@ -45,9 +44,7 @@ __all__ = [
     "Prior",
     "Regressions",
     "absorb",
-    "absorb_in",
     "coefficients",
-    "count_of",
     "counts",
     "listed",
     "merge",

@@ -44,7 +44,16 @@ from evenhand.leastsquares._vectors import (
 
 @compiled
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
-    """Add the observation (x, y) to regression `i`. O(d^2), whatever has been seen before."""
+    """Add the observation (x, y) to regression `i`, in O(d^2) however many were seen before.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, counts, regressions
+        >>> fits = regressions(2, n_features=1)
+        >>> absorb(fits, 1, np.array([1.0]), 3.0)
+        >>> counts(fits).tolist()
+        [0, 1]
+    """
     if fits.per_block == 1:
         absorb_in(fits, i, 1, x, y)
     else:
@@ -53,9 +62,9 @@ def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
-    """The same, told the lanes of a block: then the compiler knows how far apart numbers are.
+    """`absorb` with the lanes of a block as a constant, so that the compiler knows the strides.
 
-    What is rare gets them as `per_block`, which it does not know, and is compiled once for both.
+    Rare paths get them as `per_block`, which is not a constant, and are compiled once for both.
     """
     d, width = fits.n_features, width_of(fits.n_features)
     table, lane, room = (
@@ -91,7 +100,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
 def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # type: ignore[no-untyped-def]
     """The row in the coordinates of a singular design; the rank before and after.
 
-    In the units of its features where these are scaled, see `scaling`.
+    In the units of its features where these are scaled, see `_basis`.
     """
     stays_a_function()
     if scaled:
@@ -155,13 +164,13 @@ Array = NDArray[np.float64]
 def merge(fits: Regressions, other: Regressions, prior: Prior | None = None) -> None:
     """Add to `fits` what `other` has seen, regression by regression.
 
-    Whatever many rows were seen, d of them say the same: those of the root R, with z for rewards.
-    Absorbing these is merging. What they leave over, and how many they stand for, is added.
+    All rows seen are equivalent to d rows: those of the root R, with z for rewards. Merging is
+    absorbing these, and adding the residuals and counts that they do not carry.
 
     Args:
-        fits: learns.
-        other: of the same number and features; it stays as it is.
-        prior: the one that both were made with, if any.
+        fits: the regressions that learn.
+        other: regressions of the same number and features; they are not changed.
+        prior: the prior that both were made with, if any.
 
     Example:
         >>> import numpy as np
@@ -187,12 +196,12 @@ def merge(fits: Regressions, other: Regressions, prior: Prior | None = None) -> 
 
 
 def _rows_for(fits: Regressions, prior: Prior | None) -> tuple[Array, Array, Array, Array]:
-    """As `roots`, where a ridge or prior has to be taken out of R first."""
-    found = sums(fits, prior)
-    values, vectors = np.linalg.eigh(found.gram)
+    """`roots` for regressions whose ridge or prior has to be taken out of R first."""
+    totals = sums(fits, prior)
+    values, vectors = np.linalg.eigh(totals.gram)
     known = values > 1e-13 * values.max(axis=1, keepdims=True, initial=0.0)
     size = np.sqrt(np.where(known, values, 1.0))
-    along = np.einsum("ikq,ik->iq", vectors, found.moment) / size * known
+    along = np.einsum("ikq,ik->iq", vectors, totals.moment) / size * known
     rows = vectors.transpose(0, 2, 1) * (size * known)[..., None]
-    rest = np.maximum(found.square - np.sum(along * along, axis=1), 0.0)
-    return found.n, rows, along, rest
+    rest = np.maximum(totals.square - np.sum(along * along, axis=1), 0.0)
+    return totals.n, rows, along, rest

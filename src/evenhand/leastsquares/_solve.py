@@ -32,7 +32,17 @@ def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[n
 
     They go to the rows `estimate` and `variance` of `out`, which has a column per arm, padded to
     whole blocks like the rows of `contexts` (see `padded`). A variance is infinite where nothing
-    was seen and, treated as such, outside of the directions seen. `room` has `room_for(d)` numbers.
+    was seen and, with "infinite", outside of the directions seen. `room` has `room_for(d)` numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, padded, regressions, room_for, solve_each
+        >>> fits = regressions(2, n_features=1)
+        >>> absorb(fits, 0, np.array([1.0]), 3.0)
+        >>> contexts, out = np.ones((padded(2), 1)), np.empty((2, padded(2)))
+        >>> solve_each(fits, np.empty(room_for(1)), contexts, out, 0, 1)
+        >>> out[:, :2].tolist()
+        [[3.0, 0.0], [1.0, inf]]
     """
     d, number, limit, (blocks, size) = fits.n_features, fits.number, _limit(fits), fits.array.shape
     tables, points, results = place(fits.array, 0), place(contexts, 0), place(out, 0)
@@ -57,8 +67,20 @@ def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[n
 def solve_shared(fits, g, room, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
     """The contexts of the listed arms against the one shared regression `g`, four at a time.
 
-    The list is as `listed` makes it: a mask would have to be searched in every round. The results
-    are in the order of the list, so that four are written, and read again, at once.
+    The list comes from `listed`: a mask would have to be searched in every round. The results are
+    in the order of the list, so that four are written, and read again, at once.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, listed, padded, regressions
+        >>> from evenhand.leastsquares import room_for, solve_shared
+        >>> fits = regressions(1, n_features=1, shared=True)
+        >>> absorb(fits, 0, np.array([1.0]), 3.0)
+        >>> contexts, out = np.arange(4.0).reshape(4, 1), np.empty((2, padded(2)))
+        >>> arms = listed(np.array([False, True, True, False]))
+        >>> solve_shared(fits, 0, np.empty(room_for(1)), contexts, arms, out, 0, 1)
+        >>> out[:, :2].tolist()
+        [[3.0, 6.0], [1.0, 4.0]]
     """
     check_list(arms)
     d, limit = fits.n_features, _limit(fits)
@@ -163,7 +185,16 @@ def _solve_located(table, lanes, room, d, rank):  # type: ignore[no-untyped-def]
 
 @compiled
 def coefficients(fits, i):  # type: ignore[no-untyped-def]
-    """The coefficients of regression `i`; of the shortest fit where its design is singular."""
+    """The coefficients of regression `i`; those of minimum norm if its design is singular.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, coefficients, regressions
+        >>> fits = regressions(1, n_features=2)
+        >>> absorb(fits, 0, np.array([1.0, 1.0]), 2.0)
+        >>> coefficients(fits, 0).round(9).tolist()
+        [1.0, 1.0]
+    """
     d, rank, lanes = fits.n_features, rank_of(fits, i), fits.per_block
     width, (table, lane) = width_of(d), lane_of(fits, i)
     b = np.zeros(d)
@@ -181,13 +212,22 @@ def coefficients(fits, i):  # type: ignore[no-untyped-def]
 
 @compiled
 def noise_variance(fits):  # type: ignore[no-untyped-def]
-    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite with none.
+    """sigma^2 pooled over all regressions, and its degrees of freedom; infinite if there are none.
 
-    With a prior every observation is a degree of freedom, and the residuals include what the
-    coefficients are off the prior: that is what is expected of rewards before they are seen.
+    With a prior, every observation is a degree of freedom, and the residuals include the distance
+    of the coefficients from the prior, as is expected of rewards before they are seen.
 
-    At least the square of SMALLEST: squares of residuals that are smaller still leave the range,
-    and a noise of 0 would be said of them.
+    The result is at least SMALLEST squared: the squares of smaller residuals underflow to 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, noise_variance, regressions
+        >>> fits = regressions(1, n_features=1)
+        >>> for reward in (1.0, 3.0):
+        ...     absorb(fits, 0, np.array([1.0]), reward)
+        >>> variance, freedom = noise_variance(fits)
+        >>> round(variance, 9), freedom
+        (2.0, 1.0)
     """
     residual = freedom = 0.0
     tail, lanes = tail_of(fits.n_features), fits.per_block

@@ -35,13 +35,12 @@ class Sums(NamedTuple):
 def sums(fits: Regressions, prior: Prior | None = None) -> Sums:
     """n, X'X, X'y and y'y of every regression. A ridge or prior is taken out again.
 
-    They are exact to rounding: of X'X itself, and of the ridge where there is one. What is made of
-    them loses digits that R keeps (see `evenhand.leastsquares`), so use them to report, not to
-    decide.
+    They are exact up to the rounding of X'X and of the ridge. Results computed from them lose
+    digits that R keeps (see `evenhand.leastsquares`), so use them for reports, not for decisions.
 
     Args:
         fits: the regressions.
-        prior: the one that they were made with, if any.
+        prior: the prior that they were made with, if any.
 
     Example:
         >>> import numpy as np
@@ -50,10 +49,10 @@ def sums(fits: Regressions, prior: Prior | None = None) -> Sums:
         >>> two = regressions(2, n_features=1, singular="ridge", ridge=0.5)
         >>> absorb(two, 0, np.array([2.0]), 3.0)
         >>> absorb(two, 0, np.array([1.0]), 1.0)
-        >>> found = sums(two)
-        >>> found.n.tolist(), found.gram[:, 0, 0].round(9).tolist()
+        >>> totals = sums(two)
+        >>> totals.n.tolist(), totals.gram[:, 0, 0].round(9).tolist()
         ([2.0, 0.0], [5.0, 0.0])
-        >>> found.moment[:, 0].round(9).tolist(), found.square.round(9).tolist()
+        >>> totals.moment[:, 0].round(9).tolist(), totals.square.round(9).tolist()
         ([7.0, 0.0], [10.0, 0.0])
     """
     n, triangle, z, residual = _read(fits)

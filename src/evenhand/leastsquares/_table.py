@@ -1,13 +1,12 @@
-"""How many regressions lie side by side in one array.
+"""The layout of many regressions in one array, and that of saved policies.
 
-The table in the form of saved policies, version 1, which stays as it is.
+Saved tables keep the layout of version 1. Their three indices are block, row and lane. The rows are
+R by columns, z, one over the diagonal of R, count, residual sum of squares, degrees of freedom,
+rank and, except with a ridge, the directions seen one after the other. Nothing is padded. A shared
+regression is the same in all four lanes.
 
-Three indices: block, row, lane. The rows: R by columns, z, one over the diagonal of R, count,
-residual sum of squares, degrees of freedom, rank and, but for a ridge, the directions seen one
-after the other. Nothing is padded. A shared regression is the same in all four lanes.
-
-A singular regression has no last direction. Its place is for the factors of the features (see
-`scaling`), if any of them is not 1, nor 0 for a feature never seen.
+A singular regression has no last direction. Its place holds the factors of the features (see
+`_basis`), unless all of them are 1, or 0 for features never seen.
 """
 
 from __future__ import annotations
@@ -39,8 +38,16 @@ NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse"
 class Prior(NamedTuple):
     """What is believed of coefficients before anything is seen: N(mean, sigma^2 precision^-1).
 
-    A ridge is the prior with mean 0 and precision ridge I, but for how noise is estimated from the
-    residuals (see `noise_variance`).
+    A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
+    the residuals (see `noise_variance`).
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import Prior, absorb, coefficients, regressions
+        >>> fits = regressions(1, n_features=1, prior=Prior(np.array([2.0]), np.eye(1)))
+        >>> absorb(fits, 0, np.array([1.0]), 4.0)
+        >>> coefficients(fits, 0).round(9).tolist()
+        [3.0]
     """
 
     mean: NDArray[np.float64]
@@ -54,16 +61,22 @@ class Regressions(NamedTuple):
     number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
     1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
     by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row, and
-    then, lane by lane again, what features are multiplied by before (w; see `scaling`). So all
+    then, lane by lane again, what features are multiplied by before (w; see `_basis`). So all
     lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
     beyond d, and beyond the rank, is zero.
 
     Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
     block, with one lane, of its own.
 
-    The last block is room for whoever absorbs. All in one array, because Numba counts references
-    to every array in a tuple at every call. Whoever solves brings room of their own, `room_for`
-    numbers: so many can read while one learns.
+    The last block is working memory for `absorb`. All is in one array, because Numba counts
+    references to every array in a tuple at every call. Solving needs memory of the caller's,
+    `room_for` numbers, so many threads can read while one learns.
+
+    Example:
+        >>> from evenhand.leastsquares import regressions
+        >>> fits = regressions(5, n_features=2)  # in two blocks of four
+        >>> fits.number, fits.n_features, len(fits.table)
+        (5, 2, 2)
     """
 
     array: NDArray[np.float64]
@@ -210,14 +223,29 @@ def room_of(fits):  # type: ignore[no-untyped-def]
 
 @woven
 def rank_of(fits, i):  # type: ignore[no-untyped-def]
-    """How many directions regression `i` has seen."""
+    """How many directions regression `i` has seen.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, rank_of, regressions
+        >>> fits = regressions(1, n_features=2)
+        >>> absorb(fits, 0, np.array([1.0, 1.0]), 2.0)
+        >>> rank_of(fits, 0)
+        1
+    """
     table, lane = lane_of(fits, i)
     return int(table[(tail_of(fits.n_features) + RANK) * fits.per_block + lane])
 
 
 @woven
 def room_for(d):  # type: ignore[no-untyped-def]
-    """How many numbers of room `solve_each` and `solve_shared` need."""
+    """How many numbers of working memory `solve_each` and `solve_shared` need.
+
+    Example:
+        >>> from evenhand.leastsquares import room_for
+        >>> room_for(2)
+        40
+    """
     return (2 * LANES + 1) * width_of(d) + LANES
 
 
@@ -229,12 +257,18 @@ def count_of(fits, i):  # type: ignore[no-untyped-def]
 
 
 def padded(number: int) -> int:
-    """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills."""
+    """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills.
+
+    Example:
+        >>> from evenhand.leastsquares import padded
+        >>> padded(5)
+        8
+    """
     return -(-number // LANES) * LANES
 
 
 def listed(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The numbers of the wanted arms, with the first one again up to a whole four.
+    """The numbers of the wanted arms, padded with the first one to a multiple of four.
 
     Example:
         >>> import numpy as np
@@ -254,7 +288,13 @@ def rows_of(fits: Regressions) -> NDArray[np.float64]:
 
 
 def counts(fits: Regressions) -> NDArray[np.int64]:
-    """How many observations each regression has absorbed."""
+    """How many observations each regression has absorbed.
+
+    Example:
+        >>> from evenhand.leastsquares import counts, regressions
+        >>> counts(regressions(3, n_features=1)).tolist()
+        [0, 0, 0]
+    """
     return rows_of(fits)[:, COUNT - BASIS].reshape(-1)[: fits.number].astype(np.int64)
 
 

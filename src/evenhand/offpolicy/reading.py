@@ -12,9 +12,9 @@ from pandas.api.types import is_numeric_dtype
 from evenhand._columns.marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.events._read import read_whole
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.read import read_whole
 from evenhand.groups import Groups
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
 from evenhand.offpolicy._own_log import later, of_own

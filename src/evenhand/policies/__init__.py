@@ -1,6 +1,7 @@
 """One small file per policy. Importing this package registers them all."""
 
-from evenhand.policies.base import POLICIES, Policy
+from evenhand.policies._settings import POLICIES
+from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.group_fair import GroupFairTopInterval
 from evenhand.policies.interval_chaining import IntervalChaining

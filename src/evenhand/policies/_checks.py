@@ -1,4 +1,4 @@
-"""What comes in from outside, checked once at the border of a policy."""
+"""Checks of a policy's settings and input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def singular_treatment(
     if singular != "ridge":
         if ridge is not None:
             raise InputError(
-                f"ridge is {ridge!r} with singular={singular!r}, where it would do nothing; "
+                f"ridge is {ridge!r} with singular={singular!r}, where it has no effect; "
                 "leave one of them out"
             )
         return singular, None
@@ -47,7 +47,7 @@ def singular_treatment(
 
 
 def own_state(own: Any, policy: str) -> None:
-    """What a policy learns of its own is arrays of numbers, which can be saved and added."""
+    """Refuse a policy's own state unless it is arrays of numbers, which can be saved and added."""
     named = isinstance(own, tuple) and hasattr(own, "_fields")
     for name, table in zip(own._fields, own, strict=True) if named else [("it", None)]:
         if not (isinstance(table, np.ndarray) and table.dtype in (np.float64, np.int64)):
@@ -58,7 +58,7 @@ def own_state(own: Any, policy: str) -> None:
 
 
 def same_kind(policy: Any, other: Any) -> None:
-    """Refuse to merge policies that do not learn the same."""
+    """Refuse to merge policies of different classes or settings."""
     if other is policy:
         raise InputError("other is the policy itself; allowed is another one")
     if type(other) is not type(policy):
@@ -73,7 +73,7 @@ def same_kind(policy: Any, other: Any) -> None:
 
 
 def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
-    """Refuse regressions that would take more memory than MOST_NUMBERS, before they do."""
+    """Refuse regressions of more than MOST_NUMBERS numbers, before memory is allocated."""
 
     def needed(d: int) -> int:
         return numbers_of(n_arms, d, singular) + numbers_of(n_groups, d, singular, shared=True)
@@ -82,7 +82,7 @@ def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> 
         return
     if needed(1) > MOST_NUMBERS:
         raise InputError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
-    low, high = 1, n_features  # enough features for the memory, and too many
+    low, high = 1, n_features  # features that fit, and features that do not
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
@@ -98,12 +98,12 @@ def bad_contexts(arm: int, rows: NDArray[np.float64]) -> InputError:
 
 
 def bad_context(context: NDArray[np.float64]) -> InputError:
-    """The same for the context of a decision."""
+    """The error for a bad context of a decision."""
     return InputError(f"decision has a context with {_first_bad(context)}; {ALLOWED}")
 
 
 def _first_bad(values: NDArray[np.float64]) -> str:
-    """The first of one row's numbers that is not allowed."""
+    """The first number of a row that is not allowed."""
     place = int(np.flatnonzero(~(np.abs(values) <= LARGEST))[0])
     return f"{values[place]:g}" if values.size == 1 else f"{values[place]:g} in place {place}"
 
@@ -123,7 +123,7 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
 
 
 def _numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Whatever the user has as an array of numbers; not words, and not rows of several lengths."""
+    """`values` as an array of numbers; text, and rows of several lengths, are refused."""
     unmasked(name, values)
     try:
         array = np.asarray(values)
@@ -194,7 +194,7 @@ def open_arms(available: ArrayLike, n_arms: int) -> NDArray[np.bool_]:
 def observations(
     arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, n_arms: int, n_features: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Rows to learn from: all good, or an error before any of them is learned."""
+    """Rows to learn from, checked before any of them is learned."""
     unmasked("arms", arms)
     numbers = arm_numbers("arms", np.atleast_1d(np.asarray(arms)), n_arms)
     rows = _numbers("contexts", contexts)
@@ -216,7 +216,7 @@ def observations(
 
 
 def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
-    """The pseudo-inverse takes features as they are, and drops one that is tiny beside another."""
+    """Warn of features of very different sizes, of which the pseudo-inverse drops the smallest."""
     if len(rows) <= rows.shape[1]:  # a few numbers may be small by chance
         return
     sizes = np.abs(rows).max(axis=0)
@@ -225,7 +225,7 @@ def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
         small, large = (int(np.flatnonzero(sizes == end)[0]) for end in (seen.min(), seen.max()))
         warnings.warn(
             f"feature {small} is up to {seen.min():g} in size and feature {large} up to "
-            f"{seen.max():g}; the pseudo-inverse drops one so much smaller: scale them, or take "
+            f"{seen.max():g}; the pseudo-inverse drops the smaller one: scale them, or use "
             "singular='infinite'",
             stacklevel=3,
         )

@@ -1,6 +1,6 @@
-"""Choosing a group by chance: every group alike, or in proportion to its arms.
+"""Choosing a group at random: all groups alike, or in proportion to their arms.
 
-The rules that use it have `proportional`; who is in which group is the round's.
+The rules that use it have a field `proportional`; the groups of the arms belong to the round.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import open_to_users, subroutine
+from evenhand.policies._kernels import FREE, PICKS, pick
 from evenhand.policies._streams import uniform
-from evenhand.policies.kernels import FREE, PICKS, pick
 
 GROUP = FREE  # the place of the group's number in the random stream of a round
 
@@ -43,7 +43,7 @@ def _group_chances(rule, members, available):  # type: ignore[no-untyped-def]
 
 @open_to_users
 def pick_group(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    """The open arms of a group drawn by chance."""
+    """The open arms of a random group."""
     chances = _group_chances(rule, memory.members, available)
     u = uniform(key, GROUP)
     g = 0

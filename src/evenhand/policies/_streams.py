@@ -1,9 +1,9 @@
-"""Random numbers of a policy: a counter and a mixer, so that they are cheap, exact and portable.
+"""Random numbers of a policy: a counter and a mixer, which are cheap, exact and portable.
 
-The random numbers of a decision are a function of the policy's seed and the number of the round
-alone. So they cost two nanoseconds, the live decision and the simulation draw the same ones, and a
-saved policy needs no generator state: its seed and its round say it all. The mixer is SplitMix64
-(Steele, Lea and Flood, 2014).
+The random numbers of a decision depend only on the policy's seed and the number of the round. So
+they cost two nanoseconds, the live decision and the simulation draw the same ones, and a saved
+policy needs no generator state besides its seed and round. The mixer is SplitMix64 (Steele, Lea and
+Flood, 2014).
 """
 
 from __future__ import annotations

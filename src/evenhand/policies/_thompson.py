@@ -1,4 +1,4 @@
-"""The Thompson half of NaiveFair: a posterior draw in place of the upper bound."""
+"""Thompson sampling in NaiveFair: a posterior draw in place of the upper bound."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from evenhand.policies._group_choice import (
     group_of_arm,
     pick_group,
 )
-from evenhand.policies._streams import normal, uniform
-from evenhand.policies.kernels import (
+from evenhand.policies._kernels import (
     PICKS,
     chance,
     draw,
@@ -27,7 +26,8 @@ from evenhand.policies.kernels import (
     pick,
     score,
 )
-from evenhand.policies.state import ESTIMATE, WIDTH, add_up, score_arms_at
+from evenhand.policies._state import ESTIMATE, WIDTH, add_up, score_arms_at
+from evenhand.policies._streams import normal, uniform
 
 
 class NaiveFairThompsonRule(NamedTuple):

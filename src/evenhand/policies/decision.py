@@ -1,4 +1,4 @@
-"""What a policy answers: the arm, how likely it was, and the scores behind it."""
+"""Decisions: the arm, its probability, and the scores behind it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
-from evenhand.policies.state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
+from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class Scores:
-    """Per arm: estimate, width, correction, correction_width and upper, which is their sum."""
+    """Per arm: estimate, width, correction, correction_width and upper, which is their sum.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10, seed=1)
+        >>> policy.absorb([0, 1], np.ones((2, 1)), [1.0, 2.0])
+        >>> scores = policy.select(np.ones((2, 1))).scores
+        >>> scores.estimate.tolist(), scores.correction.tolist()
+        ([1.0, 2.0], [0.0, 0.0])
+        >>> list(scores.to_frame().columns)
+        ['estimate', 'width', 'correction', 'correction_width', 'upper']
+    """
 
     __slots__ = ("table",)
 
@@ -45,24 +56,32 @@ class Scores:
 
     @property
     def correction_width(self) -> NDArray[np.float64]:
-        """How unsure the correction is: the widths b of the groups in it."""
+        """The uncertainty of the correction: the widths b of its groups."""
         return self._row(CORRECTION_WIDTH)
 
     @property
     def upper(self) -> NDArray[np.float64]:
-        """The upper bound that the policy ranks by."""
+        """The upper bound by which the policy ranks arms."""
         return self._row(UPPER)
 
     def to_frame(self) -> pd.DataFrame:
         """A table with a row per arm."""
         import pandas as pd
 
-        names = ("estimate", "width", "correction", "correction_width", "upper")
-        return pd.DataFrame(dict(zip(names, self.table, strict=True))).rename_axis("arm")
+        return pd.DataFrame(dict(zip(SCORES, self.table, strict=True))).rename_axis("arm")
 
 
 class Decision:
-    """One decision. Give it back to `Policy.update` with the reward when that is known."""
+    """One decision. Pass it to `Policy.update` with the reward when that is known.
+
+    Example:
+        >>> import evenhand as eh
+        >>> policy = eh.UniformRandom(["F", "M"], n_features=1, seed=1)
+        >>> decision = policy.select([[1.0], [2.0]], available=[1])
+        >>> decision.arm, decision.propensity, decision.round, decision.context.tolist()
+        (1, 1.0, 1, [2.0])
+        >>> policy.update(decision, reward=0.5)
+    """
 
     __slots__ = ("arm", "context", "explored", "groups", "propensity", "round", "scores")
 
@@ -83,7 +102,7 @@ class Decision:
         self.context = context
         self.scores = scores
         self.groups = groups
-        """The number of the group of every candidate; None where those of the policy hold."""
+        """The number of the group of every candidate; None for the groups of the policy."""
 
     def __repr__(self) -> str:
         return (
@@ -92,20 +111,20 @@ class Decision:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The decision as plain data that JSON can have, with every bit of its numbers.
+        """The decision as plain data for JSON, with every bit of its numbers.
 
-        A score that is infinite, such as a width where nothing is known, is None.
+        An infinite score, such as a width where nothing is known, is None.
 
         Example:
             >>> import json, evenhand as eh
             >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=10, seed=1)
-            >>> told = json.dumps(policy.select([[1.0], [2.0]]).to_dict())
-            >>> decision = eh.Decision.from_dict(json.loads(told))  # in another process
+            >>> text = json.dumps(policy.select([[1.0], [2.0]]).to_dict())
+            >>> decision = eh.Decision.from_dict(json.loads(text))  # in another process
             >>> policy.update(decision, reward=0.5)
             >>> decision.scores.width
             array([inf, inf])
         """
-        rows = ([_told(one) for one in row] for row in self.scores.table.tolist())
+        rows = ([_plain(score) for score in row] for row in self.scores.table.tolist())
         return {
             "arm": int(self.arm),
             "propensity": float(self.propensity),
@@ -117,29 +136,29 @@ class Decision:
         }
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Decision:
+    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
         """The decision that `to_dict` described."""
         try:
-            groups = told.get("groups")
+            groups = data.get("groups")
             scores = [
-                [np.inf if one is None else float(one) for one in told["scores"][name]]
+                [np.inf if score is None else float(score) for score in data["scores"][name]]
                 for name in SCORES
             ]
             return cls(
-                arm=operator.index(told["arm"]),
-                propensity=float(told["propensity"]),
-                explored=bool(told["explored"]),
-                round=operator.index(told["round"]),
-                context=np.array(told["context"], dtype=np.float64).reshape(-1),
+                arm=operator.index(data["arm"]),
+                propensity=float(data["propensity"]),
+                explored=bool(data["explored"]),
+                round=operator.index(data["round"]),
+                context=np.array(data["context"], dtype=np.float64).reshape(-1),
                 scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
                 groups=None if groups is None else np.array(groups, dtype=np.int64),
             )
         except (TypeError, ValueError, LookupError, OverflowError) as error:
             raise DataError(
-                parameter="told",
-                value=told,
-                allowed="what Decision.to_dict gave",
-                hint="give it as it was",
+                parameter="data",
+                value=data,
+                allowed="the result of Decision.to_dict",
+                hint="do not change it",
             ) from error
 
 
@@ -147,8 +166,8 @@ SCORES = ("estimate", "width", "correction", "correction_width", "upper")
 """The rows of a table of scores."""
 
 
-def _told(score: float) -> float | str | None:
-    """A score of a policy of a user's own may be any double; JSON has no word for some."""
+def _plain(score: float) -> float | str | None:
+    """A score for JSON, which has no NaN or infinities; a user's policy may have any score."""
     if np.isfinite(score):
         return score
     return None if score == np.inf else str(score)

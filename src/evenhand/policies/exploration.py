@@ -16,7 +16,13 @@ Exploration = str | float | Sequence[float] | Callable[[int], float]
 
 
 class Schedule(NamedTuple):
-    """The probability at round t: table[t - 1], the last one held; with no table scale t^-power."""
+    """The probability in round t: table[t - 1], or its last entry; without a table scale t^-power.
+
+    Example:
+        >>> from evenhand.policies.exploration import schedule
+        >>> schedule(0.1, horizon=None).scale
+        0.1
+    """
 
     scale: float
     power: float
@@ -25,7 +31,13 @@ class Schedule(NamedTuple):
 
 @woven
 def probability(schedule, t):  # type: ignore[no-untyped-def]
-    """The probability of exploring in round `t`, counted from 1."""
+    """The probability of exploring in round `t`, counted from 1.
+
+    Example:
+        >>> from evenhand.policies.exploration import probability, schedule
+        >>> probability(schedule([1.0, 0.5], horizon=None), 7)  # the last one is kept
+        0.5
+    """
     if schedule.table.size:
         return schedule.table[min(t, schedule.table.size) - 1]
     if schedule.power == 0.0:
@@ -34,7 +46,7 @@ def probability(schedule, t):  # type: ignore[no-untyped-def]
 
 
 def schedule(exploration: Exploration, horizon: int | None) -> Schedule:
-    """Turn what the user wrote into numbers: "paper", "none", a constant, a list or a function.
+    """The schedule for "paper", "none", a constant, a list or a function of the round.
 
     Example:
         >>> from evenhand.policies.exploration import probability, schedule

@@ -9,9 +9,9 @@ from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.policies.base import Common, Policy
-from evenhand.policies.kernels import kernel, score
-from evenhand.policies.state import (
+from evenhand.policies._kernels import kernel, score
+from evenhand.policies._settings import Common
+from evenhand.policies._state import (
     CORRECTION,
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
@@ -20,17 +20,18 @@ from evenhand.policies.state import (
     score_arms,
     score_group,
 )
+from evenhand.policies.base import Policy
 
 
-class GroupFairRule(NamedTuple):
-    """Which group is P_1, which P_2, and how far apart they are known."""
+class _GroupFairRule(NamedTuple):
+    """The numbers of the groups P_1 and P_2, and the known offset between them."""
 
     sensitive: int
     other: int
     offset: float
 
 
-@kernel(score, GroupFairRule)
+@kernel(score, _GroupFairRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     """Algorithm 1: line 16 for the arms of P_1, line 18 for the others."""
     work, members = memory.work, memory.members
@@ -59,9 +60,9 @@ class GroupFairTopInterval(Policy):
     true averages of both groups are equal, or differ by a known `offset`.
 
     The paper bounds true regret by O(T^(2/3)) (Theorem 1), and no faster rate can be promised for
-    feedback of this kind without further assumptions. The guarantee stops where the fit psi_j,
-    which leans to the arms that are pulled most, differs from the plain average of the group's
-    arms: docs/explanation/theory.md has an example in which regret grows with T.
+    such feedback without further assumptions. The guarantee fails where the fit psi_j, in which
+    arms that are pulled often weigh more, differs from the plain average of the group's arms:
+    docs/explanation/theory.md has an example in which regret grows with T.
 
     Args:
         groups: exactly two, with `sensitive` named.
@@ -105,7 +106,7 @@ class GroupFairTopInterval(Policy):
             )
         self.groups.warn_of_single_arms()
 
-    def rule(self) -> GroupFairRule:
+    def rule(self) -> _GroupFairRule:
         """The two groups."""
         sensitive = self.groups.index(self.groups.sensitive)
-        return GroupFairRule(sensitive, 1 - sensitive, self.offset)
+        return _GroupFairRule(sensitive, 1 - sensitive, self.offset)

@@ -1,4 +1,4 @@
-"""IntervalChaining: a coin among all arms that cannot be told from the best one."""
+"""IntervalChaining: a random choice among all arms that may be as good as the best one."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand._compile import compiled, woven
+from evenhand.policies._kernels import PICKS, best, chance, draw, kernel, pick, score
+from evenhand.policies._state import ESTIMATE, UPPER, WIDTH, add_up, score_arms
 from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import PICKS, best, chance, draw, kernel, pick, score
-from evenhand.policies.state import ESTIMATE, UPPER, WIDTH, add_up, score_arms
 
 
-class IntervalChainingRule(NamedTuple):
+class _IntervalChainingRule(NamedTuple):
     """Whether to chain as the authors' code does."""
 
     two_passes: bool
 
 
-@kernel(score, IntervalChainingRule)
+@kernel(score, _IntervalChainingRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_arms(memory, t)
     add_up(memory)
 
 
-@kernel(draw, IntervalChainingRule)
+@kernel(draw, _IntervalChainingRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return pick(_chained(rule, memory, available), uniform(key, PICKS))
 
 
-@kernel(chance, IntervalChainingRule)
+@kernel(chance, _IntervalChainingRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     chained = _chained(rule, memory, available)
     return chained[arm] / np.sum(chained)
@@ -38,11 +38,11 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
 
 @woven
 def _chained(rule, memory, available):  # type: ignore[no-untyped-def]
-    return chain(rule.two_passes, memory.work, available, best(memory, available, 0.0))
+    return _chain(rule.two_passes, memory.work, available, best(memory, available, 0.0))
 
 
 @compiled
-def chain(two_passes, work, available, top):  # type: ignore[no-untyped-def]
+def _chain(two_passes, work, available, top):  # type: ignore[no-untyped-def]
     """The arms linked by overlapping intervals to the one with the highest upper end."""
     n = available.size
     lower, upper = np.empty(n), work[UPPER]
@@ -71,10 +71,10 @@ def _closure(lower, upper, available, top):  # type: ignore[no-untyped-def]
 
 @compiled
 def _two_passes(lower, upper, available, top):  # type: ignore[no-untyped-def]
-    """As the authors' code chains: twice over the arms by index, with a span [low, high].
+    """The chain of the authors' code: two passes over the arms by index, with a span [low, high].
 
-    Where an arm reaches over the span's lower end from below, the span's lower end becomes that
-    arm's *upper* end, so the span shrinks where it should grow: links are missed.
+    If an interval overlaps the lower end of the span, that end becomes the interval's *upper* end.
+    So the span shrinks where it should grow, and links are missed.
     """
     chained = np.zeros(available.size, dtype=np.bool_)
     chained[top] = True
@@ -98,7 +98,7 @@ def _two_passes(lower, upper, available, top):  # type: ignore[no-untyped-def]
 class IntervalChaining(Policy):
     """Play uniformly among the arms whose intervals are chained by overlap to the highest one.
 
-    Individually fair: no arm is preferred to another before the data tell them apart. With many
+    Individually fair: no arm is preferred to another before the data distinguish them. With many
     arms the chain is long, and it plays almost at random.
 
     References:
@@ -112,6 +112,6 @@ class IntervalChaining(Policy):
         0.5
     """
 
-    def rule(self) -> IntervalChainingRule:
+    def rule(self) -> _IntervalChainingRule:
         """How to chain, as the conventions say."""
-        return IntervalChainingRule(two_passes=self.conventions.chain == "two passes")
+        return _IntervalChainingRule(two_passes=self.conventions.chain == "two passes")

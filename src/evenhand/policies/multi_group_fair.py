@@ -1,4 +1,4 @@
-"""MultiGroupFairTopInterval: the same for any number of groups."""
+"""MultiGroupFairTopInterval: learn and correct the bias of any number of groups."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.policies.base import Common, Policy
-from evenhand.policies.kernels import kernel, score
-from evenhand.policies.state import (
+from evenhand.policies._kernels import kernel, score
+from evenhand.policies._settings import Common
+from evenhand.policies._state import (
     CORRECTION,
     CORRECTION_WIDTH,
     GROUP_ESTIMATE,
@@ -23,24 +23,25 @@ from evenhand.policies.state import (
     score_arms,
     score_group,
 )
+from evenhand.policies.base import Policy
 
 
-class MeanReferenceRule(NamedTuple):
+class _MeanReferenceRule(NamedTuple):
     """The reference is the mean of the groups' vectors, so it depends on the context."""
 
     scale: float
 
 
-class ConstantReferenceRule(NamedTuple):
+class _ConstantReferenceRule(NamedTuple):
     """The reference is the same number rho for all arms and contexts."""
 
     rho: float
     scale: float
 
 
-@kernel(score, MeanReferenceRule)
+@kernel(score, _MeanReferenceRule)
 def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
-    """beta_hat . x + w - psi_j . x + mean over k of psi_k . x, the widths in the same weights."""
+    """beta_hat . x + w - psi_j . x + mean over k of psi_k . x, with widths weighted alike."""
     work, members = memory.work, memory.members
     m = members.sizes.size
     score_arms(memory, t)
@@ -54,7 +55,7 @@ def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
     add_up(memory)
 
 
-@kernel(score, ConstantReferenceRule)
+@kernel(score, _ConstantReferenceRule)
 def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
     """Algorithm 3, line 12: beta_hat . x + w + rho - psi_j . x + b_j."""
     work, members = memory.work, memory.members
@@ -72,14 +73,14 @@ def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
 class MultiGroupFairTopInterval(Policy):
     """Play argmax of the upper bound, corrected for the learned bias of every group.
 
-    With `reference="mean"`, which is what you should use, an arm of group j is corrected by
-    -psi_j . x + the mean over all groups of psi_k . x. No group is special, and with two groups it
-    ranks the arms as GroupFairTopInterval does, but for the widths, which all arms carry.
+    With `reference="mean"`, which is recommended, an arm of group j is corrected by
+    -psi_j . x + the mean over all groups of psi_k . x. No group is special. With two groups it
+    ranks the arms like GroupFairTopInterval, except that all arms have correction widths.
 
-    With a number it is the paper's Algorithm 3: + rho - psi_j . x. A constant is added to every
-    arm alike, so **rho changes nothing**, and what is left subtracts the worth of the context
-    itself: an arm is judged by how it compares with its group at its own context, not by what it
-    brings. On the synthetic world of the paper that costs about four times the true regret (see
+    With a number it is the paper's Algorithm 3: + rho - psi_j . x. The constant is added to every
+    arm, so **rho changes nothing**, and the rest subtracts the worth of the context itself: an arm
+    is judged by how it compares with its group at its own context, not by its reward. In the
+    paper's synthetic world that costs about four times the true regret (see
     docs/explanation/conventions.md). It is here because the paper has it.
 
     Args:
@@ -129,9 +130,9 @@ class MultiGroupFairTopInterval(Policy):
         sensitive = self.groups.sensitive or self.groups.names[0]
         return np.full_like(sizes, sizes[self.groups.index(sensitive)])
 
-    def rule(self) -> MeanReferenceRule | ConstantReferenceRule:
+    def rule(self) -> _MeanReferenceRule | _ConstantReferenceRule:
         """What the groups are compared with."""
         scale = self.conventions.correction_scale
         if isinstance(self.reference, str):
-            return MeanReferenceRule(scale)
-        return ConstantReferenceRule(self.reference, scale)
+            return _MeanReferenceRule(scale)
+        return _ConstantReferenceRule(self.reference, scale)

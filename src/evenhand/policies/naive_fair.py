@@ -1,4 +1,4 @@
-"""NaiveFair: first a group by chance, then the best arm in it."""
+"""NaiveFair: first a random group, then the best arm in it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from evenhand.policies._group_choice import (
     group_of_arm,
     pick_group,
 )
-from evenhand.policies._streams import uniform
-from evenhand.policies._thompson import NaiveFairThompsonRule
-from evenhand.policies.base import Common, Policy
-from evenhand.policies.kernels import (
+from evenhand.policies._kernels import (
     PICKS,
     best,
     best_chance,
@@ -30,27 +27,31 @@ from evenhand.policies.kernels import (
     kernel,
     score,
 )
-from evenhand.policies.state import add_up, score_arms
+from evenhand.policies._settings import Common
+from evenhand.policies._state import add_up, score_arms
+from evenhand.policies._streams import uniform
+from evenhand.policies._thompson import NaiveFairThompsonRule
+from evenhand.policies.base import Policy
 
 
-class NaiveFairRule(NamedTuple):
+class _NaiveFairRule(NamedTuple):
     """How a group is chosen."""
 
     proportional: bool
 
 
-@kernel(score, NaiveFairRule)
+@kernel(score, _NaiveFairRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_arms(memory, t)
     add_up(memory)
 
 
-@kernel(draw, NaiveFairRule)
+@kernel(draw, _NaiveFairRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return best(memory, pick_group(rule, memory, available, key), uniform(key, PICKS))
 
 
-@kernel(chance, NaiveFairRule)
+@kernel(chance, _NaiveFairRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     if not available[arm]:
         return 0.0
@@ -58,22 +59,22 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     return probability * best_chance(memory, group, arm)
 
 
-@kernel(explore, NaiveFairRule)
+@kernel(explore, _NaiveFairRule)
 def _explore(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return explore_in_group(rule, memory, available, key)
 
 
-@kernel(explore_chance, NaiveFairRule)
+@kernel(explore_chance, _NaiveFairRule)
 def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     return explore_in_group_chance(rule, memory, available, arm)
 
 
 class NaiveFair(Policy):
-    """Pick a group at random, then the best arm inside it. Fair by decree; it learns no bias.
+    """Pick a group at random, then the best arm inside it. It is fair by rule, and learns no bias.
 
     Args:
-        group_choice: "uniform" (every group alike, Algorithm 2) or "proportional" to the number of
-            its arms. The default is the conventions'.
+        group_choice: "uniform" (all groups alike, Algorithm 2) or "proportional" to the number of
+            arms. The default is that of the conventions.
         inside: "top-interval", or "thompson" for contextual Thompson sampling.
         thompson_scale: the posterior's standard deviation in units of sigma sqrt(x (X'X)^-1 x').
 
@@ -112,10 +113,10 @@ class NaiveFair(Policy):
             "thompson_scale", thompson_scale, 1.0 / LARGEST, LARGEST
         )
 
-    def rule(self) -> NaiveFairRule | NaiveFairThompsonRule:
+    def rule(self) -> _NaiveFairRule | NaiveFairThompsonRule:
         """How a group is chosen, and an arm inside it."""
         proportional = self.group_choice == "proportional"
         if self.inside == "top-interval":
-            return NaiveFairRule(proportional)
+            return _NaiveFairRule(proportional)
         nodes, weights = np.polynomial.legendre.leggauss(12)
         return NaiveFairThompsonRule(proportional, self.thompson_scale, nodes, weights)

@@ -1,10 +1,7 @@
-"""A policy as JSON: versioned, readable, and the same bits when it comes back.
+"""A policy as JSON: versioned, readable, and restored bit for bit.
 
-Numbers are written with the digits that give the same double again, and a checksum tells of any
-that changed. Nothing is executed on loading: only policies whose class has been imported can be
-made.
-
-Settings of a policy as plain data, and back.
+Numbers are written with enough digits to give the same double again, and a checksum detects any
+change. Loading executes no code: only policies whose class has been imported can be restored.
 """
 
 from __future__ import annotations
@@ -36,8 +33,9 @@ from evenhand.leastsquares._table import (
     to_saved,
 )
 from evenhand.leastsquares._vectors import LANES
-from evenhand.policies.base import POLICIES, Policy
-from evenhand.policies.state import estimate_noise
+from evenhand.policies._settings import POLICIES
+from evenhand.policies._state import estimate_noise
+from evenhand.policies.base import Policy
 
 FORMAT, VERSION = "evenhand policy", 3
 _HEAD = ("format", "version", "policy", "settings", "round")
@@ -65,7 +63,9 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "policy": type(policy).__name__,
-        "settings": {name: plain_setting(name, one) for name, one in policy.settings().items()},
+        "settings": {
+            name: _plain_setting(name, value) for name, value in policy.settings().items()
+        },
         "round": int(policy.round),
     }
     return {
@@ -73,7 +73,7 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         "arms": tables[0].tolist(),
         "groups": tables[1].tolist(),
         "own": {name: _plain_table(name, table) for name, table in state.own._asdict().items()},
-        "sha256": checksum(head, tables),
+        "sha256": _checksum(head, tables),
     }
 
 
@@ -87,7 +87,14 @@ def _plain_table(name: str, table: NDArray[Any]) -> Any:
 
 
 def from_dict(saved: dict[str, Any]) -> Policy:
-    """The policy that `to_dict` described."""
+    """The policy that `to_dict` described.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.policies.saving import from_dict, to_dict
+        >>> from_dict(to_dict(eh.TopInterval(["F", "M"], n_features=1, seed=3)))
+        TopInterval(n_arms=2, groups=F, M, n_features=1, rounds=0)
+    """
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise InputError(f"this is not a saved policy: its format is not {FORMAT!r}")
     version = saved.get("version")
@@ -102,10 +109,10 @@ def from_dict(saved: dict[str, Any]) -> Policy:
     try:
         kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
         own = {name: _table(table) for name, table in saved.get("own", {}).items()}
-        if version > 1 and saved["sha256"] != checksum(saved, [arms, groups, *own.values()]):
-            raise _damaged("its checksum is another; take an undamaged copy of it")
+        if version > 1 and saved["sha256"] != _checksum(saved, [arms, groups, *own.values()]):
+            raise _damaged("its checksum is wrong; use an undamaged copy")
         settings = saved["settings"].items()
-        policy = kind(**{name: rich_setting(name, value) for name, value in settings})
+        policy = kind(**{name: _rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
         if policy.round > 2**53:
             raise _damaged(f"round is {policy.round}")
@@ -116,15 +123,24 @@ def from_dict(saved: dict[str, Any]) -> Policy:
     return policy
 
 
-def checksum(head: dict[str, Any], tables: Tables) -> str:
-    """The SHA-256 of a saved policy: of all but the tables as JSON, then of their numbers."""
+def _checksum(head: dict[str, Any], tables: Tables) -> str:
+    """The SHA-256 of a saved policy: of its head as JSON, then of the numbers in its tables."""
     text = json.dumps({key: head[key] for key in _HEAD}, sort_keys=True, allow_nan=False)
     numbers = (np.ascontiguousarray(table, dtype="<f8").tobytes() for table in tables)
     return hashlib.sha256(b"".join([text.encode(), *numbers])).hexdigest()
 
 
 def save(policy: Policy, path: Path) -> None:
-    """Write the policy to `path`; a crash leaves the old file or the new one, never half of it."""
+    """Write the policy to `path`; a crash leaves the old file or the new one, never a part.
+
+    Example:
+        >>> import evenhand as eh, tempfile, pathlib
+        >>> from evenhand.policies.saving import load, save
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "loans.json"
+        >>> save(eh.TopInterval(["F", "M"], n_features=3, seed=1), path)
+        >>> load(path).seed
+        1
+    """
     write_whole(path, json.dumps(to_dict(policy), allow_nan=False))
 
 
@@ -139,7 +155,7 @@ def load(path: str | Path) -> Policy:
         TopInterval(n_arms=2, groups=F, M, n_features=3, rounds=0)
     """
     try:
-        saved = parse(Path(path).read_bytes())
+        saved = _parse(Path(path).read_bytes())
     except ValueError as error:
         raise InputError(f"{path} is not a saved policy, or is cut off: {error}") from error
     try:
@@ -163,12 +179,12 @@ def _table(saved: Any) -> NDArray[np.float64]:
     except ValueError:
         raise _damaged("a table has rows of several lengths") from None
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise _damaged("a table has what is not a finite number")
+        raise _damaged("a table has a value that is not a finite number")
     return values.astype(np.float64)
 
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
-    """The sizes are checked before there is room for them: a setting can ask for any amount."""
+    """Check the sizes before memory is allocated: a damaged setting may ask for any amount."""
     d, full = policy.n_features, policy.singular == "ridge" or policy.prior() is not None
     blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
     for values, number in zip((arms, groups), blocks, strict=True):
@@ -189,7 +205,7 @@ def _restore(
             _check_state(fits, values[:, :, : fits.per_block])
             from_saved(fits, values)
     if set(own) != set(state.own._fields):
-        raise _damaged(f"what it learned of its own is {', '.join(own) or 'nothing'}")
+        raise _damaged(f"its own state has {', '.join(own) or 'nothing'}")
     for name, table in state.own._asdict().items():
         if own[name].size != table.size:
             raise _damaged(f"{name} has shape {own[name].shape}, not {table.shape}")
@@ -199,7 +215,7 @@ def _restore(
 
 
 def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
-    """Compiled code trusts these numbers, so they are looked at before."""
+    """Check the numbers that compiled code trusts."""
     tail = saved_tail(fits)
     rank, known = values[:, tail + RANK], values[:, tail : tail + RANK]
     lowest = fits.n_features if fits.singular in (RIDGE, PRIOR) else 0
@@ -216,13 +232,13 @@ def _damaged(what: str) -> DamagedError:
 
 
 def _short(value: Any, write: Any = repr) -> str:
-    """On one line, and not longer than a few."""
+    """On one line, shortened."""
     text = " ".join(write(value).split())
     return text if len(text) <= 400 else f"{text[:400]}..."
 
 
-def parse(content: bytes) -> Any:
-    """The data in the bytes of a file; a ValueError says what is wrong with them."""
+def _parse(content: bytes) -> Any:
+    """The data in the bytes of a file; a ValueError says what is wrong."""
     try:
         return json.loads(content.decode(), parse_constant=_not_finite)
     except RecursionError:
@@ -234,15 +250,15 @@ def parse(content: bytes) -> Any:
 
 
 class _NotFinite(ValueError):
-    """A word that stands for no number."""
+    """NaN or an infinity in JSON."""
 
 
 def _not_finite(word: str) -> NoReturn:
     raise _NotFinite(f"it has {word}, where only finite numbers are allowed")
 
 
-def plain_setting(name: str, value: Any) -> Any:
-    """A setting as JSON has it, with the same value when it comes back."""
+def _plain_setting(name: str, value: Any) -> Any:
+    """A setting as plain data for JSON, which `_rich_setting` reads back."""
     if isinstance(value, Groups):
         return {"labels": list(value.labels), "sensitive": value.sensitive}
     if isinstance(value, Conventions):
@@ -277,17 +293,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Real):
         return float(value)
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def rich_setting(name: str, value: Any) -> Any:
-    """What `plain_setting` was given."""
+def _rich_setting(name: str, value: Any) -> Any:
+    """The setting that `_plain_setting` wrote."""
     if name == "groups":
         labels, sensitive = value["labels"], value["sensitive"]
         named = labels if sensitive is None else [*labels, sensitive]
-        if not isinstance(labels, list) or not all(isinstance(one, str) for one in named):
-            raise InputError("the saved policy is damaged: groups have labels that are no text")
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in named):
+            raise InputError("the saved policy is damaged: groups have labels that are not text")
         return Groups(labels, sensitive)
     if name == "conventions":
         if value not in BY_NAME:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from evenhand.policies._kernels import kernel, score
+from evenhand.policies._state import add_up, score_arms
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import kernel, score
-from evenhand.policies.state import add_up, score_arms
 
 
-class TopIntervalRule(NamedTuple):
-    """Nothing of its own."""
+class _TopIntervalRule(NamedTuple):
+    """No numbers of its own."""
 
 
-@kernel(score, TopIntervalRule)
+@kernel(score, _TopIntervalRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_arms(memory, t)
     add_up(memory)
@@ -36,6 +36,6 @@ class TopInterval(Policy):
         (1, [1.0, 2.0])
     """
 
-    def rule(self) -> TopIntervalRule:
+    def rule(self) -> _TopIntervalRule:
         """No numbers of its own."""
-        return TopIntervalRule()
+        return _TopIntervalRule()

@@ -1,4 +1,4 @@
-"""UniformRandom: any arm, whatever is known. The floor that others are compared with."""
+"""UniformRandom: any arm at random, as a baseline for the other policies."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.policies._kernels import PICKS, chance, draw, kernel, pick, score
+from evenhand.policies._state import add_up, score_arms
 from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import PICKS, chance, draw, kernel, pick, score
-from evenhand.policies.state import add_up, score_arms
 
 
-class UniformRandomRule(NamedTuple):
-    """Nothing of its own."""
+class _UniformRandomRule(NamedTuple):
+    """No numbers of its own."""
 
 
-@kernel(score, UniformRandomRule)
+@kernel(score, _UniformRandomRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     score_arms(memory, t)
     add_up(memory)
 
 
-@kernel(draw, UniformRandomRule)
+@kernel(draw, _UniformRandomRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return pick(available, uniform(key, PICKS))
 
 
-@kernel(chance, UniformRandomRule)
+@kernel(chance, _UniformRandomRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     return available[arm] / np.sum(available)
 
 
 class UniformRandom(Policy):
-    """Every available arm with the same probability. It keeps statistics, for its logs' sake.
+    """Every available arm with the same probability. It learns regressions, but does not use them.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -42,6 +42,6 @@ class UniformRandom(Policy):
         0.25
     """
 
-    def rule(self) -> UniformRandomRule:
+    def rule(self) -> _UniformRandomRule:
         """No numbers of its own."""
-        return UniformRandomRule()
+        return _UniformRandomRule()

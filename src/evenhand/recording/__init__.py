@@ -1,4 +1,4 @@
-"""Policies that log what they do, and policies from logs."""
+"""Policies that write logs, and policies restored from logs."""
 
 from evenhand.recording._opening import log_to
 from evenhand.recording._replay import replay

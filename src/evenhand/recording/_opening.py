@@ -1,4 +1,4 @@
-"""Opening a log: begin a new one, or go on with one that is there."""
+"""Opening a log: begin a new one, or continue an existing one."""
 
 from __future__ import annotations
 
@@ -32,23 +32,24 @@ def log_to(
 ) -> LoggedPolicy:
     """A policy that logs every decision and every reward to a Parquet or CSV file.
 
-    What happens goes to a journal beside the file before a call returns, and into the file on
-    `close`. A process that is killed loses nothing: the next `log_to`, `replay` or `read_log`
-    finds the journal. A log that is there already is gone on with.
+    Events go to a journal beside the file before a call returns, and into the file on `close`. A
+    process that is killed loses nothing: the next `log_to`, `replay` or `read_log` reads the
+    journal. An existing log is continued.
 
     Args:
-        path: ends in .parquet (needs pyarrow) or .csv; or a ledger of your own, such as a database.
-        policy: the policy that decides. For a log that is there already it must be in the state
-            of the log, or left out: then it is made from the log, see `LoggedPolicy.policy`.
-        features: the names of the context's columns; x1, x2, ... unless given.
-        sync: the most seconds, while calls come in, after which what was written outlasts a
-            failure of power too; 0 makes every call wait for the disk.
+        path: a name that ends in .parquet (needs pyarrow) or .csv; or a ledger of your own, such as
+            a database.
+        policy: the policy that decides. For an existing log it must be in the state of the log, or
+            left out: then it is restored from the log, see `LoggedPolicy.policy`.
+        features: the names of the context's columns, by default x1, x2, ...
+        sync: the longest time, in seconds, after which events would survive a power failure, while
+            calls come in; 0 makes every call wait for the disk.
         candidates: whether to keep the contexts and probabilities of all arms with every decision,
-            not those of the chosen one alone. Then `evenhand.offpolicy.evaluate` can tell from
-            the log what any other policy would have earned. A log that is there already goes on as
-            it began; a new one does not keep them unless told to.
-        snapshot_every: after how many events the state of the policy is put beside the log, as it
-            is on `close`, so that opening it again need not learn everything anew.
+            not only those of the chosen arm. Then `evenhand.offpolicy.evaluate` can estimate from
+            the log what any other policy would have earned. The default is False for a new log; an
+            existing log continues as it began.
+        snapshot_every: after how many events the state of the policy is saved beside the log, so
+            that opening the log is quick. It is also saved on `close`.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -75,7 +76,7 @@ def log_to(
     try:
         if ledger.about is None:
             return LoggedPolicy(ledger, *_begin(ledger, policy, features, bool(candidates)), every)
-        return LoggedPolicy(ledger, *_go_on(ledger, policy, features, candidates), every)
+        return LoggedPolicy(ledger, *_continue(ledger, policy, features, candidates), every)
     except BaseException:
         ledger.release()
         raise
@@ -101,26 +102,26 @@ def _begin(
     return policy, Standing(about)
 
 
-def _go_on(
+def _continue(
     ledger: Ledger,
     policy: Policy | None,
     features: Sequence[object] | None,
     candidates: bool | None,
 ) -> tuple[Policy, Standing]:
-    """A log that is there already: its policy, and how it stands."""
+    """An existing log: its policy and its standing."""
     past, standing = restored(ledger, snapshots=True)
     about = ledger.about
     assert about is not None
     if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(past)):
         raise InputError(
-            f"path is {ledger.name!r}, where there is a log of {past!r} in another state; "
-            "leave the policy out to go on with it, or take another name"
+            f"path is {ledger.name!r}, which is a log of {past!r} in another state; "
+            "leave the policy out to continue the log, or use another name"
         )
     if features is not None and feature_names(features, past.n_features) != about.features:
         raise InputError(f"features is {list(features)}; the log has {', '.join(about.features)}")
     if candidates is not None and candidates != about.candidates:
         raise InputError(
-            f"candidates is {candidates}, and the log began with {about.candidates}; leave it out "
-            "to go on, or take another name"
+            f"candidates is {candidates}, but the log began with {about.candidates}; leave it out "
+            "to continue the log, or use another name"
         )
     return past if policy is None else policy, standing

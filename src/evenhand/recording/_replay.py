@@ -1,6 +1,6 @@
 """A policy from a log: the one that wrote it, bit for bit, or another that learns from it.
 
-The state is what events make of a policy, from the beginning or from a snapshot: the same bits.
+Events lead to the same state, bit for bit, from the beginning or from a snapshot.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._header import DAMAGE, About, one_line
+from evenhand.events._read import read_whole
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
 from evenhand.events.event import Event, RewardObserved, RowsAbsorbed
 from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
-from evenhand.events.read import read_whole
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._standing import Standing
 
 
 def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Standing]:
-    """The policy and the standing of a log in a snapshot, or at its beginning."""
+    """The policy and the standing of a log at a snapshot, or at its beginning."""
     if snapshot is None:
         return from_dict(about.policy), Standing(about)
     standing = Standing.from_dict(about, snapshot.seq, snapshot.state)
@@ -38,7 +38,7 @@ def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Standing]:
 
 
 def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
-    """Take in events: rewards are learned in the order in which they came."""
+    """Apply events; rewards are learned in the order in which they came."""
     arms: list[int] = []
     contexts: list[Any] = []
     rewards: list[float] = []
@@ -59,14 +59,14 @@ def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
 
 
 def state_of(policy: Policy, standing: Standing) -> dict[str, Any]:
-    """What a snapshot keeps."""
+    """The state that a snapshot keeps."""
     return {**standing.to_dict(), "policy": to_dict(policy)}
 
 
 def is_saved_whole(policy: Policy) -> bool:
     """Whether `to_dict` has everything that a policy knows.
 
-    One that learns in a way of its own may know more; replaying all its rewards gives that back.
+    A policy with its own `absorb` or `update` may know more; replaying all rewards restores that.
     """
     kind = type(policy)
     return kind.absorb is Policy.absorb and kind.update is Policy.update
@@ -81,22 +81,22 @@ def replay(
 ) -> Policy:
     """The policy that wrote a log, in the same state, bit for bit; or one that learns from a log.
 
-    Without `policy` the log is one that `log_to` or `simulate_log` wrote. The policy it began with
-    learns the rewards again in the order in which they came, from the first on: snapshots are not
-    looked at. Its next decision is the one that the first policy would have made.
+    Without `policy`, the log must be one that `log_to` or `simulate_log` wrote. The policy that it
+    began with learns all rewards again in their order; snapshots are not used. Its next decision is
+    the one that the original policy would have made.
 
-    With `policy` the log may be anyone's. Its rows that have a reward are learned, in the order of
-    the column `learned` if there is one and as they stand otherwise. Rounds are not counted, as
-    with `absorb`. Nothing is learned if any row is bad.
+    With `policy`, it may be any log. The rows that have a reward are learned, in the order of the
+    column `learned` if there is one, or in that of the rows. Rounds are not counted, as with
+    `absorb`. Nothing is learned if any row is bad.
 
     Args:
         log: a Parquet or CSV file, a frame, or a ledger of your own.
-        policy: the policy that is to learn; it is changed, and given back.
-        arms: which arm is which: names in the order of the policy's arms, or a mapping from names
-            to numbers. Without it the log has the numbers.
-        columns: roles of columns with names of their own, such as {"reward": "paid"}.
-        features: the columns of the context, in the policy's order; without it x1, x2, ... or the
-            log's own.
+        policy: the policy that learns from the log; it is changed, and returned.
+        arms: the names of the arms in the policy's order, or a mapping from names to numbers. By
+            default the log has numbers.
+        columns: the roles of columns with other names, such as {"reward": "paid"}.
+        features: the columns of the context, in the policy's order; by default the log's own, or
+            x1, x2, ...
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -110,18 +110,18 @@ def replay(
     if policy is not None:
         about, frame = _rows_of(log, columns)
         first = 2 if isinstance(log, (str, Path)) and str(log).endswith(".csv") else 0
-        frame.index = pd.RangeIndex(first, first + len(frame))  # as errors count rows
+        frame.index = pd.RangeIndex(first, first + len(frame))  # the row numbers of errors
         _learn_from(frame, policy, about, arms, columns, features)
         return policy
     given = {"arms": arms, "columns": columns, "features": features}
     wrong = [name for name, value in given.items() if value is not None]
     if wrong:
-        raise InputError(f"{wrong[0]} is for logs of others; give the policy that is to learn")
+        raise InputError(f"{wrong[0]} needs a policy; give the policy that learns from the log")
     return restored(_ledger(log), snapshots=False)[0]
 
 
 def _ledger(log: Any) -> Ledger:
-    """The log to be read, if it says what policy wrote it."""
+    """The log as a ledger, if it says which policy wrote it."""
     if isinstance(log, (str, Path)):
         ledger = FileLedger(log, write=False)
         if ledger.about is not None:
@@ -134,17 +134,17 @@ def _ledger(log: Any) -> Ledger:
         raise InputError(f"log is {log!r}; allowed is a file, a pandas frame or a ledger")
     what = "a frame" if isinstance(log, pd.DataFrame) else str(log)
     raise InputError(
-        f"log is {what}, which does not say what policy wrote it; give a policy that is to "
-        "learn from it"
+        f"log is {what}, which does not say which policy wrote it; give a policy that learns "
+        "from it"
     )
 
 
 def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
-    """The policy of a log after everything in it, and how the log stands.
+    """The policy of a log after all of its events, and the standing of the log.
 
     Args:
-        ledger: of a log that has begun.
-        snapshots: whether to start from the newest snapshot that is of use, not from the beginning.
+        ledger: a log that has begun.
+        snapshots: whether to start from the newest usable snapshot, not from the beginning.
     """
     about, before = ledger.about, None
     if about is None:
@@ -155,7 +155,7 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
             policy, standing = start(about, snapshot)
             fold(policy, standing, ledger.read(standing.seq))
             if standing.seq != ledger.head:
-                raise DamagedError(f"events end at {standing.seq}, and not at {ledger.head}")
+                raise DamagedError(f"events end at {standing.seq}, not at {ledger.head}")
         except DAMAGE as error:
             if snapshot is None:
                 raise DamagedError(f"{ledger.name}: {one_line(error)}") from error
@@ -165,8 +165,8 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
             if snapshot is None:
                 warnings.warn(
                     f"{ledger.name}: the policy had another state when this log was closed: it "
-                    "learned outside of its log, or the log comes from a machine or version that "
-                    "computes otherwise",
+                    "learned outside of its log, or on a machine or version that computes "
+                    "differently",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -175,18 +175,18 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
 
 
 def _is_as_it_ended(about: About, policy: Policy, standing: Standing) -> bool:
-    """Whether the state is that in which the log was closed; or nobody knows, as it went on."""
+    """Whether the state is that in which the log was closed, or the log continued after it."""
     state = about.state or {}
     same = (standing.round, standing.learned) == (state.get("round"), state.get("learned"))
     return not same or checksum(policy) == state["sha256"]
 
 
 def checksum(policy: Policy) -> str:
-    """Of everything a policy has learned, to the last bit."""
+    """A checksum of everything that a policy has learned, bit for bit."""
     state = policy._state
     parts = (state.arms.table, state.groups.table, *state.own)
     return hashlib.sha256(
-        b"".join(np.ascontiguousarray(one).tobytes() for one in parts)
+        b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
     ).hexdigest()
 
 
@@ -195,10 +195,10 @@ def _rows_of(log: Any, columns: Mapping[str, str] | None) -> tuple[About | None,
         return None, log.copy(deep=False)
     if not isinstance(log, (str, Path)):
         raise InputError(f"log is {log!r}; allowed is a file or a pandas frame")
-    found = read_whole(log_path(log), columns)
-    if found is None:
+    whole = read_whole(log_path(log), columns)
+    if whole is None:
         raise InputError(f"log is {str(log)!r}, where there is no log")
-    return found.about, found.frame
+    return whole.about, whole.frame
 
 
 def _in_order(frame: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
@@ -256,17 +256,17 @@ def _arm_numbers(
             else {name: number for number, name in enumerate(arms)}
         )
         hint = "which is not among arms"
-        outside = [one for one in known.values() if one not in range(n_arms)]
+        outside = [number for number in known.values() if number not in range(n_arms)]
         if outside:
             raise DataError(f"arms has number {outside[0]!r}; allowed are 0 to {n_arms - 1}")
-    found = names.map(known)
-    lost = np.flatnonzero(found.isna().to_numpy())
-    if lost.size:
-        row = int(lost[0])
+    numbers = names.map(known)
+    unknown = np.flatnonzero(numbers.isna().to_numpy())
+    if unknown.size:
+        row = int(unknown[0])
         value = names.iloc[row]
         shown = repr(value.item() if hasattr(value, "item") else value)
         raise DataError(f"{names.name} in row {names.index[row]} is {shown}, {hint}")
-    return found.to_numpy(dtype=np.int64)
+    return numbers.to_numpy(dtype=np.int64)
 
 
 def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) -> None:
@@ -276,6 +276,6 @@ def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) 
         row = int(wrong[0])
         raise DataError(
             f"{groups.name} in row {groups.index[row]} is {groups.iloc[row]!r}, but the policy has "
-            f"arm {numbers[row]} in group {expected[row]!r}; leave the column out if it is of "
-            "another kind"
+            f"arm {numbers[row]} in group {expected[row]!r}; leave the column out if it means "
+            "something else"
         )

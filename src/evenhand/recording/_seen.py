@@ -1,4 +1,4 @@
-"""A decision as a log keeps it, with or without the arms that it was made among."""
+"""A decision as a log keeps it, with or without the other arms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST, _AFTER = (
 
 
 def now() -> int:
-    """Microseconds since the start of 1970, if a log can have them."""
+    """Microseconds since the start of 1970, if a log can hold them."""
     time = time_ns() // 1000
     if not _FIRST <= time < _AFTER:
         raise InputError(
@@ -39,7 +39,7 @@ def now() -> int:
 
 
 class Seen(NamedTuple):
-    """What a log keeps of a decision, as plain numbers that can be read back."""
+    """The part of a decision that a log keeps, as plain numbers that can be read back."""
 
     round: int
     arm: int
@@ -49,9 +49,9 @@ class Seen(NamedTuple):
 
 
 def seen(policy: Policy, decision: Decision, round: int) -> Seen:
-    """A decision in plain numbers; an InputError if a log cannot have it.
+    """A decision in plain numbers; an InputError if a log cannot hold it.
 
-    Policies of evenhand's make good ones. That of a user may give NumPy's numbers, or any others.
+    Evenhand's policies always make valid decisions. A user's policy may return anything.
     """
     n_arms, n_features = policy._shape
     try:
@@ -60,7 +60,7 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
         good = decision.round == round and arm == decision.arm and 0 <= arm < n_arms
         explored = bool(decision.explored)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"the policy gave a decision that is none: {error}") from error
+        raise InputError(f"the policy gave something that is no decision: {error}") from error
     if not good:
         raise InputError(
             f"the policy gave arm {decision.arm} in round {decision.round}; allowed are arms 0 to "
@@ -71,7 +71,7 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
             f"the policy gave arm {arm} the propensity {chance}; allowed is {_CHANCE.words}"
         )
     values = context.tolist()
-    # A sum is finite only if all are: this is quicker than to look at one after the other.
+    # A sum is finite only if all values are: this is faster than checking one by one.
     good = context.shape == (n_features,) and isfinite(sum(values))
     if not good or min(values) < -LARGEST or max(values) > LARGEST:
         raise InputError(
@@ -90,7 +90,7 @@ def with_candidates(
     if (table[decision.arm if len(table) > 1 else 0] != decision.context).any():
         raise InputError(
             f"the policy chose arm {decision.arm} with the context {list(decision.context)}, "
-            "which is not what it was given for this arm, or the arm was not available"
+            "which is not the context given for this arm, or the arm was not available"
         )
     return every, candidate_propensities(policy, decision, contexts, available)
 
@@ -98,7 +98,9 @@ def with_candidates(
 def candidate_contexts(
     policy: Policy, contexts: ArrayLike, available: ArrayLike | None = None
 ) -> Array:
-    """The contexts of all arms, arm after arm: NaN for a missing arm, once if all are the same.
+    """The contexts of all arms, one after the other; only once if all are the same.
+
+    Those of arms that are not available are NaN.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -116,7 +118,7 @@ def candidate_contexts(
         raise InputError(f"contexts are not all finite; allowed are numbers up to {LARGEST:g}")
     if open_arms is not None and not open_arms.all():
         return np.where(open_arms[:, None], rows, np.nan).ravel()
-    # By their bytes, which is quick, and tells 0.0 from -0.0.
+    # Bytes are fast to compare, and differ between 0.0 and -0.0.
     same = rows.tobytes() == rows[0].tobytes() * len(rows)
     return rows[0].copy() if same else rows.flatten()
 
@@ -127,21 +129,21 @@ def candidate_propensities(
     contexts: ArrayLike,
     available: ArrayLike | None = None,
 ) -> Array | None:
-    """The probabilities of all arms in the round of a decision that was made just now.
+    """The probabilities of all arms in the round of the decision that was just made.
 
-    None if they are at odds with the decision's own, or are none: a policy with a `select` of its
-    own may have no `propensities` to go with it.
+    None if they are no distribution, or inconsistent with the decision's own propensity: a policy
+    with its own `select` may not have `propensities` to match.
     """
     after = policy.round
     try:
         policy.round = after - 1
-        found = np.asarray(policy.propensities(contexts, available), dtype=np.float64)
+        chances = np.asarray(policy.propensities(contexts, available), dtype=np.float64)
     finally:
         policy.round = after
-    if found.shape != (policy.n_arms,) or not (
-        found.min() >= 0.0 and abs(found.sum() - 1) <= CLOSE
+    if chances.shape != (policy.n_arms,) or not (
+        chances.min() >= 0.0 and abs(chances.sum() - 1) <= CLOSE
     ):
         return None
-    if available is not None and found[~checking.open_arms(available, policy.n_arms)].any():
+    if available is not None and chances[~checking.open_arms(available, policy.n_arms)].any():
         return None
-    return found if abs(found[decision.arm] - decision.propensity) <= 1e-9 else None
+    return chances if abs(chances[decision.arm] - decision.propensity) <= 1e-9 else None

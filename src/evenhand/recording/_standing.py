@@ -1,7 +1,7 @@
-"""How a log stands: what was counted, and which decisions wait for their reward.
+"""The standing of a log: its counts, and the decisions that wait for their reward.
 
-It follows from the events alone, and is kept up by the same code while a log is written and when it
-is read again. Of a decision whose reward has come nothing is kept, but an id that its user gave.
+It depends on the events alone, and the same code updates it while a log is written and when it is
+read again. Once a decision has its reward, only an id that the user gave is kept of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ARM = Struct("<q")
 
 
 class Standing:
-    """By round, the arm in force and its context, as bytes: 0.15 kB for a decision that waits."""
+    """By round, the arm in force and its context as bytes: 0.15 kB for a waiting decision."""
 
     def __init__(self, about: About) -> None:
         self._key, self.first = about.key, about.first_round
@@ -52,7 +52,7 @@ class Standing:
         round = self._named.get(id)
         if round is None:
             round = _ids.round_of(self._key, id)
-            if round in self._names:  # it has another
+            if round in self._names:  # this decision has another id
                 return None
         return round if round is not None and self.has(round) else None
 
@@ -61,23 +61,23 @@ class Standing:
         return self.first < round <= self.round
 
     def new_id(self, id: object) -> str:
-        """The id of the next decision: what the user gives, if no other has it."""
+        """The id of the next decision: the user's, if no other decision has it."""
         if id is None:
             return _ids.id_of(self._key, self.round + 1)
         name = _ids.checked_id(self._key, id)
         if name in self._named:
             raise InputError(
                 f"id is {name!r}, which the decision of round {self._named[name]} has; allowed is "
-                "an id that no decision has: was this decision asked for before?"
+                "an id that no decision has: was this decision already made?"
             )
         return name
 
     # Events -------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> tuple[int, Context] | None:
-        """Take in an event; a DamagedError if it cannot come next.
+        """Apply an event; a DamagedError if it cannot come next.
 
-        Of a reward, the arm that earned it and its context are given back.
+        For a reward, returns the arm that earned it and its context.
         """
         if event.seq != self.seq + 1:
             raise DamagedError(f"event {event.seq} comes after event {self.seq}")
@@ -104,12 +104,12 @@ class Standing:
             self.kept[round] = self._pack(event)
             self.overridden.add(round)
         elif self.round_of(event.id) is None:
-            raise DamagedError(f"a true reward is of decision {event.id!r}, which is not there")
+            raise DamagedError(f"a true reward is of decision {event.id!r}, which does not exist")
         self.seq = event.seq
         return None
 
     def undo(self, event: DecisionMade) -> None:
-        """As if a decision had not been made, or only begun to be taken in."""
+        """Undo a decision, even if it was only partly applied."""
         self.kept.pop(event.round, None)
         self._named.pop(self._names.pop(event.round, ""), None)
         self.round, self.seq = event.round - 1, event.seq - 1
@@ -118,9 +118,9 @@ class Standing:
         try:
             return self._packed.pack(event.arm, *event.context)
         except StructError as error:
-            many = len(event.context)
+            number = len(event.context)
             raise DamagedError(
-                f"arm {event.arm} with {many} features cannot be in this log"
+                f"arm {event.arm} with {number} features cannot be in this log"
             ) from error
 
     def _waiting(self, id: str) -> int:
@@ -132,14 +132,14 @@ class Standing:
     # Decisions ----------------------------------------------------------------------------------
 
     def is_this(self, decision: Decision) -> bool:
-        """Whether it is what was kept for its round, unless a human overrode that."""
+        """Whether it is the decision of its round, unless a human overrode that."""
         context = np.asarray(decision.context, dtype="<f8").tobytes()
         return decision.round in self.overridden or (
             self.kept[decision.round] == _ARM.pack(int(decision.arm)) + context
         )
 
     def decision(self, round: int) -> Decision:
-        """As far as learning needs it."""
+        """The decision of a round, as far as learning needs it."""
         arm, *context = self._packed.unpack(self.kept[round])
         scores = Scores(np.empty((5, 0)))
         return Decision(arm, np.nan, False, round, np.array(context, dtype=np.float64), scores)
@@ -147,27 +147,27 @@ class Standing:
     # Snapshots ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; contexts are the bytes of their doubles, the little end first."""
+        """Plain data; contexts are the bytes of little-endian doubles."""
         return {
             "round": self.round,
             "learned": self.learned,
-            "waiting": [[round, b64encode(one).decode()] for round, one in self.kept.items()],
+            "waiting": [[round, b64encode(row).decode()] for round, row in self.kept.items()],
             "overridden": sorted(self.overridden),
             "named": self._named,
         }
 
     @classmethod
-    def from_dict(cls, about: About, seq: int, told: dict[str, Any]) -> Standing:
-        """What `to_dict` gave, after event `seq`."""
+    def from_dict(cls, about: About, seq: int, state: dict[str, Any]) -> Standing:
+        """The standing that `to_dict` described, after event `seq`."""
         standing = cls(about)
-        standing.seq, standing.round, standing.learned = seq, told["round"], told["learned"]
+        standing.seq, standing.round, standing.learned = seq, state["round"], state["learned"]
         standing.kept = {
-            int(round): b64decode(one, validate=True) for round, one in told["waiting"]
+            int(round): b64decode(row, validate=True) for round, row in state["waiting"]
         }
         length = standing._packed.size
-        if any(len(one) != length for one in standing.kept.values()):
-            raise DamagedError(f"a decision that waits has not {length} bytes")
-        standing.overridden = set(told["overridden"])
-        standing._named = dict(told["named"])
+        if any(len(row) != length for row in standing.kept.values()):
+            raise DamagedError(f"a waiting decision does not have {length} bytes")
+        standing.overridden = set(state["overridden"])
+        standing._named = dict(state["named"])
         standing._names = {round: id for id, round in standing._named.items()}
         return standing

@@ -1,4 +1,4 @@
-"""A policy that writes down what it does: the same face, and a ledger behind it."""
+"""A policy that logs its decisions and rewards: the same interface, with a ledger behind it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,28 @@ from evenhand.recording._standing import Standing
 
 
 class LoggedPolicy:
-    """What `log_to` gives: a policy whose `select`, `update` and `absorb` are logged.
+    """The result of `log_to`: a policy whose `select`, `update` and `absorb` are logged.
 
-    All else, such as `bias`, `counts` or `save`, is the policy's own. Everything it decides and
-    learns has to go through this object. It is for one thread of one process.
+    All else, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
+    decides and learns has to go through this object. It is for one thread of one process.
 
-    A decision is named by the object that `select` gave, by its round, or by its id.
+    A decision is given by the object that `select` returned, by its round, or by its id.
+
+    Example:
+        >>> import evenhand as eh, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
+        >>> logged = eh.log_to(path, eh.UniformRandom(["F", "M"], n_features=1, seed=1))
+        >>> logged.absorb([0], [[1.0]], [0.5])  # history
+        >>> decision = logged.select([[1.0], [2.0]], available=[0], id="loan 17")
+        >>> logged.override("loan 17", arm=1, context=[2.0])  # a human decides otherwise
+        >>> logged.waiting, logged.id_of(1)
+        ([1], 'loan 17')
+        >>> logged.update(1, reward=0.5)  # that of arm 1
+        >>> logged.true_reward("loan 17", 0.7)
+        >>> logged.flush()
+        >>> logged.counts.tolist()
+        [1, 1]
+        >>> logged.close()
     """
 
     def __init__(self, ledger: Ledger, policy: Policy, standing: Standing, every: int) -> None:
@@ -60,7 +76,7 @@ class LoggedPolicy:
         Args:
             contexts: (n_arms, n_features), the context of every arm.
             available: a bool per arm, or the numbers of the arms that can be chosen this round.
-            id: of the decision. The log gives it one unless you do, see `id_of`. An id that
+            id: the id of the decision; by default the log chooses one, see `id_of`. An id that
                 another decision has is refused.
 
         Example:
@@ -87,7 +103,7 @@ class LoggedPolicy:
             event = DecisionMade(last + 1, now(), name, *kept, *more)
             ledger.append((event,))
             standing.take(event)
-        except BaseException:  # as if it had never been asked
+        except BaseException:  # undo everything
             policy.round = before
             if event is not None:
                 standing.undo(event)
@@ -104,8 +120,8 @@ class LoggedPolicy:
         reward is that of their arm.
 
         Args:
-            decision: what `select` gave, its round or its id; or a list of them.
-            reward: the observed reward of each.
+            decision: the result of `select`, its round or its id; or a list of these.
+            reward: the observed reward of each decision.
         """
         if isinstance(decision, Decision):
             value = checking.reward_of(reward)
@@ -132,23 +148,23 @@ class LoggedPolicy:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""
         checked = self._observations(arms, contexts, rewards)
         if checked[2].size:
-            numbers, rows, values = (one.tolist() for one in checked)
+            numbers, rows, values = (column.tolist() for column in checked)
             contexts_ = tuple(map(tuple, rows))
             seq = self.ledger.head + 1
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
             self._learn([event], self.policy.absorb, *checked)
 
     def override(self, decision: Decision | int | str, arm: int, context: ArrayLike) -> None:
-        """Log that a human chose `arm`, with this context, instead. The reward is then that arm's.
+        """Log that a human chose another arm. The reward is then that arm's.
 
         Args:
-            decision: what `select` gave, its round or its id.
-            arm: the arm that was taken in its place.
-            context: of that arm.
+            decision: the result of `select`, its round or its id.
+            arm: the arm that the human chose.
+            context: the context of that arm.
         """
         round = self._find(decision)
         if round in self._standing.overridden:
-            raise InputError(f"decision of round {round} was overridden before")
+            raise InputError(f"decision of round {round} was already overridden")
         numbers, rows, _ = self._observations([arm], np.atleast_2d(np.asarray(context)), [0.0])
         chosen = int(numbers[0])
         if chosen == self._standing.decision(round).arm:
@@ -161,7 +177,7 @@ class LoggedPolicy:
         """Log the true reward of a decision. The policy does not learn it; the last one counts.
 
         Args:
-            decision: what `select` gave, its round or its id.
+            decision: the result of `select`, its round or its id.
             value: any finite number.
         """
         self._check()
@@ -175,14 +191,14 @@ class LoggedPolicy:
 
     @property
     def waiting(self) -> list[int]:
-        """The rounds whose reward has not come."""
+        """The rounds that wait for their reward."""
         return sorted(self._standing.kept)
 
     def id_of(self, decision: Decision | int) -> str:
-        """The id of a decision of this log, to find it again after a restart or elsewhere.
+        """The id of a decision in this log, to find it again after a restart or elsewhere.
 
         Args:
-            decision: what `select` gave, or its round.
+            decision: the result of `select`, or its round.
         """
         round = self._round_of(decision)
         if not self._standing.has(round):
@@ -190,14 +206,14 @@ class LoggedPolicy:
         return self._standing.id_of(round)
 
     def flush(self) -> None:
-        """Wait until everything so far outlasts a failure of power."""
+        """Wait until everything so far would survive a power failure."""
         if self._open:
             self.ledger.sync()
 
     def close(self) -> None:
-        """Put everything where it is to stay, and let go of it.
+        """Finish the log, and release it.
 
-        A log in files puts its journal into the table. The journal stays if that fails.
+        A log in files puts its journal into the table. If that fails, the journal stays.
         """
         if not self._open:
             return
@@ -239,7 +255,7 @@ class LoggedPolicy:
         return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
 
     def _learn(self, events: list[Event], learn: Any, *what: Any) -> None:
-        """Log first, then learn: what was learned cannot be taken back, an event can."""
+        """Log first, then learn: an event can be taken back, but learning cannot."""
         last = self.ledger.head
         try:
             self.ledger.append(events)
@@ -249,14 +265,14 @@ class LoggedPolicy:
         except Exception:
             self.ledger.take_back(last)
             raise
-        except BaseException:  # nobody knows whether it was learned; the log says it was
+        except BaseException:  # it may or may not have been learned; the log says that it was
             self._broken = "an update was interrupted"
             raise
 
     def _snapshot(self) -> None:
-        """Keep the state, if it is that of the log, and a policy that comes back whole.
+        """Save the state, if it is that of the log and can be restored completely.
 
-        That it cannot be written is no reason to stop: it saves time, and nothing else.
+        A snapshot only saves time, so a failure to write it is ignored.
         """
         policy, standing = self.policy, self._standing
         self._taken = standing.seq
@@ -267,11 +283,13 @@ class LoggedPolicy:
             self.ledger.snapshot(state_of(policy, standing), standing.seq)
 
     def _check(self) -> None:
-        """Whether calls are allowed. Between two of them a snapshot may be due."""
+        """Raise an error if calls are not allowed; write a snapshot if one is due."""
         if not self._open:
             raise self._refusal()
         if self._broken:
-            raise InputError(f"{self.ledger.name} cannot go on: {self._broken}; open the log again")
+            raise InputError(
+                f"{self.ledger.name} cannot be continued: {self._broken}; open the log again"
+            )
         if self._standing.seq - self._taken >= self._every:
             self._snapshot()
 
@@ -283,24 +301,24 @@ class LoggedPolicy:
             if round is None:
                 raise InputError(
                     f"decision is {decision!r}, an id that no decision of this log has; allowed is "
-                    "what `select` gave, its round or its id"
+                    "the result of `select`, its round or its id"
                 )
             return round
         if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
             raise InputError(
-                f"decision is {decision!r}; allowed is what `select` gave, its round or its id"
+                f"decision is {decision!r}; allowed is the result of `select`, its round or its id"
             )
         return int(decision)
 
     def _find(self, decision: Any) -> int:
-        """The round of a decision whose reward may come."""
+        """The round of a decision that waits for its reward."""
         self._check()
         round = self._round_of(decision)
         if round not in self._standing.kept:
             raise self._refusal(round)
         if isinstance(decision, Decision) and not self._standing.is_this(decision):
             raise InputError(
-                f"decision is {decision!r}, which is not what this log has for round {round}; "
+                f"decision is {decision!r}, which differs from that of round {round} in this log; "
                 "it was changed, or made by another policy"
             )
         return round
@@ -311,11 +329,11 @@ class LoggedPolicy:
             return InputError(f"{self.ledger.name} is closed; open it again with eh.log_to")
         if round is None:
             return InputError(
-                f"the policy is in round {self.policy.round}, its log in round {standing.round}: "
-                "it decided outside of its log; open the log again"
+                f"the policy is in round {self.policy.round}, but its log in round "
+                f"{standing.round}: it decided outside of its log; open the log again"
             )
         if standing.has(round):
-            return InputError(f"decision of round {round} has its reward already; it counts once")
+            return InputError(f"decision of round {round} already has its reward; it counts once")
         return InputError(
             f"decision of round {round} is not in this log, which has rounds {standing.first + 1} "
             f"to {standing.round}; learn it with absorb"
@@ -323,4 +341,4 @@ class LoggedPolicy:
 
 
 def _nothing() -> None:
-    """What a policy learns from overrides and true rewards."""
+    """Policies learn nothing from overrides and true rewards."""

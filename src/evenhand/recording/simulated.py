@@ -14,16 +14,16 @@ from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.events._header import About, feature_names
 from evenhand.events._ids import id_of
+from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
-from evenhand.events.read import labelled
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._replay import checksum
 from evenhand.recording._seen import candidate_contexts, candidate_propensities
 from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation._rounds import each_round
-from evenhand.simulation.run import named_policies
+from evenhand.simulation._run import named_policies
 from evenhand.worlds.base import World
 
 
@@ -40,19 +40,18 @@ def simulate_log(
 ) -> pd.DataFrame:
     """Every decision of a simulated run, as a log.
 
-    The decisions and rewards are those of `simulate` with the same seed, in its replication of
-    that number. `true_reward` is without noise. Timestamps are made up: a second per round from
-    the start of 1970. It runs in plain Python: 100,000 rounds take
-    a few seconds.
+    The decisions and rewards are those of `simulate` with the same seed, in the same replication.
+    `true_reward` is without noise. Timestamps are invented: one second per round from the start of
+    1970. It runs in plain Python: 100,000 rounds take a few seconds.
 
     Args:
         policy: a class of policies, or `functools.partial` of one.
         world: where contexts and rewards come from.
         horizon: the number of rounds.
-        seed: of everything, as in `simulate`.
-        replication: which of its replications.
-        path: a Parquet or CSV file to write as well; `evenhand.replay` gives the policy back.
-        features: the names of the features; without it the world's own, or x1, x2, ...
+        seed: the seed of all random numbers, as in `simulate`.
+        replication: the number of the replication, counted from 0.
+        path: a Parquet or CSV file to write as well; `evenhand.replay` restores the policy from it.
+        features: the names of the features; by default the world's own, or x1, x2, ...
         candidates: whether to keep the contexts and probabilities of all arms, as in `log_to`.
         settings: passed to the policy.
 
@@ -95,22 +94,22 @@ def simulate_log(
 
 
 def _outline(policy: Policy) -> dict[str, Any]:
-    """What the rows need to know of a policy; one that is not written need not be one to save."""
+    """The part of a saved policy that rows need; some policies cannot be saved."""
     return {"settings": {"groups": {"labels": list(policy.groups.labels)}}}
 
 
 def _new(path: str | Path) -> Path:
     file = log_path(path)
     if file.exists():
-        raise InputError(f"path is {str(path)!r}, which is there already; take another name")
+        raise InputError(f"path is {str(path)!r}, which already exists; use another name")
     return file
 
 
 def _play(
     policy: Policy, world: World, horizon: int, stream: np.random.SeedSequence, about: About
 ) -> pd.DataFrame:
-    """The rounds as rows: a decision, then its reward, then its true reward."""
-    kept: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    """The rounds as rows; each has a decision, then its reward, then its true reward."""
+    columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
     for now in each_round(policy, world, horizon, stream):
         decision, at, last = now.decision, 1_000_000 * now.round, 3 * now.round
         context = np.array(decision.context, dtype=np.float64)
@@ -123,6 +122,6 @@ def _play(
             *(float(now.true[decision.arm]), None, bool(decision.explored), now.round, context),
             *(contexts, chances, id_of(about.key, now.round), last - 2, last - 1, at, last, at),
         )
-        for column, value in zip(kept.values(), row, strict=True):
+        for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
-    return frame_of(about, kept)
+    return frame_of(about, columns)

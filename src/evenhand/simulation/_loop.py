@@ -12,11 +12,12 @@ from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, woven
 from evenhand._dispatch import telling
+from evenhand.policies._kernels import check_arm, choose, learn
+from evenhand.policies._state import on_round, room_of_call
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import check_arm, choose, learn
-from evenhand.policies.state import on_round, room_of_call
 from evenhand.simulation._rounds import Watch, each_round, for_both
-from evenhand.worlds.base import World, begin, draw_noise, draw_round, receive
+from evenhand.worlds._begin import begin
+from evenhand.worlds.base import World, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
@@ -28,7 +29,7 @@ Flush = Callable[[int, NDArray[np.float64]], None]
 
 
 class Run(NamedTuple):
-    """What is kept of a replication: sums over its rounds, pulls per arm, and maybe a trace."""
+    """The result of a replication: sums over its rounds, pulls per arm, and maybe a trace."""
 
     totals: NDArray[np.float64]
     pulls: NDArray[np.int64]
@@ -85,16 +86,16 @@ def play(
     found: Found,
     flush: Flush | None = None,
 ) -> None:
-    """`run` into a place that is there, watched from outside.
+    """`run` into existing arrays, watched from outside.
 
     Args:
-        policy: that has seen nothing.
-        world: where it plays.
+        policy: a policy without data.
+        world: the world to play in.
         horizon: the number of rounds.
-        stream: of all random numbers.
-        out: of zeros. With `flush` its trace has room for SEGMENT rounds, used again and again.
-        watch: asked before every segment of rounds whether to go on, and told of it afterwards.
-        found: by the replications before.
+        stream: the seed of all random numbers.
+        out: arrays of zeros. With `flush`, its trace has room for SEGMENT rounds and is reused.
+        watch: checked before every segment of rounds, and updated after it.
+        found: a cache of compiled loops, by the types of rules and worlds.
         flush: called with the first round of a segment and its part of the trace.
     """
     if not policy._is_compiled:
@@ -156,10 +157,10 @@ def _play_plain(
 
 
 def _play_compiled(loops: dict[Any, Callable[..., Any]], *given: Any) -> None:
-    """The compiled loop for a policy and a world; looked for once in a piece of work.
+    """The compiled loop for a policy and a world; found once in a piece of work.
 
-    Rules and worlds of this package have the same types in all replications, so Numba's look at
-    them, a tenth of a replication of 1,000 rounds, is left out.
+    Evenhand's rules and worlds have the same types in all replications. So Numba's dispatch on
+    them, a tenth of a replication of 1,000 rounds, is skipped.
     """
     rule, own, instance = given[0], given[1].own, given[_INSTANCE]
     kinds = type(rule), type(own), type(instance)
@@ -203,7 +204,7 @@ def rounds(  # type: ignore[no-untyped-def]
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
         _note(out, t - first, arm, explored, reward, observed, true)
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
-    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba lets go of what is not named any more
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
 
 
 @woven

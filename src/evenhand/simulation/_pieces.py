@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.policies._kernels import rule_sources
+from evenhand.policies._state import blank_of, wipe
 from evenhand.policies.base import Policy
-from evenhand.policies.kernels import rule_sources
-from evenhand.policies.state import blank_of, wipe
 from evenhand.simulation._loop import N_TOTALS, SEGMENT, TRACE, Found, Run, play
 from evenhand.simulation._rounds import Watch
 from evenhand.worlds.base import World
@@ -43,15 +43,24 @@ class Piece(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """What is kept of a piece: a row per replication; traces one after the other, or nothing."""
+    """The results of a piece: a row per replication, and traces one after the other, or none."""
 
     totals: NDArray[np.float64]
     pulls: NDArray[np.int64]
     trace: NDArray[np.float64]
 
 
+class Part(NamedTuple):
+    """Some replications of one policy in one world."""
+
+    policy: str
+    world: str
+    replications: range
+    runs: Runs
+
+
 def run_piece(piece: Piece, watch: Watch | None = None) -> Runs:
-    """The work of a worker."""
+    """Play all replications of a piece."""
     place, number, found = piece.place, len(piece.replications), Found()
     assert place is not None
     room = piece.rounds if piece.trace is True else 0
@@ -89,9 +98,9 @@ def streams_of(
 class _Policies:
     """New policies for one replication after the other.
 
-    A policy of this package is made once and emptied again, which takes a tenth of the time: all
-    that it learns is in its memory. A rule of the user's might keep something of its own, and
-    plain Python as well: they are made anew.
+    One of evenhand's policies is made once and then wiped, which takes a tenth of the time: all
+    that it learns is in its state. A user's rule, or a policy in plain Python, may keep something
+    elsewhere, so those are made anew.
     """
 
     def __init__(self, piece: Piece, place: World) -> None:
@@ -117,9 +126,9 @@ NAME = "part-{number:06d}.parquet"
 
 
 class TraceFile:
-    """The file of a piece; none, and false, where traces are not written.
+    """The trace file of a piece; false if traces are not written.
 
-    It has its name once it is whole: a run that is stopped leaves no half of a file.
+    It gets its name once it is complete: a run that is stopped leaves no partial file.
     """
 
     def __init__(self, folder: bool | Path, number: int, policy: str, world: str) -> None:
@@ -153,7 +162,7 @@ class TraceFile:
         return self._path.with_suffix(".unfinished")
 
     def writer_of(self, replication: int) -> Callable[[int, NDArray[np.float64]], None]:
-        """A function that writes some rounds of a replication, from a first one on."""
+        """A function that writes some rounds of a replication, from a first round on."""
         import pyarrow as pa
 
         def write(first: int, rows: NDArray[np.float64]) -> None:
@@ -188,7 +197,7 @@ def _schema() -> Any:
 
 
 def trace_folder(trace: Any) -> bool | Path:
-    """What `simulate` was asked to do with traces; a folder that is there must be empty."""
+    """The setting `trace` of `simulate`, checked; an existing folder must be empty."""
     if isinstance(trace, bool):
         return trace
     if not isinstance(trace, (str, Path)):
@@ -201,7 +210,7 @@ def trace_folder(trace: Any) -> bool | Path:
         ) from error
     folder = Path(trace)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"trace is {str(trace)!r}, which is not empty; take another folder")
+        raise InputError(f"trace is {str(trace)!r}, which is not empty; use another folder")
     return folder
 
 

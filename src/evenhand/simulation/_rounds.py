@@ -1,6 +1,6 @@
-"""A policy in a world, round by round, in plain Python: slower than the compiled loop, and seen.
+"""A policy in a world, round by round in plain Python: slower than the compiled loop, but visible.
 
-`Watch` tells how far a simulation is, and can end it.
+`Watch` counts the rounds of a simulation, and can stop it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from evenhand._compile import for_sources
 from evenhand._dispatch import telling
+from evenhand.policies._kernels import sources_for
+from evenhand.policies._state import NOTHING
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.policies.kernels import sources_for
-from evenhand.policies.state import NOTHING
-from evenhand.worlds.base import World, begin, compiled_draw, compiled_receive, world_sources
+from evenhand.worlds._begin import begin, compiled_draw, compiled_receive
+from evenhand.worlds.base import World, world_sources
 
 Array = NDArray[np.float64]
 
@@ -40,10 +41,10 @@ class Round(NamedTuple):
 def each_round(
     policy: Policy, world: World, horizon: int, stream: np.random.SeedSequence
 ) -> Iterator[Round]:
-    """Play `horizon` rounds, and give each of them before the policy learns its reward.
+    """Play `horizon` rounds, and yield each of them before the policy learns its reward.
 
-    The numbers are those of the compiled loop. The policy has learned everything once the last
-    round was asked for the next.
+    The numbers are those of the compiled loop. The policy has learned everything once the iterator
+    is exhausted.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -74,18 +75,18 @@ def each_round(
 def for_both(
     function: Callable[..., Any], rule: NamedTuple, own: NamedTuple, instance: NamedTuple
 ) -> Callable[..., Any]:
-    """A compiled function for a rule, what it learns, and a world: each may be the user's."""
+    """A compiled function for a rule, its own state, and a world; each may be the user's."""
     of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
     both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
     return for_sources(function, both)
 
 
 class Stopped(Exception):
-    """The run was asked to stop."""
+    """The run was stopped."""
 
 
 class Watch:
-    """Shared by the threads of a simulation.
+    """The progress of a simulation, shared by its threads.
 
     Example:
         >>> from evenhand.simulation._rounds import Watch
@@ -100,15 +101,15 @@ class Watch:
         self._lock, self._stop = Lock(), Event()
 
     def add(self, rounds: int) -> None:
-        """So many more rounds are done."""
+        """Count rounds that are done."""
         with self._lock:
             self.done += rounds
 
     def stop(self) -> None:
-        """Whoever asks next is to stop."""
+        """Make the next `check` raise `Stopped`."""
         self._stop.set()
 
     def check(self) -> None:
-        """Raise `Stopped` if it was asked for."""
+        """Raise `Stopped` after `stop`."""
         if self._stop.is_set():
             raise Stopped

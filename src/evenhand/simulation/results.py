@@ -1,4 +1,4 @@
-"""What a simulation gives: a row per run, and tables of groups, arms and rounds behind it."""
+"""The results of a simulation: a row per run, and tables of groups, arms and rounds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from evenhand.groups import Groups
 from evenhand.metrics import summarise
 from evenhand.simulation._loop import EXPLORED, PERCEIVED, TRACE, TRUE
-from evenhand.simulation._pieces import Runs, read_traces
+from evenhand.simulation._pieces import Part, read_traces
 
 KEY = ("policy", "world", "replication")
 METRICS = ("share", "perceived_regret", "true_regret", "explored")
 
 
-class Part(NamedTuple):
-    """Some replications of one policy in one world."""
-
-    policy: str
-    world: str
-    replications: range
-    runs: Runs
-
-
 @dataclass(frozen=True, repr=False)
 class Simulation:
-    """The outcome of `simulate`.
+    """The result of `simulate`.
 
     `runs` has a row per policy, world and replication: the `share` of pulls that went to the
-    sensitive group (missing where no group is sensitive), `perceived_regret` and `true_regret` per
-    round, and the part of rounds that `explored`. `groups` and `arms` have the pulls behind it, and
-    `trace` a row per round if traces were kept.
+    sensitive group (missing if no group is sensitive), `perceived_regret` and `true_regret` per
+    round, and the share of rounds that `explored`. `groups` and `arms` have the pulls, and `trace`
+    has a row per round if traces were kept.
+
+    Example:
+        >>> import evenhand as eh
+        >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
+        >>> result = eh.simulate([eh.UniformRandom], world, horizon=50, replications=4, seed=1)
+        >>> result
+        Simulation(UniformRandom: 4 runs of 50 rounds)
+        >>> len(result.runs), len(result.groups), len(result.arms), len(result.trace)
+        (4, 8, 16, 0)
     """
 
     horizon: int
@@ -90,10 +90,10 @@ class Simulation:
 
     @cached_property
     def trace(self) -> pd.DataFrame:
-        """A row per run and round. Empty unless traces were asked for; read from files if written.
+        """A row per run and round; empty unless traces were kept, and read from files if written.
 
         Traces in files may be larger than memory: `pandas.read_parquet(folder, columns=...,
-        filters=...)` or DuckDB read some of them.
+        filters=...)` or DuckDB can read parts of them.
         """
         if self.folder is not None:
             return read_traces(self.folder)
@@ -114,7 +114,7 @@ class Simulation:
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Mean, standard deviation and interval of each metric, by policy and world.
 
-        A metric that no run has, such as true regret without true rewards, has no row.
+        A metric that is missing in all runs, such as true regret without true rewards, has no row.
 
         Example:
             >>> import evenhand as eh
@@ -129,14 +129,14 @@ class Simulation:
         return summarise(long.dropna(subset="value"), ["policy", "world", "metric"], "value", level)
 
     def _keys(self, rows: Sequence[int]) -> pd.DataFrame:
-        """Policy, world and replication, with so many rows for each part."""
+        """Policy, world and replication, with this number of rows for each part."""
         counts = list(rows)
         each = [
             np.repeat(np.array(part.replications), count // len(part.replications))
             for part, count in zip(self.parts, counts, strict=True)
         ]
         names = [(part.policy, part.world) for part in self.parts]
-        policies, worlds = (np.array(one, dtype=object) for one in zip(*names, strict=True))
+        policies, worlds = (np.array(column, dtype=object) for column in zip(*names, strict=True))
         return pd.DataFrame(
             {
                 "policy": np.repeat(policies, counts),
@@ -146,15 +146,15 @@ class Simulation:
         )
 
     def _table(self, columns: Callable[[Part], dict[str, Any]]) -> pd.DataFrame:
-        """Columns of every part, behind what tells its runs apart."""
-        made = [columns(part) for part in self.parts]
-        frame = self._keys([len(next(iter(one.values()))) for one in made])
-        for name in made[0]:
-            frame[name] = np.concatenate([one[name] for one in made])
+        """Columns of every part, after policy, world and replication."""
+        tables = [columns(part) for part in self.parts]
+        frame = self._keys([len(next(iter(table.values()))) for table in tables])
+        for name in tables[0]:
+            frame[name] = np.concatenate([table[name] for table in tables])
         return frame
 
     def _share(self, part: Part) -> NDArray[np.float64]:
-        """Of the sensitive group."""
+        """The share of the sensitive group in every run."""
         groups, pulls = self.groups_of[part.world], part.runs.pulls
         if groups.sensitive is None:
             return np.full(len(pulls), np.nan)

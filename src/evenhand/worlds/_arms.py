@@ -20,7 +20,7 @@ OWN = ("arm", "group", "rows", "mean_reward")  # columns of the table of arms
 def grouped(
     labels: pd.Series[str], sensitive: object, others: str, columns: Sequence[str]
 ) -> pd.Series[str]:
-    """The group of every row, with the groups that are not sensitive as one if so asked."""
+    """The group of every row; with "together", all groups that are not sensitive are one."""
     if others == "apart":
         return labels
     if sensitive is None:
@@ -47,7 +47,7 @@ def sensitive_label(
     values = list(sensitive) if several else [sensitive]  # type: ignore[call-overload]
     possible = [""]
     for value, column in zip(values, columns, strict=False):
-        forms = [form for one in _words(value) for form in (one, category(column, one))]
+        forms = [form for text in _words(value) for form in (text, category(column, text))]
         possible = [f"{front} & {form}" if front else form for front in possible for form in forms]
     for label in possible:
         if label in known:
@@ -61,7 +61,7 @@ def sensitive_label(
 
 
 def _words(value: object) -> list[str]:
-    """A value as labels have it; 1 is True as well."""
+    """The texts that a value may have in labels; 1 may also be True."""
     if isinstance(value, (bool, int, float, np.bool_, np.number)) and value in (0, 1):
         return [word(value), str(int(value)), str(bool(value))]
     return [word(value)]
@@ -72,7 +72,7 @@ def sorted_by_arm(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], pd.DataFrame]:
     """The rows in the order of their arms, where each arm begins, and a table of the arms.
 
-    Arms are sorted by their columns and then by group, as the authors' code has them.
+    Arms are sorted by their columns and then by group, as in the authors' code.
     """
     keys = {}
     for name, how in cuts.items():
@@ -97,7 +97,7 @@ def sorted_by_arm(
 
 
 def tell_of_few(arms: pd.DataFrame) -> None:
-    """Warn of arms with few rows, of groups with a single arm, and of a group without others."""
+    """Warn of arms with few rows, of groups with a single arm, and of a single group."""
     few = arms[arms["rows"] < FEW_ROWS]
     if len(few):
         tell(
@@ -119,6 +119,6 @@ def tell_of_few(arms: pd.DataFrame) -> None:
 
 
 def _counted(names: Iterable[str], rows: Iterable[int]) -> str:
-    """Names with their numbers of rows; not more than five."""
+    """Names with their numbers of rows, at most five."""
     texts = [f"{name} ({number:,})" for name, number in zip(names, rows, strict=True)]
     return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")

@@ -1,13 +1,13 @@
-"""Uniform numbers from NumPy's PCG64, drawn where they are used: those of `generator.random()`.
+"""Uniform numbers from NumPy's PCG64, inlined: the same numbers as `generator.random()`.
 
-Numba calls a function of NumPy's for every single number. Here the state of the generator stays in
-registers while many are drawn: 2 nanoseconds a number instead of 5, a sixth of a simulated round at
-n = 10, d = 2. The state is put back, so whatever is drawn next by NumPy goes on from there.
+Numba calls a function of NumPy for every single number. Here the state of the generator stays in
+registers while many are drawn: 2 nanoseconds a number instead of 5, which saves a sixth of a
+simulated round at n = 10, d = 2. The state is written back, so NumPy continues from there.
 
-The step is O'Neill's PCG XSL RR 128/64: state * multiplier + increment modulo 2^128, of which the
-upper and the lower half, one xor the other, are turned by the six highest bits.
+The step is O'Neill's PCG XSL RR 128/64: state * multiplier + increment modulo 2^128. The upper and
+the lower half are xored, and rotated by the six highest bits.
 """
-# an intrinsic is called with the types of its arguments, and says which it takes
+# Numba calls an intrinsic with the types of its arguments.
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _fill_uniform(generator, numbers):  # type: ignore[no-untyped-def]
 
 @cache
 def layout_is_known() -> bool:
-    """Whether NumPy keeps the state of a PCG64 as `_fill` takes it: 128 bits, and the increment."""
+    """Whether NumPy stores the state and the increment of a PCG64 as `_fill` reads them."""
     generator = np.random.PCG64(1)
     state = generator.state["state"]
     wanted = state["state"] + (state["inc"] << 128)
@@ -69,7 +69,7 @@ def layout_is_known() -> bool:
 
 
 def check_generator(generator: np.random.Generator) -> None:
-    """Compiled code does not see which bit generator it gets, and would read another's state."""
+    """Refuse other bit generators: compiled code would misread their state."""
     if type(generator.bit_generator) is not np.random.PCG64:
         raise InputError(
             f"{setting('generator')} has a {type(generator.bit_generator).__name__}; allowed is a "

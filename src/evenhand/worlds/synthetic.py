@@ -19,7 +19,14 @@ _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
 
 
 class LinearInstance(NamedTuple):
-    """What is fixed during a replication. Inherit from it for other noise, or for drift."""
+    """What is fixed during a replication. Inherit from it for other noise, or for drift.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> world = eh.LinearWorld(["F", "M"], [[1.0], [2.0]], bias=[[-1.0], [0.0]])
+        >>> world.begin(np.random.default_rng(1)).bias.tolist()  # a row per arm
+        [[-1.0], [0.0]]
+    """
 
     coefficients: NDArray[np.float64]  # beta, (arms, features)
     bias: NDArray[np.float64]  # psi of the arm's group, (arms, features)
@@ -90,15 +97,15 @@ class SyntheticWorld(World):
 
     True coefficients are uniform on [lowest_coefficient, lowest_coefficient + coefficient_range].
     The text says "uniformly at random" and, in its appendix, "between [0, c]"; the published curves
-    were made with [30, 30 + c], which is the default here. The bias of the sensitive group is the
-    same vector for all of its arms, uniform over a range of one around -`bias_mean` (PAPER) or
-    below it (AUTHORS_CODE).
+    were made with [30, 30 + c], which is the default here. All arms of the sensitive group have the
+    same bias vector, uniform over a range of one around -`bias_mean` (PAPER) or below it
+    (AUTHORS_CODE).
 
     Args:
         n_arms: the number of arms n.
         n_features: the length d of a context.
-        n_sensitive: how many of the arms are sensitive; they come first. Half without it.
-        bias_mean: mu, how much the feedback on every feature is lowered.
+        n_sensitive: how many of the arms are sensitive, by default half; they come first.
+        bias_mean: mu, by how much the feedback on every feature is lowered.
         coefficient_range: c.
         lowest_coefficient: where that range begins.
         noise: the standard deviation of observed rewards around their mean.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from evenhand.bias import BiasReport
 
 
-class TableInstance(NamedTuple):
-    """The rows, sorted by arm. Shared by all replications: nothing is drawn once."""
+class _TableInstance(NamedTuple):
+    """The rows, sorted by arm. All replications share them."""
 
     contexts: NDArray[np.float64]  # (rows, features)
     rewards: NDArray[np.float64]
@@ -47,9 +47,9 @@ class TableInstance(NamedTuple):
     absolute: bool
 
 
-@world_kernel(TableInstance)
+@world_kernel(_TableInstance)
 def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
-    """One row per arm, each as likely as any other of the arm."""
+    """One row per arm, drawn uniformly from the arm's rows."""
     n, d = contexts.shape
     for i in range(n):
         start, stop = instance.first[i], instance.first[i + 1]
@@ -60,7 +60,7 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
         true[i] = instance.true_rewards[row] if instance.true_rewards.size else np.nan
 
 
-@world_kernel(TableInstance, receive)
+@world_kernel(_TableInstance, receive)
 def _receive(instance, t, arm, mean, noise):  # type: ignore[no-untyped-def]
     return abs(mean + noise) if instance.absolute else mean + noise
 
@@ -72,11 +72,11 @@ class TableWorld(World):
     women between 27 and 45. Its rows are drawn with replacement; the context is the row's features
     and the reward the row's reward.
 
-    What every row would have earned without bias is not in a table, so true regret is missing in
-    the results, unless a column with the true rewards is named.
+    A table does not say what a row would have earned without bias, so true regret is missing in the
+    results, unless `true_reward` names a column.
 
-    Messages name rows by the frame's index. In a CSV file the column names are row 1, as a
-    spreadsheet shows it.
+    Messages name rows by the frame's index. In a CSV file the column names are row 1, as in a
+    spreadsheet.
 
     Args:
         data: a data frame (pandas, Polars, Arrow), a mapping of columns, or the path of a CSV file
@@ -88,34 +88,32 @@ class TableWorld(World):
             edges, or {"quantiles": k}.
         sensitive: the value of `group` whose feedback may be distorted; with several group columns
             a value of each, such as ("F", "black").
-        others: "apart", every value of `group` is a group; or "together", all but the sensitive
-            one are a single group, as policies for two groups need it.
-        features: the columns of the context; without it all that have no other part and are no
-            identifiers or row numbers, which are left out with a warning.
-        leave_out: columns that are no features.
+        others: "apart" makes every value of `group` a group; "together" makes all but the sensitive
+            one a single group, as policies for two groups need it.
+        features: the columns of the context; by default all columns without another role, except
+            identifiers and row numbers, which are left out with a warning.
+        leave_out: columns that are not features.
         nominal: categories become "one-hot" features, 0 or 1, called "job=cook"; or integer
-            "codes" (the paper), in the order in which they appear or in their own if they have one.
-        nominal_columns: columns of numbers that are categories in truth. Columns of text always
-            are.
-        categories: how many of a column have a one-hot feature of their own; the rest is "other".
-        scale: features as they are ("none", the paper), or "standardise": mean 0, deviation 1.
-        intercept: whether a feature that is always 1 comes first. Unless given, where features are
-            standardised, for their mean says nothing of the reward's any more, and where categories
-            are one-hot: the most frequent is then what the others are compared with, and has no
-            feature.
+            "codes" (the paper), in their own order if they have one, otherwise as they appear.
+        nominal_columns: columns of numbers that are really categories. Columns of text always are.
+        categories: how many categories of a column get a one-hot feature; the rest is "other".
+        scale: "none" leaves features as they are (the paper); "standardise" gives them mean 0 and
+            standard deviation 1.
+        intercept: whether a feature that is always 1 comes first. By default it does if features
+            are standardised, because they no longer carry the mean of the reward, or if categories
+            are one-hot: then the most frequent category is the baseline, and has no feature.
         missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
-            where, or a category of their own; rows without a reward are left out); or one of them
-            by column, {"age": "fill", "others": "drop"}.
-        missing_marks: what stands for a missing value besides nothing and, in CSV files, empty
-            text, such as ("?", "NA", -9), in every column; or such lists by column,
-            {"age": [-1], "*": ["?"]} with "*" for every column. Text that is numbers but for these
-            becomes numbers.
+            where, or with a category of their own; rows without a reward are left out); or one of
+            these by column, {"age": "fill", "others": "drop"}.
+        missing_marks: values that mean missing, such as ("?", "NA", -9), besides None, NaN and, in
+            CSV files, empty text; or lists of them by column, {"age": [-1], "*": ["?"]}, with "*"
+            for every column. A column that is numeric apart from these becomes numbers.
         reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
-        true_reward: the column with the true reward, where it is known. `reward_values` hold for
-            it too if they name all its values.
+        true_reward: the column with the true reward, if it is known. `reward_values` are used for
+            it too if they cover all its values.
         noise: the standard deviation of normal noise to add to rewards.
         absolute_rewards: take the absolute value of the noisy reward, as the authors' code does.
-        separator: between the columns of a CSV file; found by itself without one.
+        separator: the separator of columns in a CSV file, by default detected.
 
     Example:
         >>> import numpy as np, pandas as pd, evenhand as eh
@@ -183,7 +181,7 @@ class TableWorld(World):
 
         frame = pd.DataFrame({name: plain(frame[name]) for name in used}, copy=False)
         self.identifiers: tuple[str, ...] = ()
-        """Columns that were left out because they only tell rows apart."""
+        """Columns that were left out because they only identify rows."""
         if features is None:
             self.identifiers = identifiers(frame, [name for name in listed if name not in codes])
             listed = [name for name in listed if name not in self.identifiers]
@@ -192,40 +190,40 @@ class TableWorld(World):
         missing_values = Missing(frame, used, missing, unfillable=rewards)
         frame = missing_values.settle(frame)
         self.missing = missing_values.table()
-        """A row per column that lacks values: how many, and what was done."""
+        """A row per column with missing values: how many, and what was done."""
         self.dropped_rows = missing_values.dropped_rows
-        """How many rows were left out because a value is missing."""
+        """How many rows were dropped because a value is missing."""
         self.filled_rows = missing_values.filled_rows
-        """How many of the other rows have values filled in."""
+        """How many of the remaining rows have values filled in."""
 
         labels = grouped(group_labels(frame, group_columns), sensitive, others, group_columns)
         order, first, table = sorted_by_arm(frame, labels, cuts)
         values = rewards_of(frame[rewards[0]], numbers, marks=marks)[order]
         true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
         self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
-        """A row per arm: its name, the columns it is made of, its group, its rows and rewards."""
+        """A row per arm: its name, its columns, its group, its rows and its mean reward."""
         self.groups = Groups(
             list(table["group"]), sensitive_label(sensitive, group_columns, labels)
         )
         hot = one_hot and any(name in codes or is_nominal(frame[name]) for name in listed)
         constant = scaled or hot if intercept is None else bool(intercept)
         how = Encoding(one_hot, categories, constant)
-        found = features_of(frame, listed, codes, how, marks)
-        found = told_of_constants(found, constant, scaled)
-        if not found and not constant:
+        encoded = features_of(frame, listed, codes, how, marks)
+        encoded = told_of_constants(encoded, constant, scaled)
+        if not encoded and not constant:
             raise InputError(
                 f"{setting('features')} are none; name at least one column, or ask for an intercept"
             )
-        self.codes = {feature.name: feature.levels for feature in found if feature.levels}
-        """The features whose numbers are codes, with the categories that they number from 0 on."""
-        contexts, scales = matrix(found, order, constant, scaled)
+        self.codes = {feature.name: feature.levels for feature in encoded if feature.levels}
+        """The features whose numbers are codes, with their categories, numbered from 0."""
+        contexts, scales = matrix(encoded, order, constant, scaled)
         self.scales = scales
-        """A row per feature: the mean and the deviation that it was standardised by."""
-        self._columns = columns_of(found, scales)
+        """A row per feature: the mean and standard deviation that it was standardised by."""
+        self._columns = columns_of(encoded, scales)
         self.feature_names: tuple[str, ...] = tuple(self.scales["feature"])
         """The features in the order of the contexts."""
         self.n_features = len(self.feature_names)
-        self._instance = TableInstance(
+        self._instance = _TableInstance(
             contexts, values, true, first, self.noise, self.absolute_rewards
         )
         tell_of_few(self.arms)
@@ -240,7 +238,7 @@ class TableWorld(World):
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Every row once: arms, contexts and rewards, for `policy.absorb(*world.observations())`.
 
-        For a policy that is to start from all that is known, or to ask it for the bias in a table.
+        They let a policy start from all that is known.
         """
         arms = np.repeat(np.arange(self.n_arms), np.diff(self._instance.first))
         return arms, self._instance.contexts, self._instance.rewards
@@ -250,17 +248,17 @@ class TableWorld(World):
     ) -> BiasReport:
         """How the rewards in the table differ between the groups, feature by feature.
 
-        Every row counts once, and features are in their own units, centred where they were
-        standardised. It is called bias under the assumption that the true averages of the groups
-        are equal; docs/explanation/reading-bias.md says how to read it. Where categories are codes,
-        the words say nothing about one more of a code.
+        Every row counts once. Features are in their own units, centred where they were
+        standardised. The difference is a bias only if the true averages of the groups are equal;
+        docs/explanation/reading-bias.md says how to read it. Where categories are codes, the
+        sentences do not interpret a step of one code.
 
         Args:
-            reference: the group to compare with, or "mean" for the mean of the groups. Without
-                one it is the mean, and of two groups the one that is not sensitive.
-            level: of the intervals.
-            weighting: "pulls", the fit to all rows of a group, "arms", the plain average of its
-                arms' own coefficients, or "auto", by arms where the rows of every arm suffice.
+            reference: the group to compare with, or "mean" for the mean of the groups. The default
+                is the mean or, of two groups, the one that is not sensitive.
+            level: the level of the intervals.
+            weighting: "pulls" for the fit to all rows of a group, "arms" for the plain average of
+                its arms' own coefficients, or "auto" for arms if every arm has enough rows.
         """
         from evenhand.bias import Statistics, bias_report
 
@@ -278,8 +276,8 @@ class TableWorld(World):
             columns=self._columns,
         )
 
-    def begin(self, generator: np.random.Generator) -> TableInstance:
-        """The same rows in every replication; no copy is made."""
+    def begin(self, generator: np.random.Generator) -> _TableInstance:
+        """The same rows in every replication, without a copy."""
         return self._instance
 
     def fingerprint(self) -> str:
@@ -289,10 +287,10 @@ class TableWorld(World):
 
     @cached_property
     def _digest(self) -> str:
-        whole = hashlib.sha256()
-        for part in self._instance[:4]:
-            whole.update(np.ascontiguousarray(part).view(np.uint8).data)
-        return whole.hexdigest()
+        digest = hashlib.sha256()
+        for array in self._instance[:4]:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
     def __repr__(self) -> str:
         sizes = ", ".join(
@@ -306,7 +304,7 @@ class TableWorld(World):
 
 
 def _names(what: str, given: Any) -> list[str]:
-    """Names of columns; a single one may stand for itself."""
+    """A list of column names, from one name or several."""
     try:
         names = [given] if isinstance(given, (str, int)) else list(given)
     except TypeError:
@@ -343,7 +341,7 @@ def _check_columns(frame: pd.DataFrame, used: Sequence[str], mentioned: Sequence
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             more = f" and {len(known) - 30} more" if len(known) > 30 else ""
-            shown = ", ".join(" ".join(one.split()) for one in known[:30]) or "no columns"
+            shown = ", ".join(" ".join(column.split()) for column in known[:30]) or "no columns"
             raise DataError(f"column {name!r} is not in the table; {hint}it has {shown}{more}")
     for name in used:
         if known.count(name) > 1:

@@ -1,8 +1,9 @@
-"""The functions that a policy is made of, and the two that use them: a decision, a round.
+"""The functions that a policy is made of, and the functions that call them.
 
 A policy is a *rule*: a NamedTuple with the policy's own numbers. The six generic functions below
-take the rule first and are written anew for each kind of rule with `@kernel(score, MyRule)`; Numba
-chooses by the type of the rule. Everything that decides, live or in a simulation, calls these.
+take the rule as their first argument, and `@kernel(score, MyRule)` marks the implementation for a
+class of rules; Numba chooses it by the type of the rule. Live decisions and simulations both call
+these functions.
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ from evenhand._compile import (
 )
 from evenhand._dispatch import Generic
 from evenhand.leastsquares._vectors import place
-from evenhand.policies._streams import mix, uniform
-from evenhand.policies.exploration import probability
-from evenhand.policies.state import (
+from evenhand.policies._state import (
     ESTIMATE,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
@@ -41,6 +40,8 @@ from evenhand.policies.state import (
     score_arms,
     score_group,
 )
+from evenhand.policies._streams import mix, uniform
+from evenhand.policies.exploration import probability
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,27 +54,87 @@ def learn(rule: Any, state: Any, arm: int, group: int, x: Any, reward: float) ->
 
     By default the regressions of the arm and, if they are kept, of the group absorb it
     (`absorb_reward`).
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import absorb_reward, kernel, learn
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(learn, MyRule)
+        ... def my_learn(rule, state, arm, group, x, reward):
+        ...     absorb_reward(state, arm, group, x, min(reward, 1.0))
     """
 
 
 def score(rule: Any, memory: Any, t: int) -> None:
-    """Fill `memory.work` with the scores of all arms for `memory.contexts`. Every rule has one."""
+    """Fill `memory.work` with the scores of all arms for `memory.contexts`. Every rule has one.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     score_arms(memory, t)
+        ...     add_up(memory)
+    """
 
 
 def draw(rule: Any, memory: Any, available: Any, key: Any) -> int:  # type: ignore[empty-body]
-    """The arm of a round that exploits; by default the highest upper bound, ties at random."""
+    """The arm of an exploiting round; by default the highest upper bound, ties at random.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import PICKS, draw, kernel, pick, uniform
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(draw, MyRule)
+        ... def my_draw(rule, memory, available, key):
+        ...     return pick(available, uniform(key, PICKS))
+    """
 
 
 def chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  # type: ignore[empty-body]
-    """The probability that `draw` gives `arm`, with the scores as they are."""
+    """The probability that `draw` returns `arm`, with the present scores.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import chance, kernel
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(chance, MyRule)
+        ... def my_chance(rule, memory, available, arm):
+        ...     return available[arm] / available.sum()
+    """
 
 
 def explore(rule: Any, memory: Any, available: Any, key: Any) -> int:  # type: ignore[empty-body]
-    """The arm of a round that explores; by default uniform over the available ones."""
+    """The arm of an exploring round; by default uniform over the available arms.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import PICKS, best, explore, kernel, uniform
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(explore, MyRule)
+        ... def my_explore(rule, memory, available, key):
+        ...     return best(memory, available, uniform(key, PICKS))
+    """
 
 
 def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  # type: ignore[empty-body]
-    """The probability that `explore` gives `arm`."""
+    """The probability that `explore` returns `arm`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import best_chance, explore_chance, kernel
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(explore_chance, MyRule)
+        ... def my_explore_chance(rule, memory, available, arm):
+        ...     return best_chance(memory, available, arm)
+    """
 
 
 _KERNELS = Generic(
@@ -85,19 +146,29 @@ rule_sources = _KERNELS.sources
 def kernel(generic: Callable[..., Any], rule: type | None) -> Callable[[Function], Function]:
     """Write one of the generic functions for a kind of rule.
 
-    Example: see docs/how-to/write-a-policy.md, or any file of `evenhand/policies`.
+    docs/how-to/write-a-policy.md has whole policies.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     score_arms(memory, t)
+        ...     add_up(memory)
     """
     return _KERNELS.write(generic, rule)
 
 
 def sources_for(rule: Any, own: Any) -> Sources:
-    """The files of the user's behind a rule and what it learns of its own; see `for_sources`."""
+    """The user's files that define a rule and its own state; see `for_sources`."""
     of_rule, of_own = rule_sources(type(rule)), sources_of(type(own))
     return None if of_rule is None or of_own is None else tuple(sorted({*of_rule, *of_own}))
 
 
 def check_rule(rule: Any, policy: str) -> None:
-    """A rule that compiled code cannot take is told before it gets there."""
+    """Refuse a rule that compiled code cannot take."""
     _KERNELS.check(rule, f"{policy}.rule", "score")
 
 
@@ -136,7 +207,17 @@ def _explore_chance(rule, memory, available, arm):  # type: ignore[no-untyped-de
 
 @inlined
 def pick(chosen, u):  # type: ignore[no-untyped-def]
-    """One of the arms marked in `chosen`, all equally likely, by the uniform number `u`."""
+    """One of the arms marked in `chosen`, all equally likely, by the uniform number `u`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import PICKS, explore, kernel, pick, uniform
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(explore, MyRule)
+        ... def my_explore(rule, memory, available, key):
+        ...     return pick(available, uniform(key, PICKS))
+    """
     count = 0
     for i in range(chosen.size):
         count += chosen[i]
@@ -151,13 +232,33 @@ def pick(chosen, u):  # type: ignore[no-untyped-def]
 
 @open_to_users
 def best(memory, allowed, u):  # type: ignore[no-untyped-def]
-    """The allowed arm with the highest upper bound; ties by `u`, or first where that is asked."""
+    """The allowed arm with the highest upper bound; ties by `u`, or the first by convention.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import PICKS, best, draw, kernel, uniform
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(draw, MyRule)
+        ... def my_draw(rule, memory, available, key):
+        ...     return best(memory, available, uniform(key, PICKS))
+    """
     return _best(memory.work, memory.settings.first_of_ties, allowed, u)
 
 
 @open_to_users
 def best_chance(memory, allowed, arm):  # type: ignore[no-untyped-def]
-    """The probability that `best` gives `arm`."""
+    """The probability that `best` returns `arm`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import best_chance, chance, kernel
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(chance, MyRule)
+        ... def my_chance(rule, memory, available, arm):
+        ...     return best_chance(memory, available, arm)
+    """
     return _best_chance(memory.work, memory.settings.first_of_ties, allowed, arm)
 
 
@@ -229,7 +330,7 @@ def _explore_all_chance(rule, memory, available, arm):  # type: ignore[no-untype
 
 @open_to_users
 def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
-    """The arm of round t and whether it explores. `score` runs only where it is needed."""
+    """The arm of round t and whether it explores. `score` runs only if it is needed."""
     round_key = mix(key, t)
     if _explores(schedule, t, round_key):
         return explore(rule, memory, available, round_key), True
@@ -244,16 +345,16 @@ def _explores(schedule, t, round_key):  # type: ignore[no-untyped-def]
 
 @woven
 def check_arm(memory, arm):  # type: ignore[no-untyped-def]
-    """A rule of the user's may draw nonsense; better told than written outside of an array."""
+    """Refuse a wrong arm from a user's rule, which would write outside of an array."""
     if arm < 0 or arm >= memory.settings.n_arms:
         raise ValueError("draw or explore gave an arm that does not exist")
 
 
 @woven
 def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
-    """Copy the contexts of a round into the padded room; the first bad arm, or -1."""
+    """Copy the contexts of a round into the padded array; returns the first bad arm, or -1."""
     given, room, bad = place(contexts, 0), place(memory.contexts, 0), False
-    for p in range(contexts.size):  # so plain that the compiler does four at once
+    for p in range(contexts.size):  # plain enough for the compiler to vectorise
         room[p] = given[p]
         bad |= not abs(given[p]) <= LARGEST
     if bad:
@@ -264,17 +365,15 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
     return -1
 
 
-# Functions that Python calls. They hold the interpreter's lock (`live`), so that a decision never
-# sees a state that is half learned; their room is their own, so that decisions do not see each
-# other's.
+# Functions that Python calls. They hold the interpreter's lock (`live`), so a decision never sees a
+# partly updated state. Each call has its own working memory, so decisions do not see each other's.
 
 
 @live
 def decide(rule, state, members, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
     """A live decision: the arm, its propensity, whether it explored; -1 - i: arm i is not finite.
 
-    Fills `context` with the arm's own and `scores` with the scores of all arms, which are made in
-    rounds that explore as well.
+    Fills in `context` for the chosen arm and `scores` for all arms, in exploring rounds as well.
     """
     mine, work, room = room_of_call(state)
     memory = borrowed(on_round(state, members, mine, work, room))
@@ -282,7 +381,7 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
     bad = load_contexts(memory, borrowed(contexts))
     if bad >= 0:
         return -1 - bad, 0.0, False
-    score(rule, memory, t)  # in one place: it is most of what there is to compile
+    score(rule, memory, t)  # called in one place only: it takes longest to compile
     round_key = mix(key, t)
     explored = _explores(schedule, t, round_key)
     if explored:
@@ -291,7 +390,7 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
         arm = draw(rule, memory, available, round_key)
     check_arm(memory, arm)
     chance_of_it = propensity(rule, memory, schedule, available, t, arm)
-    # Numba lets go of what is not named any more, so what was borrowed is named to the end.
+    # Numba frees what is not used any more, so what was borrowed is used until the end.
     for k in range(context.size):
         context[k] = mine[arm, k]
     for row in range(scores.shape[0]):
@@ -303,7 +402,7 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
 
 @live
 def teach(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
-    """`learn` what comes from outside; False if the context has a bad number."""
+    """`learn` with a check of the context; False if it has a bad number."""
     x = borrowed(x)
     for k in range(x.size):
         if not abs(x[k]) <= LARGEST:
@@ -314,7 +413,7 @@ def teach(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
 
 @open_to_users
 def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
-    """The probability that round t gives `arm`, with the scores as they are."""
+    """The probability that round t chooses `arm`, with the present scores."""
     p = probability(schedule, t)
     total = 0.0
     if p > 0.0:

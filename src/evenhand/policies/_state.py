@@ -13,8 +13,6 @@ from evenhand.leastsquares import (
     LANES,
     Prior,
     Regressions,
-    absorb_in,
-    count_of,
     listed,
     noise_variance,
     regressions,
@@ -22,7 +20,8 @@ from evenhand.leastsquares import (
     solve_each,
     solve_shared,
 )
-from evenhand.leastsquares._table import width_of
+from evenhand.leastsquares._absorb import absorb_in
+from evenhand.leastsquares._table import count_of, width_of
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import four, place, put, root, same, times
 from evenhand.policies._quantiles import normal_quantile, student_quantile
@@ -32,21 +31,21 @@ ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
 N_SCORES, _FIXED_ROWS = 5, 8
 
-# A factor of widths: above 0, because 0 times an infinite variance is NaN, and not so wide that the
-# largest variance makes more of it than a sum can hold.
+# Limits of the factor of widths: above 0, because 0 times an infinite variance is NaN, and small
+# enough that the product with the largest variance does not overflow in a sum.
 TINY, WIDEST = 1e-300, 1e140
 
-# The rows of State.levels. NOISE is sigma^2 and the freedom of its estimate, 0 where it is known.
+# The rows of State.levels. NOISE is sigma^2 and its degrees of freedom, 0 if sigma is known.
 SIZE, QUANTILE, NOISE = range(3)
 ARM = -1
 
 
 class Settings(NamedTuple):
-    """The numbers behind the widths, the same for every policy. No arrays: they cost per round."""
+    """The numbers behind the widths, the same for every policy. Arrays would cost time."""
 
     n_arms: int
     delta: float
-    horizon: int  # 0: none, the level goes by the round
+    horizon: int  # 0 without a horizon: the level depends on the round
     noise: float  # the known sigma; negative: estimated from the residuals
     by_round: bool
     by_variance: bool
@@ -54,16 +53,16 @@ class Settings(NamedTuple):
 
 
 class Nothing(NamedTuple):
-    """What a policy learns besides its regressions, unless it says otherwise."""
+    """The default of `Policy.learns`: nothing besides the regressions."""
 
 
 NOTHING = Nothing()
 
 
 class State(NamedTuple):
-    """What a policy has learned, and the settings to read it by. It is what `save` writes.
+    """What a policy has learned, and the settings to interpret it. `save` writes the state.
 
-    `own` is the policy's, see `Policy.learns`: arrays whose numbers add up when states are merged.
+    `own` is the policy's own, see `Policy.learns`: arrays that are added when states are merged.
     """
 
     arms: Regressions
@@ -74,9 +73,9 @@ class State(NamedTuple):
 
 
 class Members(NamedTuple):
-    """Which group every candidate of a round belongs to, and the lists that rules go through.
+    """The group of every candidate of a round, and lists of arms for rules to iterate over.
 
-    It is data of the round, not of the rule: nothing about it is fixed when a policy is made.
+    It belongs to the round, not to the rule: nothing about it is fixed when a policy is made.
     """
 
     group_of: NDArray[np.int64]
@@ -87,9 +86,9 @@ class Members(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the kernels of a rule get: the state, and the round that it is asked about.
+    """The argument of a rule's kernels: the state, and the round to decide.
 
-    The round's part is made by whoever asks, so that many can ask at once.
+    Each call makes its own arrays for the round, so many calls can run at once.
     """
 
     arms: Regressions
@@ -114,7 +113,7 @@ def make_state(
     own: NamedTuple = NOTHING,
     prior: Prior | None = None,
 ) -> State:
-    """A state that has seen nothing. Group regressions are kept only for policies that use them."""
+    """A state without data. Group regressions are kept only for policies that use them."""
     sizes = np.append(group_sizes, 1).astype(np.float64)
     levels = np.zeros((3, sizes.size))
     levels[SIZE] = sizes
@@ -137,7 +136,7 @@ def members_of(group_of: NDArray[np.int64], n_groups: int) -> Members:
 
     Example:
         >>> import numpy as np
-        >>> from evenhand.policies.state import members_of
+        >>> from evenhand.policies._state import members_of
         >>> members_of(np.array([1, 0, 1]), 2).sizes.tolist()
         [1, 2]
     """
@@ -145,7 +144,7 @@ def members_of(group_of: NDArray[np.int64], n_groups: int) -> Members:
     return Members(
         group_of,
         np.concatenate(lists),
-        np.cumsum([0, *(one.size for one in lists)]),
+        np.cumsum([0, *(arms.size for arms in lists)]),
         np.bincount(group_of, minlength=n_groups),
         listed(group_of >= 0),
     )
@@ -153,7 +152,7 @@ def members_of(group_of: NDArray[np.int64], n_groups: int) -> Members:
 
 @woven
 def on_round(state, members, contexts, work, room):  # type: ignore[no-untyped-def]
-    """A memory to ask about a round, in the room of the call."""
+    """The memory of a round, with the arrays of the call."""
     return Memory(
         state.arms,
         state.groups,
@@ -169,23 +168,23 @@ def on_round(state, members, contexts, work, room):  # type: ignore[no-untyped-d
 
 @woven
 def room_of_call(state):  # type: ignore[no-untyped-def]
-    """Contexts, work and room for a call: nobody else's, so that many can ask at once."""
+    """Contexts, work and room for one call, so that many calls can run at once."""
     n, d = state.settings.n_arms, state.arms.n_features
     columns = width_of(n)
     contexts = np.empty((columns, d))
-    for i in range(n, columns):  # nothing is asked about these, but they are solved with others
+    for i in range(n, columns):  # padding, which is solved together with the arms
         for k in range(d):
             contexts[i, k] = 0.0
     return contexts, np.empty((_FIXED_ROWS, columns)), np.empty(room_for(d))
 
 
 def blank_of(state: State) -> tuple[NDArray[Any], ...]:
-    """What `wipe` goes back to: taken while nothing has been learned."""
+    """A copy of the state before anything was learned, for `wipe`."""
     return tuple(table.copy() for table in tables_of(state))
 
 
 def wipe(state: State, blank: tuple[NDArray[Any], ...]) -> None:
-    """Forget everything, in place: quicker than a new state."""
+    """Forget everything, in place: faster than making a new state."""
     for table, before in zip(tables_of(state), blank, strict=True):
         table[...] = before
 
@@ -197,7 +196,17 @@ def tables_of(state: State) -> tuple[NDArray[Any], ...]:
 
 @woven
 def absorb_reward(state, arm, group, x, reward):  # type: ignore[no-untyped-def]
-    """Add an observation to the arm's regression and, where they are kept, to its group's."""
+    """Add an observation to the arm's regression and, if they are kept, to its group's.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import absorb_reward, kernel, learn
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(learn, MyRule)
+        ... def my_learn(rule, state, arm, group, x, reward):
+        ...     absorb_reward(state, arm, group, x, min(reward, 1.0))
+    """
     absorb_in(state.arms, arm, LANES, x, reward)
     if state.groups.number:
         absorb_in(state.groups, group, 1, x, reward)
@@ -210,19 +219,40 @@ def arm_count(known, arm):  # type: ignore[no-untyped-def]
     """How many rewards an arm has learned from: `Policy.counts` for compiled rules.
 
     `known` is the `memory` of `score`, or the `state` of `learn`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import UPPER, arm_count, kernel, score
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     for i in range(memory.settings.n_arms):
+        ...         memory.work[UPPER, i] = -arm_count(memory, i)  # the arm seen least
     """
     return count_of(known.arms, arm)
 
 
 @woven
 def group_count(known, group):  # type: ignore[no-untyped-def]
-    """The same of a group, for policies with `learns_groups`."""
+    """How many rewards a group has learned from, for policies with `learns_groups`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import UPPER, group_count, kernel, score
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     for i in range(memory.settings.n_arms):
+        ...         memory.work[UPPER, i] = -group_count(memory, memory.members.group_of[i])
+    """
     return count_of(known.groups, group)
 
 
 @compiled
 def estimate_noise(arms, levels):  # type: ignore[no-untyped-def]
-    """sigma^2 from the residuals of all arms; infinite while there are none."""
+    """Estimate sigma^2 from the residuals of all arms; infinite while there are none."""
     stays_a_function()
     variance, freedom = noise_variance(arms)
     levels[NOISE, 0], levels[NOISE, 1] = variance, max(freedom, 1.0)
@@ -232,8 +262,8 @@ def estimate_noise(arms, levels):  # type: ignore[no-untyped-def]
 def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
     """delta / (2 n T) for an arm (size 1), delta / (2 (n / |P_j|) T) for a group (size |P_j|).
 
-    Algorithm 1, lines 9, 13 and 14. By round without a horizon and, for arms, where the convention
-    says so; a group's width has T there as well.
+    Algorithm 1, lines 9, 13 and 14. The round replaces T without a horizon and, for arms only, if
+    the convention says so.
     """
     by_round = settings.by_round and (of_arm or settings.horizon == 0)
     rounds = t if by_round else max(settings.horizon, t)
@@ -254,11 +284,11 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
 
 @woven
 def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
-    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance takes that for the deviation."""
+    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance uses the variance as deviation."""
     work, noise = memory.work, memory.levels[NOISE, 0]
     by_variance = memory.settings.by_variance
     factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
-    if not factor < WIDEST:  # nothing to estimate the noise from yet, or too large to hold
+    if not factor < WIDEST:  # the noise has no estimate yet, or the factor would overflow
         for i in range(n):
             work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
     elif by_variance:
@@ -274,7 +304,18 @@ def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
 
 @woven
 def score_arms(memory, t):  # type: ignore[no-untyped-def]
-    """Estimate and width of every arm (Algorithm 1, lines 7 to 9); no correction yet."""
+    """Estimate and width of every arm (Algorithm 1, lines 7 to 9), without a correction.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     score_arms(memory, t)
+        ...     add_up(memory)
+    """
     score_arms_at(memory, _quantile(memory, ARM, t))
 
 
@@ -291,10 +332,24 @@ def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
 
 @woven
 def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
-    """psi_j . x_i and b_j for the arms in a list, group j (Algorithm 1, lines 4, 5 and 11 to 14).
+    """psi_j . x_i and b_j for the listed arms, group j (Algorithm 1, lines 4, 5 and 11 to 14).
 
-    The list is made by `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
-    is of its arm k.
+    The list comes from `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
+    is that of its arm k.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import CORRECTION, GROUP_ESTIMATE, add_up
+        >>> from evenhand.policies.compiled import kernel, score, score_arms, score_group
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     score_arms(memory, t)
+        ...     score_group(memory, 0, memory.members.everyone, t)
+        ...     for i in range(memory.settings.n_arms):
+        ...         memory.work[CORRECTION, i] = -memory.work[GROUP_ESTIMATE, i]
+        ...     add_up(memory)
     """
     solve_shared(
         memory.groups,
@@ -311,7 +366,18 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
 
 @woven
 def add_up(memory):  # type: ignore[no-untyped-def]
-    """The upper bound: estimate + width + correction + correction width."""
+    """The upper bound: estimate + width + correction + correction width.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(score, MyRule)
+        ... def my_score(rule, memory, t):
+        ...     score_arms(memory, t)
+        ...     add_up(memory)
+    """
     work = memory.work
     for i in range(memory.settings.n_arms):
         work[UPPER, i] = (

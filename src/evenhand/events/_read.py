@@ -1,6 +1,6 @@
-"""Reading a log: the table, and what a journal beside it has that is not in the table yet.
+"""Reading a log: the table, and the events of a journal that are not in the table yet.
 
-Reading a table: what others wrote, or what evenhand wrote, if it is whole and unchanged.
+A table that evenhand wrote must be complete and unchanged; tables of others are only checked.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ TRIES = 5
 
 
 def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The rows of a log, checked: an error names the column and the row of what is wrong.
+    """The rows of a log, checked: an error names the column and the row that are wrong.
 
-    Rows of a log that is being written, or whose writer was killed, are there as well. Logs of
-    others are read by the same names and those of the Open Bandit data; columns that the schema
-    does not know are left as they are. Of a log that evenhand wrote, the groups of all arms and the
-    names of the features are in `attrs["evenhand"]` of the frame.
+    A log that is being written, or whose writer was killed, can be read as well. In logs that
+    evenhand did not write, columns are recognised by the schema's names and those of the Open
+    Bandit data; unknown columns are left unchanged. For a log that evenhand wrote, the groups of
+    all arms and the names of the features are in `attrs["evenhand"]` of the frame.
 
     Args:
         path: a Parquet or CSV file.
-        columns: in logs of others, the roles of columns with names of their own, such as
-            {"reward": "paid"}.
+        columns: for logs that evenhand did not write, the roles of columns with other names, such
+            as {"reward": "paid"}.
 
     Example:
         >>> import numpy as np, evenhand as eh, tempfile, pathlib
@@ -51,27 +51,27 @@ def read_log(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.D
            round  item_id group  reward  propensity_score   x1
         0      1        0     F     0.5               0.5  1.0
     """
-    found = read_whole(log_path(path), columns)
-    if found is None:
+    whole = read_whole(log_path(path), columns)
+    if whole is None:
         raise InputError(f"path is {str(path)!r}, where there is no log")
-    return found.frame if found.about is None else labelled(found.frame, found.about)
+    return whole.frame if whole.about is None else labelled(whole.frame, whole.about)
 
 
 def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     """The frame, with the groups of all arms and the names of the features in its `attrs`.
 
-    Rows alone do not tell the group of an arm that was never chosen. pandas hands `attrs` on to
-    what is made from a frame, so these are small.
+    The rows do not have the group of an arm that was never chosen. pandas copies `attrs` to every
+    frame derived from this one, so they are small.
     """
     frame.attrs[ATTRS] = {"groups": list(about.labels), "features": list(about.features)}
     return frame
 
 
 class Whole(NamedTuple):
-    """What the files of a log say together.
+    """The files of a log, read together.
 
-    `about` is None for a log of others. `head` is the number of the last event, and `replaced` are
-    the true rewards that are not in the rows any more.
+    `about` is None for a log that evenhand did not write. `head` is the number of the last event,
+    and `replaced` are the true rewards that are no longer in the rows.
     """
 
     about: About | None
@@ -83,15 +83,15 @@ class Whole(NamedTuple):
 def read_whole(
     path: Path, columns: Mapping[str, str] | None = None, prepare: Prepare | None = None
 ) -> Whole | None:
-    """What a log is about and its rows; None if there is none.
+    """The header of a log and its rows; None if there is no log.
 
-    A log is up to three files. If a writer changed them while they were read, they may not fit
+    A log has up to three files. If a writer changes them while they are read, they may not fit
     together, and are read again.
 
     Args:
-        path: of the log.
-        columns: the roles of columns with names of their own, in logs of others.
-        prepare: what is done to the rows of a log of others before they are checked.
+        path: the path of the log.
+        columns: the roles of columns with other names, for logs that evenhand did not write.
+        prepare: applied to the rows of such a log before they are checked.
     """
     for _ in range(TRIES - 1):
         before = _files(path)
@@ -104,20 +104,20 @@ def read_whole(
 
 
 def _files(path: Path) -> list[tuple[int, ...] | None]:
-    found: list[tuple[int, ...] | None] = []
+    states: list[tuple[int, ...] | None] = []
     for file in (path, beside(path), journal_of(path)):
         try:
             now = file.stat()
-            found.append((now.st_ino, now.st_size, now.st_mtime_ns))
+            states.append((now.st_ino, now.st_size, now.st_mtime_ns))
         except OSError:
-            found.append(None)
-    return found
+            states.append(None)
+    return states
 
 
 def _read_once(
     path: Path, columns: Mapping[str, str] | None, prepare: Prepare | None
 ) -> Whole | None:
-    journal = read_journal(path)  # first: a writer that closes now puts it into the table
+    journal = read_journal(path)  # first: closing moves the journal into the table
     try:
         written = read_table(path, columns, journal is not None, prepare)
     except FileNotFoundError:
@@ -128,15 +128,15 @@ def _read_once(
     about, table = written or (begun, None)
     if about is None or not (begun is None or about.begins_like(begun)):
         raise DataError(
-            f"{journal_of(path)} is the journal of another log than {path.name}; "
+            f"{journal_of(path)} is the journal of another log, not of {path.name}; "
             "move one of them away"
         )
     if begun is None and table is not None and not are_older(about, table):
         return Whole(about, table, about.head, tuple(map(_true, about.replaced)))
     rows = _put_together(path, about, table, begun or about, lines)
-    should, found = expected(about), Held(rows.decisions(), rows.learned, None)
-    if should is not None and (found.rounds < should.rounds or found.learned < should.learned):
-        raise DamagedError(f"{path}: {not_whole(path, found, should)}")
+    should, held = expected(about), Held(rows.decisions(), rows.learned, None)
+    if should is not None and (held.rounds < should.rounds or held.learned < should.learned):
+        raise DamagedError(f"{path}: {not_whole(path, held, should)}")
     try:
         frame = checked(rows.to_frame(), about.features, order=True)
         if about.candidates:
@@ -153,10 +153,10 @@ def _true(replaced: tuple[int, int | None, str, float]) -> TrueRewardObserved:
 def _put_together(
     path: Path, about: About, table: pd.DataFrame | None, begun: About, lines: Iterator[Any]
 ) -> Rows:
-    """The rows of a table and those that a journal adds, which `begun` is the first line of.
+    """The rows of a table and those that a journal adds; `begun` is the journal's header.
 
     In a journal that began as version 1 or 2, lines of that version come first. Rows of version 3
-    have them already.
+    already include them.
     """
     older = about.version < VERSION if table is None else are_older(about, table)
     before = OlderRows(about, table) if older else None
@@ -166,7 +166,7 @@ def _put_together(
         try:
             if isinstance(line[0], str):
                 if numbers:
-                    raise DamagedError("it is of an older version than what is before it")
+                    raise DamagedError("it has an older version than the lines before it")
                 if before is not None:
                     before.apply(line)
                 continue
@@ -187,7 +187,7 @@ def _put_together(
 
 
 class Held(NamedTuple):
-    """How much a log has, to be held against what it should have. None: it is not known."""
+    """How much a log has, to compare with what it should have. None is unknown."""
 
     rounds: int
     learned: int
@@ -199,20 +199,20 @@ class Held(NamedTuple):
 
 
 def expected(about: About) -> Held | None:
-    """What a log had when it was closed."""
+    """How much a log had when it was closed."""
     if about.state is None:
         return None
     rows = None if about.rows is None else about.rows["number"]
     return Held(about.state["round"] - about.first_round, about.state["learned"], rows)
 
 
-def not_whole(path: Path, found: Held, should: Held) -> DamagedError:
-    """The error for a log that has less, or more, than it says."""
-    told = beside(path)
-    hint = f", or move {told.name} away to read what is there as a log of others"
+def not_whole(path: Path, held: Held, should: Held) -> DamagedError:
+    """The error for a log that has less, or more, than when it was closed."""
+    header = beside(path)
+    hint = f", or move {header.name} away to read the rest like a log of another program"
     return DamagedError(
-        f"the log has {found}, and should have {should}, as it had when it was closed: rows were "
-        f"cut off, lost or added; put the whole file back{hint if told.exists() else ''}"
+        f"the log has {held}, and should have {should}, as it had when it was closed: rows were "
+        f"cut off, lost or added; restore the file{hint if header.exists() else ''}"
     )
 
 
@@ -222,21 +222,21 @@ def read_table(
     going_on: bool = False,
     prepare: Prepare | None = None,
 ) -> tuple[About | None, pd.DataFrame]:
-    """What a file says about itself, None if it was written by others, and its rows, checked.
+    """The header of a file, None if evenhand did not write it, and its rows, checked.
 
     Args:
-        path: of the log.
-        columns: the roles of columns with names of their own, in logs of others.
+        path: the path of the log.
+        columns: the roles of columns with other names, for logs that evenhand did not write.
         going_on: whether there is a journal. Then a CSV file may be older than the file beside it:
             a crash came between the two, and the journal has the difference.
-        prepare: what is done to the rows of a log of others before they are checked.
+        prepare: applied to the rows of such a log before they are checked.
     """
     is_csv = path.suffix == ".csv"
     first = 2 if is_csv else 0
     with path.open("rb") as file:
         if is_csv:
-            told = beside(path)
-            about = About.from_json(told.read_bytes(), told) if told.exists() else None
+            header = beside(path)
+            about = About.from_json(header.read_bytes(), header) if header.exists() else None
             group = (columns or {}).get("group", NAMES["group"])
             frame = read_csv(file, group, ids=about is not None)
             torn = not _ends_with_a_line(file)
@@ -261,32 +261,32 @@ def _ends_with_a_line(file: IO[bytes]) -> bool:
 def _as_written(
     path: Path, about: About, frame: pd.DataFrame, first: int, torn: bool, going_on: bool
 ) -> tuple[About, pd.DataFrame]:
-    """The rows of a log that evenhand wrote, if they are those that it wrote.
+    """The rows of a log that evenhand wrote, if they are unchanged.
 
-    `rows` of what is given back is the fingerprint of the rows that are there.
+    In the header that is returned, `rows` is the fingerprint of these rows.
     """
     has_all_columns(about, frame)
     should = expected(about)
-    # Rows of an older version under a header of version 3 are those before it, too.
+    # Rows of an older version under a header of version 3 are also those before it.
     late = going_on or (about.version == VERSION and are_older(about, frame))
-    allowed = [one for one in (about.rows, about.before if late else None) if one is not None]
+    allowed = [mark for mark in (about.rows, about.before if late else None) if mark is not None]
     if should is not None and not going_on and _held(frame) != _like(should, len(frame)):
         raise not_whole(path, _held(frame), should)
-    if should is not None and allowed and len(frame) not in [one["number"] for one in allowed]:
+    if should is not None and allowed and len(frame) not in [mark["number"] for mark in allowed]:
         raise not_whole(path, _held(frame), should)
     try:
         rows = own(about, frame, first, texts=path.suffix == ".csv")
-        found = fingerprint(about, [rows])
-        if allowed and found not in allowed:
+        actual = fingerprint(about, [rows])
+        if allowed and actual not in allowed:
             raise DamagedError(
-                "the rows are not those that were written: a value was changed or damaged; put "
-                "the file back as it was"
+                "the rows are not those that were written: a value was changed or damaged; restore "
+                "the file"
             )
     except DAMAGE as error:
         if torn and should is not None:
             raise not_whole(path, _held(frame[:-1]), should) from error
         raise
-    return replace(about, rows=found), rows
+    return replace(about, rows=actual), rows
 
 
 def _held(frame: pd.DataFrame) -> Held:
@@ -295,5 +295,5 @@ def _held(frame: pd.DataFrame) -> Held:
 
 
 def _like(should: Held, rows: int) -> Held:
-    """Older evenhands did not count rows."""
+    """What should be there, in logs whose version of evenhand did not count rows as well."""
     return should if should.rows is not None else should._replace(rows=rows)

@@ -1,7 +1,7 @@
 """Policies x worlds x replications, in parallel, with the same numbers for any number of workers.
 
-Every replication has random numbers of its own, made from the seed and its number alone: one
-stream for the world, which all policies meet alike, and one seed for the policies.
+Every replication has its own random numbers, which depend only on the seed and its number: one
+stream for the world, the same for all policies, and one seed for the policies.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any
 from evenhand import _checks
 from evenhand.errors import InputError, setting
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import Piece, PolicyMaker, Runs, run_piece, trace_folder
+from evenhand.simulation._pieces import Part, Piece, PolicyMaker, Runs, run_piece, trace_folder
 from evenhand.simulation._rounds import Watch
-from evenhand.simulation.results import Part, Simulation
+from evenhand.simulation.results import Simulation
 from evenhand.worlds.base import World
 
 Progress = Callable[[int, int], None]
 Outcomes = Generator[Runs, None, None]
 
-# Rounds in a piece of work: short enough to share out, long enough not to matter. With traces in
-# files a piece is a file, and there should not be too many. To begin one takes as long as thousands
-# of rounds, and holds the interpreter's lock, so a worker gets no more than this many of them.
+# Rounds in a piece of work: few enough to distribute, many enough that the overhead is small. With
+# traces in files, every piece is a file, and there should not be too many. Starting a piece takes
+# as long as thousands of rounds and holds the interpreter's lock, so a worker gets at most PIECES.
 CHUNK, CHUNK_OF_FILE, PIECES = 20_000, 1_000_000, 60
-# Making a policy ready holds the interpreter's lock for as long as some hundred rounds take. So
-# replications shorter than these, if there are enough for the start of processes to pay, do not go
-# in threads: two of them took longer than one at T = 100.
+# Preparing a policy holds the interpreter's lock for as long as some hundred rounds take. So
+# replications shorter than this run in processes, if there are enough of them to pay for starting
+# processes: two threads took longer than one at T = 100.
 SHORT, MANY = 2_000, 50_000
 PAUSE = 0.2  # seconds between two looks at how far threads are
 
@@ -56,15 +56,15 @@ def simulate(
 
     Args:
         policies: classes of policies, or a mapping from names to classes; use
-            `functools.partial(eh.NaiveFair, inside="thompson")` for one with settings of its own.
+            `functools.partial(eh.NaiveFair, inside="thompson")` for a policy with its own settings.
         worlds: a world, or a mapping from names to worlds.
         horizon: the number of rounds.
-        replications: how often; each with random numbers of its own.
-        seed: of everything. The same seed gives the same numbers, whatever the workers.
-        trace: True to keep every round, and not only sums, which costs 40 bytes of memory a round.
-            The name of a new folder to write them there instead, to Parquet files, as they come.
-        workers: threads; all cores without it. Policies in plain Python, and tens of thousands of
-            short replications, run in processes (joblib).
+        replications: the number of replications, each with its own random numbers.
+        seed: the seed of all random numbers. The same seed gives the same results with any workers.
+        trace: True to keep every round, not only sums, which takes 40 bytes of memory per round;
+            or the name of a new folder, to write them to Parquet files there as they come.
+        workers: the number of threads, by default all cores. Policies in plain Python, and tens of
+            thousands of short replications, run in processes (joblib).
         client: a `dask.distributed` client, or the address of a scheduler, to run on a cluster.
         progress: True for a line in the terminal, or a function of (rounds done, rounds in all).
         settings: passed to every policy, such as delta=0.2 or conventions=eh.AUTHORS_CODE.
@@ -97,7 +97,7 @@ def simulate(
         Piece(number, policy, world, make, place, settings, horizon, seed, part, kept)
         for number, (policy, world, make, place, part) in enumerate(work)
     ]
-    for policy, make in makers.items():  # a wrong setting is told before anything runs
+    for policy, make in makers.items():  # a wrong setting is refused before anything runs
         for place in places.values():
             try:
                 make(place.groups, place.n_features, horizon=horizon, seed=0, **settings)
@@ -116,9 +116,9 @@ def simulate(
 def run_pieces(
     pieces: Sequence[Piece], workers: int, client: Any, tell: Callable[[int], None]
 ) -> Outcomes:
-    """The outcomes of the pieces, in their order, as soon as they are there.
+    """The results of the pieces, in their order, as soon as they are ready.
 
-    `tell` hears of the rounds that are done.
+    `tell` is called with the number of rounds done.
     """
     compiled = all(_is_compiled(piece.make) for piece in pieces)
     if client is None and compiled and not (workers > 1 and _are_short(pieces)):
@@ -134,7 +134,7 @@ def run_pieces(
 
 
 def _are_short(pieces: Sequence[Piece]) -> bool:
-    """Whether processes are quicker than threads, and can be had; only for what is our own."""
+    """Whether processes are available and faster than threads; only for evenhand's own classes."""
     number = sum(len(piece.replications) for piece in pieces)
     kinds = {kind for piece in pieces for kind in (_class_of(piece.make), type(piece.place))}
     return (
@@ -146,7 +146,7 @@ def _are_short(pieces: Sequence[Piece]) -> bool:
 
 
 def _in_threads(pieces: Sequence[Piece], workers: int, tell: Callable[[int], None]) -> Outcomes:
-    """The compiled loop lets go of the interpreter's lock, so threads are enough."""
+    """The compiled loop releases the interpreter's lock, so threads are enough."""
     watch = Watch()
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -163,7 +163,7 @@ def _in_threads(pieces: Sequence[Piece], workers: int, tell: Callable[[int], Non
 
 
 def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
-    """Plain Python holds the lock; joblib's own processes do not share it."""
+    """Plain Python holds the lock, so it needs processes (joblib)."""
     if workers > 1:
         try:
             import cloudpickle
@@ -190,14 +190,14 @@ def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
 
 
 def _run_pickled(path: list[str], piece: bytes, place: str) -> Runs:
-    """In a process that may be older than the module of the user's policy: find it first."""
+    """Run a piece in a worker, which needs the path of the user's modules first."""
     sys.path[:] = path
     return _run_in(pickle.loads(piece), _world_from(place))
 
 
 @lru_cache(maxsize=4)
 def _world_from(file: str) -> World:
-    """A process reads a world once, however many pieces it gets."""
+    """A process reads a world once for all its pieces."""
     world: World = pickle.loads(Path(file).read_bytes())
     return world
 
@@ -216,7 +216,7 @@ def connect(address: str) -> Any:
         ) from error
     try:
         return Client(address)  # Dask's own setting says how long it waits
-    except (OSError, ValueError) as error:  # nobody answers, or it is no address
+    except (OSError, ValueError) as error:  # no answer, or not an address
         raise InputError(
             f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
             "address that `dask scheduler` prints, or a client"
@@ -248,7 +248,7 @@ def _on_dask(pieces: Sequence[Piece], client: Any) -> Outcomes:
 def named_policies(
     policies: Sequence[PolicyMaker] | Mapping[str, PolicyMaker],
 ) -> dict[str, PolicyMaker]:
-    """Names for policies: the mapping's own, or those of the classes."""
+    """Policies by name: the keys of the mapping, or the names of the classes."""
     if isinstance(policies, Mapping):
         makers = dict(policies)
         for make in makers.values():
@@ -266,13 +266,13 @@ def named_policies(
 
 
 def _named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
-    found = {"world": worlds} if isinstance(worlds, World) else worlds
-    if not isinstance(found, Mapping) or not found:
+    named = {"world": worlds} if isinstance(worlds, World) else worlds
+    if not isinstance(named, Mapping) or not named:
         raise InputError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")
-    wrong = [place for place in found.values() if not isinstance(place, World)]
+    wrong = [place for place in named.values() if not isinstance(place, World)]
     if wrong:
         raise InputError(f"world is {wrong[0]!r}; allowed is an instance of World")
-    return dict(found)
+    return dict(named)
 
 
 def _class_of(make: PolicyMaker) -> type[Policy]:
@@ -301,22 +301,22 @@ def available_cores() -> int:
 
 
 def _teller(progress: bool | Progress, total: int) -> Callable[[int], None]:
-    """What hears of the rounds that are done: says it where there is something new."""
+    """A function of the rounds done, which reports them if there are new ones."""
     if not progress:
         return lambda _: None
-    show, told = _print_progress if progress is True else progress, 0
+    show, shown = _print_progress if progress is True else progress, 0
 
     def tell(done: int) -> None:
-        nonlocal told
-        if done > told:
-            told = done
+        nonlocal shown
+        if done > shown:
+            shown = done
             show(done, total)
 
     return tell
 
 
 def _print_progress(done: int, total: int) -> None:
-    """A line on the error stream that writes over itself."""
+    """A line on the error stream that is overwritten."""
     end = "\n" if done == total else ""
     sys.stderr.write(f"\r{100 * done // total:3d} % of {total:,} rounds{end}")
     sys.stderr.flush()

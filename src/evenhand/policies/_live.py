@@ -1,0 +1,223 @@
+"""The state of a policy in memory, and the compiled functions of its live decisions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._compile import entry_point, for_sources
+from evenhand._dispatch import telling
+from evenhand.leastsquares import Prior
+from evenhand.policies import _checks as checking
+from evenhand.policies import _kernels as kernels
+from evenhand.policies._settings import Settled
+from evenhand.policies._state import (
+    N_SCORES,
+    NOTHING,
+    Members,
+    Settings,
+    State,
+    make_state,
+    members_of,
+)
+from evenhand.policies._streams import mix
+
+
+class Live(Settled):
+    """The part of `Policy` that holds the state and calls compiled code."""
+
+    learns_groups: ClassVar[bool] = False
+    """Whether group regressions are kept. They cost as much as those of the arms."""
+
+    # The maths, written by subclasses ------------------------------------------------------------
+
+    def rule(self) -> NamedTuple:
+        """The policy's own numbers, for its compiled functions."""
+        return NOTHING
+
+    def learns(self) -> NamedTuple:
+        """The initial value of what the policy learns besides its regressions.
+
+        A NamedTuple of NumPy arrays: `state.own` in the kernel `learn`, `memory.own` in the others.
+        It is saved, copied and replayed with the rest, and merged by adding, so keep sums.
+        """
+        return NOTHING
+
+    def prior(self) -> Prior | None:
+        """A prior of all coefficients, in place of a ridge."""
+        return None
+
+    def score(self, contexts: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
+        """The upper bound of every arm, in plain Python in place of a compiled rule.
+
+        `self.intervals(contexts)` has the arms' estimates and widths. The result may also be a
+        table of five rows: estimate, width, correction, correction_width and upper.
+        """
+        raise TypeError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
+
+    @classmethod
+    def is_compiled(cls) -> bool:
+        """Whether the maths is a compiled rule, not plain Python."""
+        return cls.rule is not Live.rule
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _group_sizes(self) -> NDArray[np.int64]:
+        """|P_j| in the level of the width of group j."""
+        return self.groups.sizes
+
+    @cached_property
+    def _rule(self) -> NamedTuple:
+        rule = self.rule()
+        if self._is_compiled:
+            kernels.check_rule(rule, type(self).__name__)
+        return rule
+
+    @cached_property
+    def _key(self) -> int:
+        return int(mix(np.uint64(self.seed), 0)) >> 1  # a whole number that fits either sign
+
+    def _restart(self, seed: int) -> None:
+        """Begin at round 1 with another seed, after the state was wiped."""
+        vars(self).update(seed=seed, round=0)
+        vars(self).pop("_key", None)
+
+    @cached_property
+    def _is_compiled(self) -> bool:
+        return self.is_compiled()
+
+    def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A compiled function that takes rules, for the rule of this policy."""
+        return for_sources(function, kernels.sources_for(self._rule, self._state.own))
+
+    # The compiled functions of a live policy, for its own types: see `entry_point`.
+
+    @cached_property
+    def _decide(self) -> Callable[..., tuple[int, float, bool]]:
+        rows, table = np.empty((1, 1)), np.empty((1, 1))
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.decide),
+                self._any_rule,
+                self._state,
+                self._members,
+                self._schedule,
+                self._all_arms,
+                1,
+                1,
+                rows,
+                np.empty(1),
+                table,
+            )
+
+    @cached_property
+    def _teach(self) -> Callable[..., bool]:
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.teach),
+                self._rule,
+                self._state,
+                0,
+                np.int64(0),
+                np.empty(1),
+                0.0,
+            )
+
+    @cached_property
+    def _tell_all(self) -> Callable[..., int]:
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.all_propensities),
+                self._any_rule,
+                self._state,
+                self._members,
+                self._schedule,
+                self._all_arms,
+                1,
+                np.empty((1, 1)),
+                np.empty(1),
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickling and copying: all but the locks and the compiled functions."""
+        remade = ("_decide", "_teach", "_tell_all", "_lock", "_making", "_regressions")
+        return {k: v for k, v in self.__dict__.items() if k not in remade}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_locks()
+
+    def _make_locks(self) -> None:
+        self._lock = threading.Lock()  # held while a round is taken, or a reward learned
+        self._making = threading.RLock()  # held while the state is made, on its first use
+
+    @cached_property
+    def _members(self) -> Members:
+        return members_of(self.groups.of, len(self.groups))
+
+    @cached_property
+    def _shape(self) -> tuple[int, int]:
+        return (self.n_arms, self.n_features)
+
+    @cached_property
+    def _all_arms(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_arms, dtype=np.bool_)
+
+    @cached_property
+    def _state(self) -> State:
+        with self._making:
+            if "_state" not in self.__dict__:  # another thread may have been here first
+                self.__dict__["_state"] = self._new_state()
+        state: State = self.__dict__["_state"]
+        return state
+
+    @cached_property
+    def _regressions(self) -> State:
+        """The state without the policy's own part: a user's types stay out of our caches."""
+        return self._state._replace(own=NOTHING)
+
+    def _new_state(self) -> State:
+        own = self.learns()
+        checking.own_state(own, type(self).__name__)
+        return make_state(
+            self._group_sizes(),
+            self.n_arms,
+            self.n_features,
+            self.learns_groups,
+            self.singular,
+            self.ridge or 0.0,
+            Settings(
+                n_arms=self.n_arms,
+                delta=self.delta,
+                horizon=self.horizon or 0,
+                noise=-1.0 if isinstance(self.noise, str) else self.noise,
+                by_round=self.horizon is None or self.conventions.level == "round",
+                by_variance=self.conventions.width == "variance",
+                first_of_ties=self.conventions.ties == "first",
+            ),
+            own,
+            self.prior(),
+        )
+
+    @property
+    def _any_rule(self) -> NamedTuple:
+        """A rule of the type that decisions use."""
+        return self._rule if self._is_compiled else PlainRule(np.zeros((N_SCORES, 1)))
+
+
+class PlainRule(NamedTuple):
+    """The rule of a decision in plain Python: its scores."""
+
+    table: NDArray[np.float64]
+
+
+@kernels.kernel(kernels.score, PlainRule)
+def _score_plain(rule, memory, t):  # type: ignore[no-untyped-def]
+    for row in range(rule.table.shape[0]):
+        for i in range(rule.table.shape[1]):
+            memory.work[row, i] = rule.table[row, i]

@@ -1,0 +1,66 @@
+"""What a compiled policy is written with; docs/how-to/write-a-policy.md shows how.
+
+`kernel` marks the functions of a rule. In `score`, the rows of `memory.work` are ESTIMATE, WIDTH,
+CORRECTION, CORRECTION_WIDTH and UPPER, with a column per arm. PICKS is the place of the random
+number that picks an arm; a rule that draws more numbers has the places from FREE on.
+"""
+
+from evenhand.policies._kernels import (
+    FREE,
+    PICKS,
+    best,
+    best_chance,
+    chance,
+    draw,
+    explore,
+    explore_chance,
+    kernel,
+    learn,
+    pick,
+    score,
+)
+from evenhand.policies._state import (
+    CORRECTION,
+    CORRECTION_WIDTH,
+    ESTIMATE,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
+    UPPER,
+    WIDTH,
+    absorb_reward,
+    add_up,
+    arm_count,
+    group_count,
+    score_arms,
+    score_group,
+)
+from evenhand.policies._streams import uniform
+
+__all__ = [
+    "CORRECTION",
+    "CORRECTION_WIDTH",
+    "ESTIMATE",
+    "FREE",
+    "GROUP_ESTIMATE",
+    "GROUP_WIDTH",
+    "PICKS",
+    "UPPER",
+    "WIDTH",
+    "absorb_reward",
+    "add_up",
+    "arm_count",
+    "best",
+    "best_chance",
+    "chance",
+    "draw",
+    "explore",
+    "explore_chance",
+    "group_count",
+    "kernel",
+    "learn",
+    "pick",
+    "score",
+    "score_arms",
+    "score_group",
+    "uniform",
+]
