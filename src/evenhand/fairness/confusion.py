@@ -43,6 +43,15 @@ class ErrorRates:
     Attributes:
         counts: a row per group: true and false positives and negatives.
         level: of the intervals.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.fairness import error_rates
+        >>> table = pd.DataFrame(
+        ...     [["F", 30, 10, 20, 40], ["M", 40, 5, 10, 45]], columns=["group", *COUNTS]
+        ... )
+        >>> error_rates(table).differences.loc["precision", ["lower", "higher"]].tolist()
+        ['F', 'M']
     """
 
     counts: pd.DataFrame

@@ -9,9 +9,9 @@ import pandas as pd
 from evenhand import _checks
 from evenhand.errors import InputError, setting
 from evenhand.events._header import About
+from evenhand.events._read import labelled, read_whole
 from evenhand.events._schema import NAMES
 from evenhand.events._tables import log_path
-from evenhand.events._read import labelled, read_whole
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
 from evenhand.offpolicy.logged import Logged
 
