@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._inference.drift import changes, drift
+from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.robust import (
     Errors,
@@ -26,6 +27,7 @@ from evenhand.audit._inference.scores import changed, fits_of
 from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit._inference.units import about_zero
 from evenhand.audit._inference.windows import make_windows, within_windows
+from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.result import Audit, Facts
@@ -43,6 +45,7 @@ from evenhand.audit._sums.aggregate import (
 )
 from evenhand.audit._sums.cells import Cells, make_cells
 from evenhand.audit._sums.design import Design, make_design
+from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.missing import Gaps
 from evenhand.bias._fit import AUTO, PULLS
 from evenhand.bias.estimate import MEAN, bias_report
@@ -83,10 +86,14 @@ class Run:
     settings: Settings
     look: Look
     tell: Tell
+    crossing: Crossing | None = None  # of several group columns
 
     def fit(self) -> Fitted:
         """Sum up, and compare the groups."""
-        cells, design, gaps, by_window = self._sums()
+        return self.compared(*self._sums())
+
+    def compared(self, cells: Cells, design: Design, gaps: Gaps, by_window: bool) -> Fitted:
+        """Compare the groups, from their sums."""
         stats = cells.statistics(cells.groups())
         rows = prepared(self.source, self.look, self.settings, design, gaps)
         clusters = None
@@ -141,6 +148,10 @@ class Run:
             within = fitted.in_units(within, self.settings)
         against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
+        selected = count_selected(
+            self.source, fitted.rows, cells, sums, self.settings.unfavourable
+        )
+        impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
         return Audit(
             bias=fitted.in_units(centred, self.settings),
             within=within,
@@ -151,6 +162,8 @@ class Run:
                 unfavourable=self.settings.unfavourable and "positives" in sums,
             ),
             groups=sums,
+            impact=impact,
+            intersections=intersect(self, fitted, sums, impact),
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
             drift=over_time,
@@ -162,7 +175,9 @@ class Run:
                 label=self.source.label,
                 engine=self.source.kind,
                 made=datetime.now(UTC).isoformat(timespec="seconds"),
-                left_out=_left_out(self.source, self.look.columns),
+                left_out=_left_out(
+                    self.source, self.look.columns, self.settings.attributes
+                ),
                 rows=gaps.rows or int(cells.n.sum()),
                 used=int(cells.n.sum()),
                 filled=gaps.filled,
@@ -312,10 +327,10 @@ def _largest(stats: Statistics) -> str:
     return stats.groups[int(np.argmax(np.bincount(stats.of, stats.n, len(stats.groups))))]
 
 
-def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
+def _left_out(source: Source, columns: Columns, attributes: Sequence[str]) -> tuple[str, ...]:
     """The columns of the log that have no role and are no feature."""
     named = [value for value in vars(columns).values() if isinstance(value, str)]
-    used = {*columns.features, *named}
+    used = {*columns.features, *named, *attributes}
     return tuple(name for name in source.table.columns if name not in used)
 
 

@@ -39,6 +39,7 @@ class Settings:
     unfavourable: bool = False
     units: Mapping[str, float] | None = None
     title: str = "Audit"
+    attributes: Sequence[str] = ()  # the group columns, if there are several
 
     def __post_init__(self) -> None:
         _checks.number("level", self.level, 0.0, 1.0, open_ends=True)

@@ -16,8 +16,8 @@ with a large tau the cells by themselves. A cell that is not known has the margi
 more of variance.
 
 Four cells say little of tau, and to take one value for it, such as zero, as if it were known would
-make the intervals too short. So everything is averaged over tau by its likelihood (that of REML) and
-Daniels' uniform shrinkage prior (1999), which has B evenly spread between 0 and 1 for a cell of
+make the intervals too short. So everything is averaged over tau by its likelihood (that of REML)
+and Daniels' uniform shrinkage prior (1999), which has B evenly spread between 0 and 1 for a cell of
 median size. `paule_mandel` is the point estimate that is reported beside it.
 """
 
@@ -64,10 +64,10 @@ def margins(cells: pd.DataFrame) -> Array:
         >>> margins(pd.DataFrame({"sex": ["F", "F", "M"], "race": ["a", "b", "a"]})).tolist()
         [[1.0, 1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 1.0, 0.0]]
     """
-    columns = [np.ones(len(cells))]
+    columns: list[Array] = [np.ones(len(cells))]
     for name in cells:
         values = cells[name].astype(str)
-        columns += [(values == one).to_numpy(dtype=float) for one in sorted(set(values))]
+        columns += [(values == one).to_numpy().astype(np.float64) for one in sorted(set(values))]
     return np.column_stack(columns)
 
 

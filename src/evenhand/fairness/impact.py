@@ -69,7 +69,7 @@ def impact_table(
         >>> table[["rate", "ratio", "low", "high", "deviations"]].round(3).loc["F"].tolist()
         [0.25, 0.625, 0.514, 0.76, -4.906]
         >>> bool(table.loc["F", "below_four_fifths"]), f"{table.loc['F', 'fisher_p']:.1e}"
-        (True, '1.0e-06')
+        (True, '8.7e-07')
     """
     level = _checks.number("level", level, 0.0, 1.0, open_ends=True)
     least_part = _checks.number("least_part", least_part, 0.0, 1.0)
