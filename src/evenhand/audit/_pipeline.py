@@ -148,9 +148,7 @@ class Run:
             within = fitted.in_units(within, self.settings)
         against = self._objection(cells, design.reward_centre)
         sums = group_sums(cells, gaps, design.reward_centre, binary)
-        selected = count_selected(
-            self.source, fitted.rows, cells, sums, self.settings.unfavourable
-        )
+        selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
         impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
         return Audit(
             bias=fitted.in_units(centred, self.settings),
@@ -175,9 +173,7 @@ class Run:
                 label=self.source.label,
                 engine=self.source.kind,
                 made=datetime.now(UTC).isoformat(timespec="seconds"),
-                left_out=_left_out(
-                    self.source, self.look.columns, self.settings.attributes
-                ),
+                left_out=_left_out(self.source, self.look.columns, self.settings.attributes),
                 rows=gaps.rows or int(cells.n.sum()),
                 used=int(cells.n.sum()),
                 filled=gaps.filled,

@@ -48,8 +48,8 @@ def impact_table(
     A row per category, in the order of `counts`: `n`, `selected`, `share` of the data, `rate`,
     `ratio` to the highest rate with `low` and `high`, `fisher_p`, `deviations` (the difference to
     the highest rate, in standard deviations), `below_four_fifths`, `beyond_two_deviations`,
-    `small`, the same against the reference in columns that begin with `reference_`, and `note`.
-    Tests and intervals are those of one comparison: with many categories some are small by chance,
+    `small`, `highest`, the same against the reference in columns that begin with `reference_`, and
+    `note`. Tests and intervals are those of one comparison: with many categories some are small by chance,
     the more so as the highest rate is picked from the data.
 
     Args:
@@ -95,6 +95,9 @@ def impact_table(
     table["below_four_fifths"] = table["ratio"] < FOUR_FIFTHS
     table["beyond_two_deviations"] = table["deviations"].abs() > TWO
     table["small"] = small
+    table["highest"] = np.arange(len(n)) == highest
+    if exact:
+        table = table.astype({"n": np.int64, "selected": np.int64})
     named = None if reference is None else names.index(str(reference))
     for name, column in _against(rate, people, named, level, exact).items():
         table[f"reference_{name}"] = column

@@ -118,9 +118,7 @@ def _levels(report: BiasReport) -> tuple[Array, Array, Bools, list[str]]:
     spread = np.array([[fit.covariance(i, j, place) for j in range(m)] for i in range(m)])
     freedom = np.where(np.isfinite(found.freedom), found.freedom, np.inf)
     with np.errstate(invalid="ignore"):
-        more = np.where(
-            np.isinf(freedom), 1.0, freedom / np.maximum(freedom - 2.0, LEAST_FREEDOM)
-        )
+        more = np.where(np.isinf(freedom), 1.0, freedom / np.maximum(freedom - 2.0, LEAST_FREEDOM))
     spread[np.arange(m), np.arange(m)] *= more
     few = f"fewer than {d + SPARE} rows, too few for a regression of its own with {d} coefficients"
     why = [few if many < d + SPARE else "" for many in n]

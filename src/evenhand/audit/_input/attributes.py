@@ -115,7 +115,7 @@ def as_labels(settings: Settings) -> Settings:
 
 def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Crossing | None]:
     """The log with a column for the cells of its group columns, if there are several of these."""
-    names = settings.attributes
+    names = tuple(settings.attributes)
     if not names:
         return source, settings, None
     each = _combinations(source, names, settings.columns.get("count"))
@@ -143,9 +143,7 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     cells = Cells(each[list(names)], each["n"])
     references, reference = find_references(settings.reference, cells)
     crossing = Crossing(names, column, cells.categories, references, reference)
-    settings = replace(
-        settings, columns={**settings.columns, "group": column}, reference=reference
-    )
+    settings = replace(settings, columns={**settings.columns, "group": column}, reference=reference)
     return replace(source, table=_joined(source.table, names, between, column)), settings, crossing
 
 

@@ -1,4 +1,4 @@
-"""Which category of each attribute, and which cell, to compare with: "M", "sex=M" or "M & white"."""
+"""What to compare with where there are several attributes: "M", "sex=M" or "M & white"."""
 
 from __future__ import annotations
 

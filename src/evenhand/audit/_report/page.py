@@ -10,6 +10,8 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
+from evenhand.audit._report.cells import intersections_view
+from evenhand.audit._report.impact import impact_view
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -96,6 +98,8 @@ def html(audit: Audit) -> str:
         summary=audit.summary,
         whole=_bias(audit.bias, audit.within),
         truth=_against_truth(audit),
+        cells=intersections_view(audit),
+        impact=impact_view(audit),
         metrics=_metrics(audit),
         drift=_drift(audit),
         missing=_missing(audit),

@@ -13,6 +13,8 @@ from evenhand._prose import quoted
 from evenhand.audit._inference.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._input.scan import alike_groups
+from evenhand.audit._report.cells import cell_sentences
+from evenhand.audit._report.impact import impact_sentences
 from evenhand.audit._report.result import WHOLE_LOG
 from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
@@ -38,8 +40,10 @@ def summary(audit: Audit) -> list[str]:
         *(_missing(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_leave_out(audit),
+        *cell_sentences(audit),
         *_found(audit),
         *_against_truth(audit),
+        *impact_sentences(audit),
         *_drift(audit),
         *([] if _many_lost(audit) else _missing(audit)),
         *cautions(audit),
