@@ -31,7 +31,8 @@ from scipy.optimize import brentq
 
 from evenhand.bias.statistics import Array, Bools
 
-STEPS = 100  # of the average over tau
+STEPS = 60  # of the average over tau
+LIKELY = 1e-6  # less likely values of tau are left out of it
 SEEN = 1e-9  # of the largest direction of the margins: smaller ones are not there
 FLOOR = 1e-12  # of the largest variance
 
@@ -194,4 +195,5 @@ def _open(y: Array, spread: Array, x: Array) -> tuple[Array, Array]:
     squares = usual * pull / (1.0 - pull)
     logs = np.array([_left_over(one, y, spread, x)[1] for one in squares])
     weights = np.exp(logs - logs.max())
-    return np.sqrt(squares), weights / weights.sum()
+    keep = weights > LIKELY
+    return np.sqrt(squares[keep]), weights[keep] / weights[keep].sum()

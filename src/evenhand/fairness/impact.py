@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 
 from evenhand import _checks
 from evenhand._checks import Array, Bools, numbers
@@ -28,6 +28,8 @@ from evenhand.errors import DataError, InputError, setting
 FOUR_FIFTHS = 0.8
 LEAST_PART = 0.02  # of the data: what Local Law 144 lets an auditor leave out
 TWO = 2.0  # standard deviations
+BEYOND = 40.0  # standard deviations: tables further off add nothing
+ALIKE = 1e-7  # tables as likely as this one count too, whatever their logarithms' last digits
 
 WEIGHTED = "no exact test: rows have weights"
 NOT_WHOLE = "no exact test: the counts are not whole"
@@ -49,8 +51,8 @@ def impact_table(
     `ratio` to the highest rate with `low` and `high`, `fisher_p`, `deviations` (the difference to
     the highest rate, in standard deviations), `below_four_fifths`, `beyond_two_deviations`,
     `small`, `highest`, the same against the reference in columns that begin with `reference_`, and
-    `note`. Tests and intervals are those of one comparison: with many categories some are small by chance,
-    the more so as the highest rate is picked from the data.
+    `note`. Tests and intervals are those of one comparison: with many categories some are small by
+    chance, the more so as the highest rate is picked from the data.
 
     Args:
         counts: `category`, `n` and `selected`, a row per category; and `effective` where rows have
@@ -220,15 +222,47 @@ def _deviations(rate: Array, people: Array, other: int) -> Array:
 
 
 def _fisher(selected: Array, people: Array, other: int) -> Array:
-    from scipy.stats import fisher_exact  # slow to load, and not needed by every report
-
-    theirs = [int(selected[other]), int(people[other] - selected[other])]
     return np.array(
         [
-            fisher_exact([[int(k), int(n - k)], theirs]).pvalue if n > 0.0 else np.nan
+            fisher_exact(k, n, selected[other], people[other]) if n > 0.0 else np.nan
             for k, n in zip(np.nan_to_num(selected), people, strict=True)
         ]
     )
+
+
+def fisher_exact(selected: float, n: float, others_selected: float, others: float) -> float:
+    """Fisher's exact test of two rates, two-sided: how likely a table at most as likely is.
+
+    It is `scipy.stats.fisher_exact`, without loading all of SciPy's statistics, and of large tables
+    without what is more than 40 standard deviations beyond them.
+
+    Args:
+        selected: how many of the first were selected.
+        n: how many of the first there are.
+        others_selected: how many of the others were selected.
+        others: how many others there are.
+
+    Example:
+        >>> from evenhand.fairness.impact import fisher_exact
+        >>> round(fisher_exact(3, 4, 1, 4), 6)  # Fisher's tea
+        0.485714
+    """
+    every, chosen = n + others, selected + others_selected
+    mean = n * chosen / every
+    spread = np.sqrt(mean * (1.0 - chosen / every) * others / max(every - 1.0, 1.0))
+    room = BEYOND * spread + BEYOND
+    least = max(0.0, chosen - others, np.floor(min(selected, mean) - room))
+    most = min(n, chosen, np.ceil(max(selected, mean) + room))
+    x = np.arange(least, most + 1.0)
+    logs = -(
+        gammaln(x + 1.0)
+        + gammaln(n - x + 1.0)
+        + gammaln(chosen - x + 1.0)
+        + gammaln(others - chosen + x + 1.0)
+    )
+    logs -= logs.max()
+    here = logs[int(selected - least)]
+    return float(min(np.exp(logs[logs <= here + ALIKE]).sum() / np.exp(logs).sum(), 1.0))
 
 
 def _note(row: int, rate: Array, highest: int, few: str, inexact: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._columns.words import shown
+from evenhand._columns.words import category, shown
 from evenhand.audit._input.diagnosis import one_group
 from evenhand.audit._input.engines import as_number, is_missing
 from evenhand.audit._input.references import Cells, find_references
@@ -130,13 +130,14 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
             f"({parts} values); allowed are up to {MOST_GROUPS}: name fewer columns, or merge "
             "values of them"
         )
-    between = next((one for one in BETWEEN if _labels(each, names, one).is_unique), None)
+    fronts = _fronts(each, names)
+    between = next((one for one in BETWEEN if _labels(each, fronts, one).is_unique), None)
     if between is None:
         raise DataError(
             f"{setting('group')} has columns with values such as {each[names[0]].iloc[0]!r} that "
             f"cannot be told apart when joined; allowed are values without {BETWEEN[0]!r}"
         )
-    each = each.set_index(_labels(each, names, between)).sort_index()
+    each = each.set_index(_labels(each, fronts, between)).sort_index()
     column = " & ".join(names)
     while column in source.table.columns:
         column = f"{column} (cell)"
@@ -144,7 +145,7 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     references, reference = find_references(settings.reference, cells)
     crossing = Crossing(names, column, cells.categories, references, reference)
     settings = replace(settings, columns={**settings.columns, "group": column}, reference=reference)
-    return replace(source, table=_joined(source.table, names, between, column)), settings, crossing
+    return replace(source, table=_joined(source.table, fronts, between, column)), settings, crossing
 
 
 def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd.DataFrame:
@@ -167,18 +168,29 @@ def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd
     return found.astype({**dict.fromkeys(names, object), "n": float}).reset_index(drop=True)
 
 
-def _labels(each: pd.DataFrame, names: Sequence[str], between: str) -> pd.Index:
-    return pd.Index([between.join(row) for row in each[list(names)].to_numpy()], dtype=object)
+def _fronts(each: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
+    """What stands before a category in the name of a cell, by attribute.
+
+    "F & black" needs nothing. Of "yes & no" nobody knows what is what: "young=yes & rural=no".
+    """
+    values = [set(each[name]) for name in names]
+    alike = sum(map(len, values)) > len(set.union(*values))
+    return {name: category(name, "") if alike else "" for name in names}
 
 
-def _joined(table: Any, names: Sequence[str], between: str, column: str) -> Any:
+def _labels(each: pd.DataFrame, fronts: Mapping[str, str], between: str) -> pd.Index:
+    parts = [fronts[name] + each[name] for name in fronts]
+    return pd.Index([between.join(row) for row in zip(*parts, strict=True)], dtype=object)
+
+
+def _joined(table: Any, fronts: Mapping[str, str], between: str, column: str) -> Any:
     """The table with the cell of each row; nothing where a row lacks one of the values."""
     import ibis
 
-    text = table[names[0]].cast("string")
-    for name in names[1:]:
-        text = text + ibis.literal(between) + table[name].cast("string")
-    lacking = _lacks_any(table, names)
+    text = ibis.literal("")
+    for i, (name, front) in enumerate(fronts.items()):
+        text = text + ibis.literal((between if i else "") + front) + table[name].cast("string")
+    lacking = _lacks_any(table, list(fronts))
     return table.mutate(**{column: lacking.ifelse(ibis.null("string"), text)})
 
 

@@ -38,8 +38,9 @@ def _against(found: Intersections) -> str:
 def _lowest(found: Intersections) -> list[str]:
     """The cell with the lowest feedback, once cells borrow from their margins."""
     cells = found.cells
-    cells = cells[(cells["cell"] != found.reference) & cells["shrunk"].notna()]
-    where = f"Where {' and '.join(map(quoted, found.attributes))} meet, with every cell {SHRUNK}"
+    cells = cells[(cells["cell"] != found.reference) & (cells["kind"] == SHRUNK)]
+    *most, last = map(quoted, found.attributes)
+    where = f"Where {', '.join(most)} and {last} meet, with every cell {SHRUNK}"
     if cells.empty:
         return []
     apart = cells[(cells["shrunk_low"] > 0.0) | (cells["shrunk_high"] < 0.0)]

@@ -63,7 +63,7 @@ def _tests(audit: Audit, row: pd.Series[Any]) -> str:
         return f"the difference is {apart}, {more} than two, without an exact test for weights"
     finds = "finds" if row["fisher_p"] < 1.0 - audit.bias.level else "does not find"
     p = f"= {row['fisher_p']:.2g}" if row["fisher_p"] >= 1e-6 else "< 0.000001"
-    return f"Fisher's exact test {finds} a difference (p {p}), which is {apart}"
+    return f"Fisher's exact test {finds} a difference (p {p}; {apart})"
 
 
 def _percent(rate: float) -> str:

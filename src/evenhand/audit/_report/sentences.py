@@ -53,6 +53,8 @@ def summary(audit: Audit) -> list[str]:
 def _found(audit: Audit) -> list[str]:
     """What the comparison found; where there are time windows, both, and which one to believe."""
     bias, within = audit.bias, audit.within
+    if not audit.facts.columns.features:  # the gap at the average context is all there is
+        return [*totals(bias), *bias.warnings, bias.assumption]
     if within is None:
         return bias.to_words().splitlines()
     inside = [_after("Within time windows", one) for one in totals(within)]
