@@ -31,7 +31,11 @@ from scipy.optimize import brentq
 
 from evenhand.bias.statistics import Array, Bools
 
-STEPS = 60  # of the average over tau
+STEPS = 80  # of the average over tau
+NEAR, FAR = (
+    1e-3,
+    1e3,
+)  # where its values of tau^2 begin and end, by a usual variance or the best one
 LIKELY = 1e-6  # less likely values of tau are left out of it
 SEEN = 1e-9  # of the largest direction of the margins: smaller ones are not there
 FLOOR = 1e-12  # of the largest variance
@@ -100,7 +104,7 @@ def shrink(level: Array, covariance: Array, design: Array, tau: float | None = N
     freedom = len(y) - x.shape[1]
     best = paule_mandel(y, spread, x) if tau is None else tau
     if tau is None and freedom > 0:
-        taus, weights = _open(y, spread, x)
+        taus, weights = _open(y, spread, x, best)
     else:  # a fit that leaves nothing over is the cells by themselves, whatever tau
         taus, weights = np.array([best]), np.ones(1)
     parts = [_given(one, y, spread, basis, known) for one in taus]
@@ -188,12 +192,17 @@ def _usual(spread: Array) -> float:
     return float(np.median(np.diag(spread)))
 
 
-def _open(y: Array, spread: Array, x: Array) -> tuple[Array, Array]:
-    """Values of tau, and how likely each is: B of a usual cell is evenly spread before the data."""
+def _open(y: Array, spread: Array, x: Array, best: float) -> tuple[Array, Array]:
+    """Values of tau, and how likely each is: B of a usual cell is evenly spread before the data.
+
+    The values are evenly spaced by their logarithm, and go far beyond the best one: with many rows
+    deviations may be a thousand times as large as their errors.
+    """
     usual = _usual(spread)
-    pull = (np.arange(STEPS) + 0.5) / STEPS
-    squares = usual * pull / (1.0 - pull)
-    logs = np.array([_left_over(one, y, spread, x)[1] for one in squares])
+    most = max(usual, best**2)
+    squares = np.geomspace(NEAR * usual, FAR * most, STEPS)
+    prior = np.log(squares) - 2.0 * np.log(usual + squares)
+    logs = prior + np.array([_left_over(one, y, spread, x)[1] for one in squares])
     weights = np.exp(logs - logs.max())
     keep = weights > LIKELY
     return np.sqrt(squares[keep]), weights[keep] / weights[keep].sum()
