@@ -44,6 +44,10 @@ def test_the_same_numbers(parquet, from_frame):
     sources.assert_alike(found, from_frame[::2], 1e-9)
 
 
+def test_several_group_columns(log, parquet):
+    sources.assert_same_cells(sources.cells_of(parquet, engine="spark"), sources.cells_of(log))
+
+
 def test_words_and_marks(tmp_path):
     words, options, (plain, usual) = inputs.both(*inputs.marked())
     expected = eh.audit(plain, **usual)

@@ -58,9 +58,11 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing) -> BiasReport:
     """The report by one column: its sums are sums over cells, so only robust errors read rows."""
     frame = fitted.cells.frame
     category = crossing.cells[name].reindex(frame["g"].astype(str)).to_numpy()
-    table = run.source.table
-    if fitted.gaps.left_out:  # rows that lack another of the columns are in no cell
+    table, gaps = run.source.table, fitted.gaps
+    if gaps.left_out:  # rows that lack another of the columns are in no cell
         table = table.filter(table[crossing.column].notnull())
+        lacking = gaps.columns.get(crossing.column, 0)
+        gaps = replace(gaps, columns={**gaps.columns, name: lacking})
     columns = replace(run.look.columns, group=name)
     settings = replace(run.settings, reference=crossing.references.get(name))
     own = replace(
@@ -71,7 +73,7 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing) -> BiasReport:
         crossing=None,
     )
     cells = replace(fitted.cells, frame=frame.assign(g=category))
-    found = own.compared(cells, fitted.design, fitted.gaps, fitted.by_window)
+    found = own.compared(cells, fitted.design, gaps, fitted.by_window)
     return found.in_units(found.centred, settings)
 
 

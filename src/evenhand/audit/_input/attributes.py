@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.missing import ERROR, OTHERS, Choice
 from evenhand._columns.words import category, shown
 from evenhand.audit._input.diagnosis import one_group
 from evenhand.audit._input.engines import as_number, is_missing
@@ -144,8 +145,22 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     cells = Cells(each[list(names)], each["n"])
     references, reference = find_references(settings.reference, cells)
     crossing = Crossing(names, column, cells.categories, references, reference)
-    settings = replace(settings, columns={**settings.columns, "group": column}, reference=reference)
+    settings = replace(
+        settings,
+        columns={**settings.columns, "group": column},
+        reference=reference,
+        missing=_for_cells(settings.missing, names, column),
+    )
     return replace(source, table=_joined(source.table, fronts, between, column)), settings, crossing
+
+
+def _for_cells(missing: Choice, names: Sequence[str], column: str) -> Choice:
+    """What is done about rows without a cell, where it was said by group column: the strictest."""
+    if isinstance(missing, str):
+        return missing
+    rest = {name: one for name, one in missing.items() if name not in names}
+    own = {missing.get(name, missing.get(OTHERS, ERROR)) for name in names}
+    return {**rest, column: ERROR if ERROR in own else min(own)}
 
 
 def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd.DataFrame:

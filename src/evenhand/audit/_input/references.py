@@ -81,8 +81,12 @@ def _named(given: str, cells: Cells) -> dict[str, str]:
         return {_alone(given, given, places): given}
     front = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     parts = re.split(rf"(?:^|,)\s*({front})=", given)
-    named = {name: one.strip() for name, one in zip(parts[1::2], parts[2::2], strict=True)}
-    for value in filter(None, (one.strip() for one in parts[0].split(","))):
+    named, bare = dict[str, str](), parts[0].split(",")
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        named[name], *rest = [text] if text in cells.of(name) else text.split(",")
+        bare += rest
+    named = {name: one.strip() for name, one in named.items()}
+    for value in filter(None, (one.strip() for one in bare)):
         named[_alone(given, value, [name for name in names if value in cells.of(name)])] = value
     return {name: _category(given, name, one, cells.of(name)) for name, one in named.items()}
 

@@ -59,7 +59,7 @@ def count_selected(
         unfavourable: whether a higher reward is worse for people.
     """
     if "positives" not in sums:
-        return Selected(_beyond_median(source, rows, unfavourable), scores=True)
+        return Selected(_beyond_median(source, rows, cells.n.sum(), unfavourable), scores=True)
     if "w" in cells.frame:
         frame = cells.frame[["w", "wy", "ww"]].astype(float)
         counts = frame.groupby(cells.frame["g"].astype(str)).sum()
@@ -72,20 +72,16 @@ def count_selected(
     return Selected(counts, scores=False)
 
 
-def _beyond_median(source: Source, rows: Any, unfavourable: bool) -> pd.DataFrame:
+def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> pd.DataFrame:
     """How many of each group are above the median of all, or below it."""
-    import ibis
-
     y = rows["y"]
-    few = source.fetch(rows.aggregate(n=rows.count()))["n"].iloc[0] <= MOST_SORTED
-    middle = y.median() if few else y.approx_median()
+    middle = y.median() if n <= MOST_SORTED else y.approx_median()
     median = float(source.fetch(rows.aggregate(median=middle))["median"].iloc[0])
-    weight = rows["w"] if "w" in rows.columns else ibis.literal(1.0)
     beyond = y < number(median) if unfavourable else y > number(median)
-    asked = {"n": rows.count(), "selected": beyond.cast("int64").sum()}
+    weight = rows["w"] if "w" in rows.columns else number(1.0)
+    asked = {"n": rows.count(), "selected": beyond.ifelse(weight, number(0.0)).sum()}
     if "w" in rows.columns:
-        part = beyond.ifelse(weight, number(0.0))
-        asked = {"n": weight.sum(), "selected": part.sum(), "square": (weight * weight).sum()}
+        asked |= {"n": weight.sum(), "square": (weight * weight).sum()}
     found = fetch_by(source, rows, ["g"], asked)
     return found.assign(g=found["g"].astype(str)).set_index("g").astype(float)
 
