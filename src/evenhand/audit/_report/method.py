@@ -17,6 +17,12 @@ ERRORS = {
     "many degrees of freedom in a group as it has clusters, less one.",
 }
 
+BORROWED = (
+    "Cells where group columns meet are shown from their own rows, and shrunk towards additive "
+    "margins by empirical Bayes: how much of a deviation is kept depends on how sure it is, "
+    "averaged over what the data leave open. These intervals are of a cell alone."
+)
+
 
 def method(audit: Audit) -> list[str]:
     """How the numbers were made."""
@@ -41,6 +47,8 @@ def method(audit: Audit) -> list[str]:
         f"groups. So without any bias at most {100 * (1 - audit.bias.level):.3g} % of audits find "
         "one on a feature, and at most as many one at the average context.",
     ]
+    if audit.intersections is not None:
+        said.append(BORROWED)
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")
