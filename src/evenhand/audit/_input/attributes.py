@@ -165,15 +165,12 @@ def _for_cells(missing: Choice, names: Sequence[str], column: str) -> Choice:
 
 def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd.DataFrame:
     """The combinations of categories that occur, and how many people each has."""
-    import ibis
-
     table = source.table.filter(~_lacks_any(source.table, names))
-    people = ibis.literal(1.0)
-    if count in table.columns and table.schema()[count].is_numeric():
-        people = as_number(table[count])
     keys = {f"a{i}": table[name].cast("string") for i, name in enumerate(names)}
-    rows = table.select(**keys, n=people)
-    asked = rows.group_by(list(keys)).aggregate(n=rows["n"].sum()).limit(MOST_READ)
+    counted = count in table.columns and table.schema()[count].is_numeric()
+    rows = table.select(**keys, **({"people": as_number(table[count])} if counted else {}))
+    people = rows["people"].sum() if counted else rows.count()
+    asked = rows.group_by(list(keys)).aggregate(n=people).limit(MOST_READ)
     found = source.fetch(asked).rename(columns=dict(zip(keys, names, strict=True)))
     found = found[found["n"].astype(float) > 0.0]  # rows that stand for nobody are nowhere
     if found.empty:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand.audit._input.engines import number
+from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.aggregate import fetch_by
@@ -77,11 +77,11 @@ def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> p
     y = rows["y"]
     middle = y.median() if n <= MOST_SORTED else y.approx_median()
     median = float(source.fetch(rows.aggregate(median=middle))["median"].iloc[0])
-    beyond = y < number(median) if unfavourable else y > number(median)
-    weight = rows["w"] if "w" in rows.columns else number(1.0)
-    asked = {"n": rows.count(), "selected": beyond.ifelse(weight, number(0.0)).sum()}
+    beyond = as_number(y < number(median) if unfavourable else y > number(median))
+    asked = {"n": rows.count(), "selected": beyond.sum()}
     if "w" in rows.columns:
-        asked |= {"n": weight.sum(), "square": (weight * weight).sum()}
+        w = rows["w"]
+        asked = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
     found = fetch_by(source, rows, ["g"], asked)
     return found.assign(g=found["g"].astype(str)).set_index("g").astype(float)
 
