@@ -212,6 +212,12 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
         lists[name] = flag or lists[name]
         if lists[name] is not None and not isinstance(lists[name], list):
             raise InputError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
+    several = isinstance(roles["group"], list) or "," in (roles["group"] or "")
+    if options.reference is not None and len(options.reference) > 1 and not several:
+        first, second = options.reference[:2]
+        raise InputError(
+            f"--reference is given twice, as {first!r} and {second!r}; keep one of them"
+        )
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
     return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
