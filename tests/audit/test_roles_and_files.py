@@ -267,7 +267,6 @@ def test_complaints_are_cut_at_a_word_and_have_no_internals():
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--group", "group", "--group", "x0"],
         ["--reward", "reward", "--reward", "reward"],
         ["--arm", "x0", "--arm", "x1"],
         ["--reference", "F", "--reference=M"],

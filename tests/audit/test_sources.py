@@ -97,6 +97,24 @@ def assert_alike(some, others, tolerance):
         assert one.missing.equals(two.missing)
 
 
+def cells_of(source, **more):
+    """An audit of two group columns, by scores above the median."""
+    return eh.audit(
+        source, group=["group", "town"], reward="reward", features=["x0", "x1", "x2"],
+        missing="drop", reference="M", **more,
+    )  # fmt: skip
+
+
+def assert_same_cells(one, two):
+    """Audits of several group columns with the same numbers."""
+    for name in ("cells", "impact"):
+        mine, theirs = getattr(one.intersections, name), getattr(two.intersections, name)
+        pd.testing.assert_frame_equal(mine, theirs, rtol=1e-8, atol=1e-8, check_dtype=False)
+    for name, report in one.intersections.attributes.items():
+        other = two.intersections.attributes[name].to_frame()
+        pd.testing.assert_frame_equal(report.to_frame(), other, rtol=1e-8, atol=1e-8)
+
+
 @pytest.fixture(scope="module")
 def from_frame(log):
     return audits(log)
@@ -195,8 +213,9 @@ def postgres(log):
 
 @pytest.mark.slow
 @needs_postgres
-def test_a_table_of_postgresql(postgres, from_frame):
+def test_a_table_of_postgresql(postgres, log, from_frame):
     assert_alike(audits(f"{postgres}::decisions"), from_frame, 1e-9)
+    assert_same_cells(cells_of(f"{postgres}::decisions"), cells_of(log))
     with pytest.raises(ValueError, match="there is no table"):
         eh.audit(f"{postgres}::nothing")
 

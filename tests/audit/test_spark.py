@@ -55,6 +55,10 @@ def test_logistic_models(tmp_path):
         logistic_models.assert_alike(found.logistic, expected.logistic)
 
 
+def test_several_group_columns(log, parquet):
+    sources.assert_same_cells(sources.cells_of(parquet, engine="spark"), sources.cells_of(log))
+
+
 def test_words_and_marks(tmp_path):
     words, options, (plain, usual) = inputs.both(*inputs.marked())
     expected = eh.audit(plain, **usual)

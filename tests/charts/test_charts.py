@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand import charts
+from evenhand.errors import InputError
 
 POLICIES = ["TopInterval", "Mine", "Yours"]
 
@@ -167,3 +168,24 @@ def test_published_values_are_crosses_with_a_legend(runs):
         assert "published" in legend
         lines = [one.get("d").count("M") for one in drawn(svg, "mark-symbol", "path")]
         assert lines.count(2) == 2  # two strokes that cross: the mark, and its legend
+
+
+def test_cells_are_drawn_raw_and_shrunk_without_the_reference():
+    cells = pd.DataFrame(
+        {
+            "cell": ["F & a", "F & b", "M & a"],
+            "estimate": [-1.0, np.nan, 0.0],
+            "low": [-9.0, np.nan, 0.0],
+            "high": [7.0, np.nan, 0.0],
+            "shrunk": [-0.5, -0.6, 0.0],
+            "shrunk_low": [-0.9, -1.5, 0.0],
+            "shrunk_high": [-0.1, 0.3, 0.0],
+        }
+    )
+    svg = charts.to_svg(charts.cells_chart(cells, reference="M & a"))
+    assert "F &amp; a" in svg
+    assert "F &amp; b" in svg
+    assert "M &amp; a" not in svg
+    assert "shrunk towards its margins" in svg
+    with pytest.raises(InputError, match="no column 'shrunk'"):
+        charts.cells_chart(cells.drop(columns="shrunk"))

@@ -114,4 +114,5 @@ def test_no_html_is_written_outside_of_templates():
 
 def test_templates_are_found_as_a_part_of_the_package():
     names = {one.name for one in files("evenhand._html").joinpath("templates").iterdir()}
-    assert names == {"base.html", "parts.html", "audit.html", "report.html", "demo.html"}
+    expected = {"base.html", "parts.html", "audit.html", "cells.html", "report.html", "demo.html"}
+    assert names == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.drift import changes, drift
+from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import fit_logistic
 from evenhand.audit._inference.robust import (
@@ -28,6 +29,7 @@ from evenhand.audit._inference.scores import changed, fits_of
 from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit._inference.units import about_zero
 from evenhand.audit._inference.windows import make_windows, within_windows
+from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.logistic import Logistic, make_logistic
@@ -47,6 +49,7 @@ from evenhand.audit._sums.aggregate import (
 )
 from evenhand.audit._sums.cells import Cells, make_cells
 from evenhand.audit._sums.design import Design, make_design
+from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.missing import Gaps
 from evenhand.audit._sums.truth import known_truth
 from evenhand.bias._fit import AUTO, PULLS
@@ -89,10 +92,14 @@ class Run:
     settings: Settings
     look: Look
     tell: Tell
+    crossing: Crossing | None = None  # of several group columns
 
     def fit(self) -> Fitted:
         """Sum up, and compare the groups."""
-        cells, design, gaps, by_window = self._sums()
+        return self.compared(*self._sums())
+
+    def compared(self, cells: Cells, design: Design, gaps: Gaps, by_window: bool) -> Fitted:
+        """Compare the groups, from their sums."""
         stats = cells.statistics(cells.groups())
         rows = prepared(self.source, self.look, self.settings, design, gaps)
         clusters = None
@@ -157,6 +164,8 @@ class Run:
             unfavourable=self.settings.unfavourable and "positives" in sums,
         )
         means = averages(fitted.stats)
+        selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
+        impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
         return Audit(
             bias=bias,
             within=inside,
@@ -171,6 +180,8 @@ class Run:
             truth=known_truth(cells, design.reward_centre, self.settings.level),
             metrics=metrics,
             groups=sums,
+            impact=impact,
+            intersections=intersect(self, fitted, sums, impact),
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
             drift=over_time,
@@ -182,7 +193,7 @@ class Run:
                 label=self.source.label,
                 engine=self.source.kind,
                 made=datetime.now(UTC).isoformat(timespec="seconds"),
-                left_out=_left_out(self.source, self.look.columns),
+                left_out=_left_out(self.source, self.look.columns, self.settings.attributes),
                 rows=gaps.rows or int(cells.n.sum()),
                 used=int(cells.n.sum()),
                 filled=gaps.filled,
@@ -360,10 +371,10 @@ def _largest(stats: Statistics) -> str:
     return stats.groups[int(np.argmax(np.bincount(stats.of, stats.n, len(stats.groups))))]
 
 
-def _left_out(source: Source, columns: Columns) -> tuple[str, ...]:
+def _left_out(source: Source, columns: Columns, attributes: Sequence[str]) -> tuple[str, ...]:
     """The columns of the log that have no role and are no feature."""
     named = [value for value in vars(columns).values() if isinstance(value, str)]
-    used = {*columns.features, *named}
+    used = {*columns.features, *named, *attributes}
     return tuple(name for name in source.table.columns if name not in used)
 
 

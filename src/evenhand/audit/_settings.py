@@ -40,6 +40,7 @@ class Settings:
     units: Mapping[str, float] | None = None
     logistic: bool = True
     title: str = "Audit"
+    attributes: Sequence[str] = ()  # the group columns, if there are several
 
     def __post_init__(self) -> None:
         _checks.number("level", self.level, 0.0, 1.0, open_ends=True)

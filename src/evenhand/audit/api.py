@@ -11,12 +11,19 @@ from typing import Any
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
+from evenhand.audit._input.attributes import (
+    as_labels,
+    crossed,
+    split_groups,
+    with_attributes,
+)
 from evenhand.audit._input.checksums import checksum_of
 from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.reading import Reading
+from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source, open_log
@@ -30,7 +37,7 @@ from evenhand.errors import DataError, InputError, blank, setting
 def audit(
     log: Any,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
     nominal_columns: Sequence[str] = (),
     leave_out: Sequence[str] = (),
@@ -55,7 +62,7 @@ def audit(
     title: str = "Audit",
     tell: Tell | None = None,
     progress: Progress | None = None,
-    **roles: str | None,
+    **roles: str | Sequence[str] | None,
 ) -> Audit:
     """Audit a log: the bias of the feedback by group and feature, metrics, and drift over time.
 
@@ -65,12 +72,14 @@ def audit(
         log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file, a folder, a glob,
             `duckdb:///FILE::TABLE`, `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a
             frame or an Ibis table.
-        columns: the column of a role, {"group": "sex"}; the same as `group="sex"`.
+        columns: the column of a role, {"group": "sex"}; the same as `group="sex"`. Several group
+            columns, `group=["sex", "race"]`, are compared each by itself and where they meet.
         features: the columns of the context; without it all that have no role.
         nominal_columns: columns of numbers that are categories in truth. Columns of text always
             are.
         leave_out: columns that are neither roles nor features.
-        reference: the group to compare with; without one it is the mean of the groups.
+        reference: the group to compare with, or "mean" of the groups; the largest unless given.
+            With several group columns a category by column, {"sex": "M"}.
         level: of all intervals.
         weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms where there
             are arms and the rows of every one suffice.
@@ -116,14 +125,16 @@ def audit(
     begin = time.perf_counter()
     reading = Reading(encoding, decimal, delimiter, sheet)
     named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
+    one_each, attributes = split_groups(named)
     settings = Settings(
-        columns=named,
+        columns=one_each,
+        attributes=attributes,
         features=features,
         nominal_columns=(
             nominal_columns if isinstance(nominal_columns, str) else tuple(nominal_columns)
         ),
         leave_out=tuple(leave_out) if not isinstance(leave_out, str) else leave_out,
-        reference=None if reference is None else str(reference),
+        reference=as_text(reference),
         level=level,
         weighting=weighting,
         missing=missing,
@@ -174,12 +185,15 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     """What there is to find in a log that is open."""
     tell("looking at its columns")
     check_rows(source)
-    source = with_guesses(cleaned(source, settings), settings)
+    settings = with_attributes(source, settings)
+    source = cleaned(source, as_labels(settings))
+    source, settings, crossing = crossed(source, settings)
+    source = with_guesses(source, settings)
     settings = with_reference(source, settings)
     source = one_row_each(source, columns_of(source, settings).count)
     seen = look(source, settings)
     _check_roles(seen, settings)
-    found = Run(source, settings, seen, tell).audit(begin)
+    found = Run(source, settings, seen, tell, crossing).audit(begin)
     _check_groups(found)
     return found
 

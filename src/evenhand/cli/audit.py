@@ -29,7 +29,9 @@ ROLES = (
     "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "count",
     "cluster", "override", "position",
 )  # fmt: skip
+SEVERAL = ("group",)  # roles that more than one column may have
 HELP = {
+    "group": "may be repeated: compared by each, and where they meet",
     "weight": "how much a row counts, any number above 0",
     "count": "how many people a row stands for, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
@@ -58,7 +60,8 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     columns = command.add_argument_group("columns")
     for role in ROLES:
-        columns.add_argument(f"--{role}", metavar="COLUMN", help=HELP.get(role))
+        again = {"action": "append"} if role in SEVERAL else {}
+        columns.add_argument(f"--{role}", metavar="COLUMN", help=HELP.get(role), **again)
     columns.add_argument(
         "--feature", action="append", metavar="COLUMN", help="may be repeated (default: the rest)"
     )
@@ -74,8 +77,9 @@ def add(commands: Any) -> None:
     )
     how = command.add_argument_group("how")
     how.add_argument(
-        "--reference", metavar="GROUP", help="to compare with, or mean (default: the largest)"
-    )
+        "--reference", action="append", metavar="GROUP",
+        help="to compare with, or mean (default: the largest); COLUMN=GROUP with several --group",
+    )  # fmt: skip
     how.add_argument("--level", type=float, metavar="P", help="default 0.95")
     how.add_argument("--weighting", metavar="auto|pulls|arms", help="default auto")
     how.add_argument(
@@ -214,14 +218,23 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
             f"{options.columns}: {next(iter(given))!r} is not a key; allowed are {allowed}"
         )
     for role in roles:
-        roles[role] = getattr(options, role) or roles[role]
-        if roles[role] is not None and not isinstance(roles[role], str):
+        flag = getattr(options, role)
+        single = flag[0] if isinstance(flag, list) and len(flag) == 1 else flag
+        roles[role] = single or roles[role]
+        kinds = (str, list) if role in SEVERAL else (str,)
+        if roles[role] is not None and not isinstance(roles[role], kinds):
             raise InputError(f"{options.columns}: {role} is {roles[role]!r}; allowed is a column")
     for key, name in LISTS.items():
         flag = getattr(options, key.replace("-", "_"))
         lists[name] = flag or lists[name]
         if lists[name] is not None and not isinstance(lists[name], list):
             raise InputError(f"{options.columns}: {key} is {lists[name]!r}; allowed is a list")
+    several = isinstance(roles["group"], list) or "," in (roles["group"] or "")
+    if options.reference is not None and len(options.reference) > 1 and not several:
+        first, second = options.reference[:2]
+        raise InputError(
+            f"--reference is given twice, as {first!r} and {second!r}; keep one of them"
+        )
     named = {role: name for role, name in roles.items() if name is not None}
     rest = {name: value or () for name, value in lists.items() if name != "features"}
     return {"columns": named, "features": lists["features"], **rest, **values, **chosen}
@@ -229,7 +242,7 @@ def _named(options: argparse.Namespace) -> dict[str, Any]:
 
 def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any]:
     """The settings that are given; the others are left to `evenhand.audit`."""
-    for key, kinds in (("reference", (str, int)), ("title", (str,))):
+    for key, kinds in (("reference", (str, int, dict)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
             raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
     for key in ("unfavourable", "logistic"):
@@ -238,6 +251,7 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
                 f"{options.columns}: {key} is {given[key]!r}; allowed is true or false"
             )
     flags = {key: getattr(options, key) for key in SETTINGS}
+    flags["reference"] = None if options.reference is None else ",".join(options.reference)
     flags["missing"] = None if options.missing is None else choice_of(options.missing)
     chosen = {key: given[key] if flag is None else flag for key, flag in flags.items()}
     return {key: value for key, value in chosen.items() if value is not None}

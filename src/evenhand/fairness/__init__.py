@@ -8,6 +8,7 @@ decisions with it. Nothing here depends on policies.
 from evenhand.fairness._rows import group_sums
 from evenhand.fairness.calibration import calibration
 from evenhand.fairness.confusion import ErrorRates, error_rates
+from evenhand.fairness.impact import impact_table, scoring_counts
 from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.sums import GroupSums
 from evenhand.fairness.with_fairlearn import metric_frame
@@ -20,5 +21,7 @@ __all__ = [
     "error_rates",
     "fairness_report",
     "group_sums",
+    "impact_table",
     "metric_frame",
+    "scoring_counts",
 ]

@@ -16,7 +16,7 @@ def columns_of(source: Source, settings: Settings) -> Columns:
     """Which column of a log is what. Those left out, or without a name, are as if not there."""
     names = list(source.table.schema().names)
     check_named("leave_out", settings.leave_out, tuple(names))
-    out = {*settings.leave_out, *idle_names(source, settings), *source.idle}
+    out = {*settings.leave_out, *settings.attributes, *idle_names(source, settings), *source.idle}
     left = [name for name in names if name not in out]
     columns = find_columns(left, settings.columns, settings.features)
     if settings.features is not None:  # whoever names these names the roles as well
@@ -57,6 +57,7 @@ def with_reference(source: Source, settings: Settings) -> Settings:
 def idle_names(source: Source, settings: Settings) -> list[str]:
     """Columns without a name that nobody asks for: most often they number the rows."""
     asked = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
+    asked |= {*settings.attributes}
     return [name for name in source.unnamed if name not in asked]
 
 

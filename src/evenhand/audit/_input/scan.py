@@ -89,7 +89,7 @@ def look(source: Source, settings: Settings) -> Look:
     schema = source.table.schema()
     columns = columns_of(source, settings)
     check_named("nominal_columns", settings.nominal_columns, columns.features)
-    if not columns.features:
+    if not columns.features and not settings.attributes:  # cells differ without any as well
         raise DataError(
             "no column is left as a feature; name some, such as "
             f"{setting('features', [blank('COLUMN')])}: the log has {shown(schema.names)}"

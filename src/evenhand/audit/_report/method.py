@@ -18,6 +18,12 @@ ERRORS = {
     "many degrees of freedom in a group as it has clusters, less one.",
 }
 
+BORROWED = (
+    "Cells where group columns meet are shown from their own rows, and shrunk towards additive "
+    "margins by empirical Bayes: how much of a deviation is kept depends on how sure it is, "
+    "averaged over what the data leave open. These intervals are of a cell alone."
+)
+
 
 def method(audit: Audit) -> list[str]:
     """How the numbers were made."""
@@ -44,6 +50,8 @@ def method(audit: Audit) -> list[str]:
     ]
     if audit.logistic is not None:
         said += method_of(audit.logistic)
+    if audit.intersections is not None:
+        said.append(BORROWED)
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")

@@ -11,7 +11,9 @@ from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
 from evenhand.audit._inference.decomposition import BY_ARMS, EXPLAINED, LEFT, UNADJUSTED
+from evenhand.audit._report.cells import intersections_view
 from evenhand.audit._report.explained import compared_with, reverses
+from evenhand.audit._report.impact import impact_view
 from evenhand.audit._report.link import logistic_part
 
 if TYPE_CHECKING:
@@ -103,6 +105,8 @@ def html(audit: Audit) -> str:
         logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
         errors=_error_rates(audit),
+        cells=intersections_view(audit),
+        impact=impact_view(audit),
         metrics=_metrics(audit),
         drift=_drift(audit),
         missing=_missing(audit),

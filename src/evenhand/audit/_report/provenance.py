@@ -116,6 +116,9 @@ def settings_of(settings: Settings) -> dict[str, Any]:
         usual = one.default_factory() if one.default_factory is not MISSING else one.default
         if one.name in ("columns", "missing_marks") or _plain(value) == _plain(usual):
             continue
+        if one.name == "attributes":  # several group columns
+            chosen["group"] = _plain(value)
+            continue
         if one.name == "title" and (value == TITLES[0] or str(value).startswith(TITLES[1])):
             continue
         chosen[one.name] = _plain(value)

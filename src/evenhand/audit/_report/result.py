@@ -14,6 +14,7 @@ import pandas as pd
 from evenhand._files import Content, write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
+from evenhand.audit._report.intersections import Intersections
 from evenhand.audit._report.provenance import Provenance
 from evenhand.audit._report.schema import SCHEMA_ID, schema
 from evenhand.audit._settings import Settings
@@ -86,6 +87,10 @@ class Audit:
         logistic: logistic models beside the straight lines where rewards are 0 and 1, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
+        impact: selection rates and impact ratios by category, as `fairness.impact` makes them; of
+            every group column and of the cells where they meet.
+        intersections: the bias by each of several group columns, and the cells where they meet;
+            None with a single one.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
         arms: a row per group and arm, or None.
         drift: a row per time window and group, or None without times.
@@ -102,6 +107,8 @@ class Audit:
     logistic: Logistic | None
     metrics: FairnessReport
     groups: pd.DataFrame
+    impact: pd.DataFrame
+    intersections: Intersections | None
     extras: pd.DataFrame
     arms: pd.DataFrame | None
     drift: pd.DataFrame | None
@@ -202,6 +209,8 @@ class Audit:
             "logistic": None if self.logistic is None else self.logistic.to_dict(),
             "metrics": self.metrics.to_dict(),
             "groups": _rows(self.groups),
+            "impact": _rows(self.impact),
+            "intersections": None if self.intersections is None else self.intersections.to_dict(),
             "extras": _rows(self.extras),
             "arms": _rows(self.arms),
             "drift": _rows(self.drift),

@@ -13,7 +13,9 @@ from evenhand._prose import quoted
 from evenhand.audit._inference.robust import FEW_EVENTS, FEW_ROWS
 from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._input.scan import alike_groups
+from evenhand.audit._report.cells import cell_sentences
 from evenhand.audit._report.explained import explained
+from evenhand.audit._report.impact import impact_sentences
 from evenhand.audit._report.result import WHOLE_LOG
 from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
@@ -40,8 +42,10 @@ def summary(audit: Audit) -> list[str]:
         *_given_away(audit),
         *_leave_out(audit),
         *explained(audit),
+        *cell_sentences(audit),
         *_found(audit),
         *_against_truth(audit),
+        *impact_sentences(audit),
         *_drift(audit),
         *([] if _many_lost(audit) else _missing(audit)),
         *cautions(audit),
@@ -51,6 +55,8 @@ def summary(audit: Audit) -> list[str]:
 def _found(audit: Audit) -> list[str]:
     """What the comparison found; where there are time windows, both, and which one to believe."""
     bias, within = audit.bias, audit.within
+    if not audit.facts.columns.features:  # the gap at the average context is all there is
+        return [*totals(bias), *bias.warnings, bias.assumption]
     if within is None:
         return bias.to_words().splitlines()
     inside = [_after("Within time windows", one) for one in totals(within)]

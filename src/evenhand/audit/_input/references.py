@@ -1,0 +1,119 @@
+"""What to compare with where there are several attributes: "M", "sex=M" or "M & white"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+from evenhand._columns.words import shown
+from evenhand.bias.estimate import MEAN
+from evenhand.errors import InputError, setting
+
+
+class Cells(NamedTuple):
+    """The categories of each cell, a column per attribute, and how many people are in it."""
+
+    categories: pd.DataFrame
+    n: pd.Series[float]
+
+    def of(self, attribute: str) -> list[str]:
+        """The categories of an attribute."""
+        return sorted(set(self.categories[attribute]))
+
+
+def as_text(given: object) -> str | None:
+    """A reference as it is written on the command line, whatever it was given as.
+
+    Example:
+        >>> from evenhand.audit._input.references import as_text
+        >>> as_text({"sex": "M", "race": "white"}), as_text(1), as_text(None)
+        ('sex=M,race=white', '1', None)
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return ",".join(f"{name}={one}" for name, one in given.items())
+    return str(given)
+
+
+def find_references(given: str | None, cells: Cells) -> tuple[dict[str, str], str | None]:
+    """The category to compare with for each attribute that has one, and the cell.
+
+    The cell is the largest of those that have all the categories that are named.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand.audit._input.references import Cells, find_references
+        >>> table = pd.DataFrame({"sex": ["F", "M", "M"], "race": ["a", "a", "b"]})
+        >>> table.index = ["F & a", "M & a", "M & b"]
+        >>> cells = Cells(table, pd.Series([9.0, 5.0, 7.0], index=table.index))
+        >>> find_references("M", cells), find_references("F & a", cells)
+        (({'sex': 'M'}, 'M & b'), ({'sex': 'F', 'race': 'a'}, 'F & a'))
+    """
+    table = cells.categories
+    if given is None:
+        return {}, None
+    if given in table.index:
+        return {str(name): str(one) for name, one in table.loc[given].items()}, given
+    named = _named(given, cells)
+    held = {name: one for name, one in named.items() if one != MEAN or one in cells.of(name)}
+    if not held:
+        return named, MEAN if len(named) == len(table.columns) else None
+    here = (table[list(held)] == pd.Series(held)).all(axis=1)
+    if not here.any():
+        raise InputError(
+            f"{setting('reference')} is {given!r}, and no row has {shown(held.values())} at once; "
+            "name categories that meet"
+        )
+    return named, str(cells.n[here].idxmax())
+
+
+def _named(given: str, cells: Cells) -> dict[str, str]:
+    """A category, or "mean", by attribute."""
+    names = [str(name) for name in cells.categories]
+    if given == MEAN and not any(given in cells.of(name) for name in names):
+        return dict.fromkeys(names, MEAN)
+    places = [name for name in names if given in cells.of(name)]
+    if places:  # a category may have commas in it
+        return {_alone(given, given, places): given}
+    front = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    parts = re.split(rf"(?:^|,)\s*({front})=", given)
+    named, bare = dict[str, str](), parts[0].split(",")
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        named[name], *rest = [text] if text in cells.of(name) else text.split(",")
+        bare += rest
+    named = {name: one.strip() for name, one in named.items()}
+    for value in filter(None, (one.strip() for one in bare)):
+        named[_alone(given, value, [name for name in names if value in cells.of(name)])] = value
+    return {name: _category(given, name, one, cells.of(name)) for name, one in named.items()}
+
+
+def _alone(given: str, value: str, places: list[str]) -> str:
+    """The one attribute that has a category."""
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise InputError(
+            f"{setting('reference')} is {given!r}, and {shown([value])} is a category of "
+            f"{shown(places)}; say of which, such as {setting('reference', {places[0]: value})}",
+            value=given,
+        )
+    raise InputError(
+        f"{setting('reference')} is {given!r}, and {shown([value])} is a category of none of the "
+        "groups; name one, such as sex=M",
+        value=given,
+    )
+
+
+def _category(given: str, name: str, value: str, known: list[str]) -> str:
+    if value in known or value == MEAN:
+        return value
+    if value.lower() in known:  # true and false have one spelling
+        return value.lower()
+    raise InputError(
+        f"{setting('reference')} is {given!r}; allowed for {shown([name])} are {shown(known)}",
+        value=given,
+    )

@@ -1,0 +1,88 @@
+"""Impact ratios in an audit: sentences for the summary, and the tables of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from evenhand._html.tables import Table, of_frame
+from evenhand._prose import quoted
+
+if TYPE_CHECKING:
+    from evenhand.audit._report.result import Audit
+
+NO_ADVICE = (
+    "Impact ratios compare plain rates, with no feature held equal. The highest rate is picked "
+    "from the data, so ratios below 1 are to be expected; the tests are of one comparison each. "
+    "The tables are numbers and no legal advice."
+)
+REFERENCE = "reference_"
+
+
+def impact_sentences(audit: Audit) -> list[str]:
+    """The smallest impact ratio of every group column and of the cells, and what tests say."""
+    tables = audit.impact.groupby("attribute", sort=False)
+    return [_sentence(audit, str(name), table) for name, table in tables]
+
+
+def rate_name(audit: Audit) -> str:
+    """What is compared: who was selected, or whose score is beyond the median."""
+    if audit.facts.binary:
+        return "selection rate"
+    side = "below" if audit.facts.settings.unfavourable else "above"
+    return f"share {side} the median {quoted(audit.facts.columns.reward)}"
+
+
+def _sentence(audit: Audit, attribute: str, table: pd.DataFrame) -> str:
+    by, what = f"By {quoted(attribute)}", rate_name(audit)
+    highest = table[table["highest"]].iloc[0]
+    compared = table[~table["highest"] & table["ratio"].notna()]
+    if not highest["rate"] > 0.0 or compared.empty:
+        return f"{by} there is no impact ratio: the highest {what} is {_percent(highest['rate'])}."
+    large = compared[~compared["small"]]
+    some = large if len(large) else compared
+    if (compared["ratio"] == 1.0).all():
+        return f"{by} all categories have the same {what}, {_percent(highest['rate'])}."
+    lowest = some.iloc[int(some["ratio"].argmin())]
+    few = int(compared["small"].sum()) if len(large) else 0
+    rest = f" ({few} with less than 2 % of the data left aside)" if few else ""
+    return (
+        f"{by} the lowest {what}{rest} is that of {quoted(lowest['category'])}, "
+        f"{_percent(lowest['rate'])} against {_percent(highest['rate'])} for "
+        f"{quoted(highest['category'])}: an impact ratio of {lowest['ratio']:.3f}, "
+        f"{100 * audit.bias.level:.6g} % interval {lowest['low']:.3f} to {lowest['high']:.3f}"
+        f"{', below four fifths' if lowest['below_four_fifths'] else ''}; {_tests(audit, lowest)}."
+    )
+
+
+def _tests(audit: Audit, row: pd.Series[Any]) -> str:
+    apart = f"{abs(row['deviations']):.1f} standard deviations"
+    if pd.isna(row["fisher_p"]):
+        more = "more" if row["beyond_two_deviations"] else "not more"
+        return f"the difference is {apart}, {more} than two, without an exact test for weights"
+    finds = "finds" if row["fisher_p"] < 1.0 - audit.bias.level else "does not find"
+    p = f"= {row['fisher_p']:.2g}" if row["fisher_p"] >= 1e-6 else "< 0.000001"
+    return f"Fisher's exact test {finds} a difference (p {p}; {apart})"
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
+
+
+def impact_view(audit: Audit) -> dict[str, Any]:
+    """What the page shows: a table per group column, and one of the cells."""
+    tables: list[tuple[str, Table]] = []
+    for name, table in audit.impact.groupby("attribute", sort=False):
+        named = table[f"{REFERENCE}ratio"].notna().any()
+        gone = ["attribute", *([] if named else [c for c in table if str(c).startswith(REFERENCE)])]
+        shown = table.drop(columns=gone).rename(
+            columns={"fisher_p": "Fisher's_p", "deviations": "standard_deviations"}
+        )
+        tables.append((str(name), of_frame(shown)))
+    return {
+        "rate": rate_name(audit),
+        "level": f"{100 * audit.bias.level:.6g} %",
+        "tables": tables,
+        "note": NO_ADVICE,
+    }

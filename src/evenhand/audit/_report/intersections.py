@@ -1,0 +1,56 @@
+"""The bias by each of several group columns, and in the cells where they meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from evenhand._prose import records
+
+if TYPE_CHECKING:
+    from evenhand.bias.report import BiasReport
+
+SHRUNK = "shrunk towards its margins"
+MARGINS_ONLY = "its margins alone"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intersections:
+    """What an audit of several group columns found.
+
+    Attributes:
+        attributes: the bias by each group column; the others are not among the features.
+        cells: a row per cell that occurs. `estimate`, `low` and `high` are the gap to `reference`
+            at the average context from its own rows; `shrunk`, `shrunk_low` and `shrunk_high` are
+            the same, shrunk towards its margins, and `own_weight` is how much its own rows count
+            in it. `kind` says which it is, and `why` what is in the way of an estimate of its own.
+        impact: impact tables of every group column and of the cells.
+        reference: the cell that cells are compared with; None for their mean.
+        tau: the standard deviation of what margins do not explain, in units of reward.
+        freedom: how many comparisons of cells say something of it.
+        level: of the intervals.
+    """
+
+    attributes: dict[str, BiasReport]
+    cells: pd.DataFrame
+    impact: pd.DataFrame
+    reference: str | None
+    tau: float
+    freedom: int
+    level: float
+
+    def __repr__(self) -> str:
+        return f"Intersections({', '.join(self.attributes)}; {len(self.cells)} cells)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, but the impact tables: they are beside it in an audit."""
+        return {
+            "attributes": {name: report.to_dict() for name, report in self.attributes.items()},
+            "reference": self.reference,
+            "level": self.level,
+            "tau": self.tau,
+            "freedom": self.freedom,
+            "cells": records(self.cells),
+        }

