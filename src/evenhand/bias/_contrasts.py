@@ -188,6 +188,14 @@ class Gap(NamedTuple):
     """Two groups, and how far the feedback for them is apart.
 
     `why` says what is in the way where the numbers are NaN, and which groups were left out.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> policy = eh.TopInterval(["F", "F", "M", "M"], n_features=1, seed=1)
+        >>> policy.absorb([0, 0, 1, 1, 2, 2, 3, 3], np.ones((8, 1)), [1, 2, 2, 3, 5, 6, 6, 7])
+        >>> gap = policy.bias().difference()
+        >>> gap.lower, gap.higher, round(gap.estimate, 9)
+        ('F', 'M', 4.0)
     """
 
     lower: str

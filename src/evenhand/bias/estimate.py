@@ -104,7 +104,7 @@ def bias_report(
     if scales is not None:
         statistics = statistics.in_units(scales)
     names, features = statistics.groups, _features(feature_names, statistics.n_features)
-    against = reference_of(reference, statistics)
+    against = _reference_of(reference, statistics)
     weighting, instead = settled(statistics, weighting, noise)
     fitted = by_pulls if weighting == PULLS else by_arms
     fit = fitted(statistics, noise)
@@ -142,7 +142,7 @@ def bias_report(
     )
 
 
-def reference_of(given: object, statistics: Statistics) -> str | None:
+def _reference_of(given: object, statistics: Statistics) -> str | None:
     """The group to compare with; None for the mean of the groups."""
     names = statistics.groups
     if given is None and len(names) == 2:

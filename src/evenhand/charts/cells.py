@@ -31,6 +31,14 @@ def cells_chart(
         level: of the intervals, for the words below the title.
         title: above the figure.
         axis: the words on the horizontal axis.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> row = ["F & B", -0.2, -0.3, -0.1, -0.15, -0.24, -0.06]
+        >>> names = ["cell", "estimate", "low", "high", "shrunk", "shrunk_low", "shrunk_high"]
+        >>> chart = eh.charts.cells_chart(pd.DataFrame([row], columns=names))
+        >>> len(chart.to_dict()["layer"]) > 1
+        True
     """
     alt = altair()
     missing = [name for name in NEEDED if name not in cells]

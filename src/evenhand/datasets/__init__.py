@@ -81,9 +81,9 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
         return path
     if name == files.PACKAGED:
         raise MissingExtraError(files.MISSING)
-    from evenhand.datasets._download import download
+    from evenhand.datasets import _download
 
-    return download(name, files.home(folder), progress)
+    return _download.download(name, files.home(folder), progress)
 
 
 def find(name: str, folder: str | PathLike[str] | None = None) -> Path | None:

@@ -97,6 +97,16 @@ class Audit:
         changes: a row per group: whether its bias changes from window to window, or None.
         missing: a row per group and column that lacks values, and what was done about it.
         facts: about the log and the run.
+
+    Example:
+        >>> import pandas as pd, evenhand as eh
+        >>> log = pd.DataFrame({"group": ["F", "M"] * 20, "age": [20, 30, 40, 50] * 10})
+        >>> log["reward"] = log["age"] / 10 - (log["group"] == "F") + [0.1, -0.1] * 20
+        >>> audit = eh.audit(log, reference="M")
+        >>> audit
+        Audit('a frame', rows=40, groups=F, M)
+        >>> audit.decomposition.query("part == 'left'")["estimate"].round(2).tolist()
+        [-0.8]
     """
 
     bias: BiasReport
