@@ -8,11 +8,12 @@ from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
 
 from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.scan import Times
+from evenhand.bias._contrasts import NOT
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array
 
 COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
-BIAS = ["estimate", "standard_error", "low", "high", "why"]
+SINGLE = "a group that is compared has a single cluster in this window"
 
 
 def drift(
@@ -68,15 +69,25 @@ def _rewards(
 
 def _bias(windows: Windows, window: int) -> pd.DataFrame:
     table = windows.reports[window].by_group
-    if windows.spread is not None:
-        variance = [windows.covariance(g)[window, window] for g in range(len(table))]
-        known = table["estimate"].notna()
-        error = np.sqrt(np.maximum(variance, 0.0))
-        freedom = [windows.freedoms(g)[window] for g in range(len(table))]
-        reach = stdtrit(freedom, 0.5 + windows.reports[window].level / 2.0) * error
-        table["standard_error"] = np.where(known, error, np.nan)
-        table["low"], table["high"] = table["estimate"] - reach, table["estimate"] + reach
-    return table[BIAS]
+    groups = range(len(table))
+    variance = np.array([windows.covariance(g)[window, window] for g in groups])
+    freedom = np.array([windows.freedoms(g)[window] for g in groups])
+    known = (table["estimate"].notna() & (freedom > 0.0)).to_numpy()
+    error = np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+    reach = stdtrit(np.where(known, freedom, np.nan), 0.5 + windows.reports[0].level / 2.0) * error
+    reference = ~np.array([windows.contrast(g)[window].any() for g in groups])
+    kept = table["estimate"].where(known | reference)
+    why = table["why"].where(known | reference | table["estimate"].isna(), NOT + SINGLE)
+    return pd.DataFrame(
+        {
+            "estimate": kept,
+            "standard_error": np.where(reference & kept.notna(), 0.0, error),
+            "low": kept - np.where(reference, 0.0, reach),
+            "high": kept + np.where(reference, 0.0, reach),
+            "why": why,
+        },
+        index=table.index,
+    )
 
 
 def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.DataFrame:
@@ -101,8 +112,7 @@ def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.Da
         estimate = part["estimate"].to_numpy(dtype=np.float64)[known]
         covariance = windows.covariance(g)[np.ix_(known, known)]
         freedom = windows.freedoms(g)[known]
-        together = np.isfinite(windows.freedom)
-        test = _hotelling if together else _welch
+        test = _hotelling if windows.shared else _welch
         rows.append((group, int(known.sum()), *test(estimate, covariance, freedom)))
     found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
     distinct = len(found) if len(windows.reports[0].groups) > 2 else 1  # what F lacks, M has
