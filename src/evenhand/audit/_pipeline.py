@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._inference.cluster_means import of_groups, of_windows
 from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.leakage import giveaways
@@ -129,7 +130,10 @@ class Run:
                 )
                 self.tell("comparing within time windows")
                 within = self._within(fitted, centred)
-            over_time = drift(frame, windows, times, centred, design.reward_centre)
+            means = None
+            if self.look.columns.cluster is not None:
+                means = of_windows(self.source, fitted.rows, centred.groups, times.count)
+            over_time = drift(frame, windows, times, centred, design.reward_centre, means)
         if within is not None:
             within = fitted.in_units(within, self.settings)
         against = self._objection(cells, design.reward_centre)
@@ -142,12 +146,17 @@ class Run:
                 sums,
                 level=self.settings.level,
                 unfavourable=self.settings.unfavourable and "positives" in sums,
+                clusters=None
+                if self.look.columns.cluster is None
+                else of_groups(self.source, fitted.rows, cells.groups()),
             ),
             groups=sums,
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
             drift=over_time,
-            changes=None if over_time is None else changes(over_time, windows, self.settings.level),
+            changes=None
+            if over_time is None
+            else changes(windows, centred.groups, self.settings.level),
             missing=gaps.table,
             facts=Facts(
                 settings=self.settings,

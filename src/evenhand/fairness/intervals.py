@@ -115,8 +115,8 @@ def difference(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
     return Ends(gap, low, high)
 
 
-def ratio(one: Ends, two: Ends) -> Ends:
-    """One over two, both at least 0 and independent, from their intervals: MOVER-R.
+def ratio(one: Ends, two: Ends, correlation: ArrayLike = 0.0) -> Ends:
+    """One over two, both at least 0, from their intervals: MOVER-R; independent unless said.
 
     The upper end is infinite where two may be 0, and everything is NaN where both are 0.
 
@@ -128,12 +128,14 @@ def ratio(one: Ends, two: Ends) -> Ends:
         [0.0, 0.0, 0.062]
     """
     a, b = one.estimate, two.estimate
-    product = a * b
+    r = np.asarray(correlation, dtype=np.float64)
+    product = a * b - r * (a - one.low) * (two.high - b)
     least = one.low * (2.0 * a - one.low), two.high * (2.0 * b - two.high)
     most = one.high * (2.0 * a - one.high), two.low * (2.0 * b - two.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(product**2 - least[0] * least[1], 0.0))
         low = np.where(least[0] > 0.0, least[0] / (product + root), 0.0)
+        product = a * b - r * (one.high - a) * (b - two.low)
         root = np.sqrt(np.maximum(product**2 - most[0] * most[1], 0.0))
         high = np.where(most[1] > 0.0, (product + root) / most[1], np.inf)
         found = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))

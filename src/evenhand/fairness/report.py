@@ -13,18 +13,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._checks import Array
 from evenhand._prose import records
 from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons as comparing
 from evenhand.fairness import _comparisons as parity
+from evenhand.fairness._clusters import IGNORED, ClusterMeans, ClusterSums
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
-from evenhand.fairness.metrics import METRICS, SELECTION, Row, possible, rows
+from evenhand.fairness.metrics import METRICS, SELECTION, WITH_CLUSTERS, Row, noted, possible, rows
 from evenhand.fairness.sums import GroupSums
 
 
@@ -43,6 +46,9 @@ class FairnessReport:
         threshold: the screening value for ratios of selection rates.
         simultaneous: whether the intervals of the groups hold for all groups at once.
         proportions: the intervals of rates, "wilson" or "exact".
+        clusters: sums over rows that belong together, or None where rows are independent. Intervals
+            of mean rewards and of selection rates by reward then allow for them; those of other
+            metrics do not, and `why` says so.
     """
 
     sums: GroupSums
@@ -52,6 +58,7 @@ class FairnessReport:
     simultaneous: bool
     proportions: str
     metrics: tuple[str, ...]
+    clusters: ClusterSums | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -66,7 +73,7 @@ class FairnessReport:
         """
         level = divided(self.level, len(self.groups)) if self.simultaneous else self.level
         found = [
-            (name, group, *row)
+            (name, group, *noted(row, self._note(name)))
             for name in self.metrics
             for group, row in zip(
                 self.groups, rows(self._measure(name), level, self.least), strict=True
@@ -173,7 +180,27 @@ class FairnessReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def _measure(self, name: str) -> Measure:
-        return METRICS[name].make(self.sums, self.proportions)
+        return self._made(name, self.sums, np.eye(len(self.groups)))
+
+    def _together(self, name: str, group: int | None) -> Measure:
+        """The metric of all groups as one; or of one group, and of the others as one."""
+        every = np.ones((1, len(self.groups)))
+        own = np.eye(len(self.groups))[[group]] if group is not None else every
+        parts = every if group is None else np.vstack([own, every - own])
+        return self._made(name, comparing.collapsed(self.sums, group), parts)
+
+    def _made(self, name: str, sums: GroupSums, parts: Array) -> Measure:
+        made = METRICS[name].make(sums, self.proportions)
+        if self.clusters is None or name not in WITH_CLUSTERS:
+            return made
+        estimate = made.ends(self.level).estimate
+        return ClusterMeans(
+            made.n, estimate, self.clusters.put_together(parts), sums.has("positives")
+        )
+
+    def _note(self, name: str) -> str:
+        """What to know of a metric's intervals."""
+        return IGNORED if self.clusters is not None and name not in WITH_CLUSTERS else ""
 
 
 LEAST = 30
@@ -189,6 +216,7 @@ def fairness_report(
     proportions: str = "wilson",
     metrics: Sequence[str] | None = None,
     unfavourable: bool = False,
+    clusters: ClusterSums | None = None,
 ) -> FairnessReport:
     """Fairness metrics per group with intervals, from a row of sums per group.
 
@@ -206,6 +234,7 @@ def fairness_report(
         metrics: which ones; all that the sums are enough for, unless given.
         unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
             selection rate by reward, and the screen of it, are of rewards of 0.
+        clusters: sums over rows that belong together, such as an audit makes them.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -240,6 +269,7 @@ def fairness_report(
         simultaneous=bool(simultaneous),
         proportions=_checks.one_of("proportions", proportions, PROPORTIONS),
         metrics=tuple(wanted),
+        clusters=clusters,
     )
 
 
@@ -256,6 +286,7 @@ def plain(report: FairnessReport) -> dict[str, Any]:
         "threshold": report.threshold,
         "simultaneous": report.simultaneous,
         "proportions": report.proportions,
+        "ignoring_clusters": [name for name in report.metrics if report._note(name)],
         "groups": list(report.groups),
         "metrics": list(report.metrics),
         "by_group": records(report.to_frame()),

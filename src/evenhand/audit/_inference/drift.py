@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
+from scipy.special import chdtrc, fdtrc, stdtrit
 
+from evenhand.audit._inference.cluster_means import WindowErrors
 from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.scan import Times
 from evenhand.bias._contrasts import NOT
@@ -22,6 +23,7 @@ def drift(
     times: Times,
     report: BiasReport,
     reward_centre: float,
+    of_clusters: WindowErrors | None = None,
 ) -> pd.DataFrame:
     """A row per window and group: counts, mean rewards, and the bias at everyone's average context.
 
@@ -31,12 +33,13 @@ def drift(
         times: the windows.
         report: of the whole log, about the centres.
         reward_centre: what was subtracted from the rewards.
+        of_clusters: the errors of mean rewards where rows belong together.
     """
     known = frame.dropna(subset="t")
     counted = known.groupby(["t", "g"])[["n", "y", "yy"]].sum()
     parts = []
     for window in range(times.count):
-        table = _rewards(counted, window, report, reward_centre)
+        table = _rewards(counted, window, report, reward_centre, of_clusters)
         table.insert(0, "from", times.label(window))
         table.insert(0, "window", window + 1)
         found = None if windows is None else _bias(windows, window)
@@ -45,15 +48,23 @@ def drift(
 
 
 def _rewards(
-    counted: pd.DataFrame, window: int, report: BiasReport, reward_centre: float
+    counted: pd.DataFrame,
+    window: int,
+    report: BiasReport,
+    reward_centre: float,
+    of_clusters: WindowErrors | None,
 ) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([[window], report.groups], names=["t", "g"])
     here = counted.reindex(index).fillna(0.0).astype(float).droplevel("t")
     n = here["n"]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = here["y"] / n
-        variance = np.maximum(here["yy"] / n - mean**2, 0.0) * n / (n - 1.0)
-        reach = ndtri(0.5 + report.level / 2.0) * np.sqrt(variance / n)
+        variance = (np.maximum(here["yy"] / n - mean**2, 0.0) / (n - 1.0)).to_numpy()
+        freedom = (n - 1.0).to_numpy()
+        if of_clusters is not None:
+            variance, freedom = of_clusters.variance[window], of_clusters.clusters[window] - 1.0
+        known = np.where(freedom > 0.0, freedom, np.nan)
+        reach = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
         share = n / n.sum()
     return pd.DataFrame(
         {
@@ -90,7 +101,7 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
     )
 
 
-def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.DataFrame:
+def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> pd.DataFrame:
     """A row per group: whether its bias at the average context is the same in all windows.
 
     The test is of the windows' estimates around their best common value. It is Welch's where
@@ -98,27 +109,33 @@ def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.Da
     for all groups at once (Bonferroni).
 
     Args:
-        table: from `drift`.
-        windows: the fit of each.
+        windows: the fit of each, or None where only means are known.
+        groups: their names.
         level: one less the chance of a false alarm.
     """
     rows = []
-    if windows is None:
-        return pd.DataFrame(columns=["group", "windows", "statistic", "p_value", "changes"])
-    for g, (group, part) in enumerate(table.groupby("group", sort=False)):
-        known = (part["standard_error"] > 0.0).to_numpy()
-        if known.sum() < 2:
-            continue
-        estimate = part["estimate"].to_numpy(dtype=np.float64)[known]
-        covariance = windows.covariance(g)[np.ix_(known, known)]
-        freedom = windows.freedoms(g)[known]
-        test = _hotelling if windows.shared else _welch
-        rows.append((group, int(known.sum()), *test(estimate, covariance, freedom)))
+    for g, group in enumerate(groups if windows is not None else ()):
+        assert windows is not None
+        tested = change(windows, g)
+        if tested is not None:
+            rows.append((group, *tested))
     found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
-    distinct = len(found) if len(windows.reports[0].groups) > 2 else 1  # what F lacks, M has
+    distinct = len(found) if len(groups) > 2 else 1  # what F lacks, M has
     found["p_value"] = np.minimum(found["p_value"] * distinct, 1.0)
     found["changes"] = found["p_value"] < 1.0 - level
     return found
+
+
+def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
+    """How many windows the bias of a group is known in, the statistic of the test, its p-value."""
+    estimate, covariance = windows.estimates[:, group], windows.covariance(group)
+    freedom = windows.freedoms(group)
+    known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0) & (freedom > 0.0)
+    if known.sum() < 2:
+        return None
+    test = _hotelling if windows.shared else _welch
+    own = covariance[np.ix_(known, known)]
+    return int(known.sum()), *test(estimate[known], own, freedom[known])
 
 
 def _around(estimate: Array, inverse: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,19 @@ class Windows:
             found = np.min(np.where(parts > 0.0, self.freedom, np.inf), axis=1)
         unknown = ((weights != 0.0) & ~(self.freedom > 0.0)).any(axis=1) | ~weights.any(axis=1)
         return np.where(unknown, np.nan, found)
+
+    @cached_property
+    def estimates(self) -> Array:
+        """The bias of each group in each window, (windows, groups); NaN where it is not known."""
+        rows = []
+        for report in self.reports:
+            fit, place = report._fit, report.overall
+            assert place is not None
+            reached = fit.reaches(fit.designs.reaches(place[None]))[:, 0]
+            level = np.where(reached, fit.vectors @ place, np.nan)
+            needed = np.where(report._weights != 0.0, report._weights * level, 0.0)
+            rows.append(needed.sum(axis=1))
+        return np.array(rows)
 
     def covariance(self, group: int) -> Array:
         """Of the bias of a group in the windows, (windows, windows)."""

@@ -57,7 +57,10 @@ def method(audit: Audit) -> list[str]:
             else "Arms count by how often they were chosen."
         )
     if columns.cluster is not None:
-        said.append("Intervals of metrics and of mean rewards take rows as independent.")
+        said.append(
+            "Intervals of mean rewards, in time windows too, and of selection rates by reward "
+            "allow for clusters as well; those of the other metrics ignore clusters."
+        )
     if audit.against_truth is not None:
         said.append(
             f"Against {columns.true_reward}: the same regressions of {columns.reward} less "
