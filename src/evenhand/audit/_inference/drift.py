@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, fdtrc, stdtrit
+from scipy.special import stdtrit
 
+from evenhand.audit._inference.change_tests import LEAST_FREEDOM, dependent, independent
 from evenhand.audit._inference.cluster_means import WindowErrors
 from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.scan import Times
 from evenhand.bias._contrasts import NOT
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array
 
 COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
 SINGLE = "a group that is compared has a single cluster in this window"
@@ -106,7 +106,7 @@ def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> p
 
     The test is of the windows' estimates around their best common value. It is Welch's where
     windows are independent, and Hotelling's where the same clusters are in several. Its p-value is
-    for all groups at once (Bonferroni).
+    for all groups at once (Bonferroni). `windows` is how many have rows or clusters enough for it.
 
     Args:
         windows: the fit of each, or None where only means are known.
@@ -127,48 +127,17 @@ def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> p
 
 
 def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
-    """How many windows the bias of a group is known in, the statistic of the test, its p-value."""
+    """How many windows the bias of a group is tested in, the statistic, and its p-value."""
     estimate, covariance = windows.estimates[:, group], windows.covariance(group)
-    freedom = windows.freedoms(group)
-    known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0) & (freedom > 0.0)
+    known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0)
+    known &= np.nan_to_num(windows.freedoms(group)) >= LEAST_FREEDOM
     if known.sum() < 2:
         return None
-    test = _hotelling if windows.shared else _welch
-    own = covariance[np.ix_(known, known)]
-    return int(known.sum()), *test(estimate[known], own, freedom[known])
-
-
-def _around(estimate: Array, inverse: Array) -> float:
-    """The squared distance from the best common value."""
-    weight = inverse.sum(axis=0)
-    left = estimate - float(weight @ estimate) / float(weight.sum())
-    return float(left @ inverse @ left)
-
-
-def _welch(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
-    """Welch's test of equal means with unequal variances: its statistic and p-value."""
-    many = len(estimate)
-    weight: Array = 1.0 / np.diag(covariance)
-    inverse: Array = np.diag(weight)
-    around = _around(estimate, inverse) / (many - 1.0)
-    spare = float(np.sum((1.0 - weight / weight.sum()) ** 2 / freedom))
-    statistic = around / (1.0 + 2.0 * (many - 2.0) / (many**2 - 1.0) * spare)
-    below = (many**2 - 1.0) / (3.0 * spare) if spare > 0.0 else np.inf
-    return statistic, _f_tail(many - 1.0, below, statistic)
-
-
-def _hotelling(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
-    """Hotelling's: the covariance has as many degrees of freedom as there are clusters, but one."""
-    many, least = len(estimate) - 1.0, float(freedom.min())
-    below = least - many + 1.0
-    if below <= 0.0:
-        return np.nan, 1.0  # fewer clusters than windows: nothing can be said
-    inverse: Array = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
-    statistic = _around(estimate, inverse) * below / (least * many)
-    return statistic, _f_tail(many, below, statistic)
-
-
-def _f_tail(above: float, below: float, statistic: float) -> float:
-    if np.isinf(below):
-        return float(chdtrc(above, above * statistic))
-    return float(fdtrc(above, below, statistic))
+    if not windows.shared:
+        variance, freedom = np.diag(covariance)[known], windows.freedoms(group)[known]
+        return int(known.sum()), *independent(estimate[known], variance, freedom)
+    both = np.ix_(known, known)
+    needed = windows.contrast(group)[known].any(axis=0)
+    parts = [windows.part(group, g)[both] for g in np.flatnonzero(needed).tolist()]
+    fewest = windows.freedom[known][:, needed].min(axis=0)
+    return int(known.sum()), *dependent(estimate[known], covariance[both], parts, fewest.tolist())

@@ -102,6 +102,12 @@ class Windows:
             rows.append(needed.sum(axis=1))
         return np.array(rows)
 
+    def part(self, group: int, other: int) -> Array:
+        """What another group adds to the covariance of the bias of a group."""
+        weight = self.contrast(group)[:, other]
+        found: Array = weight[:, None] * self.spread[:, other, :, other] * weight
+        return found
+
     def covariance(self, group: int) -> Array:
         """Of the bias of a group in the windows, (windows, windows)."""
         weights = self.contrast(group)
