@@ -6,8 +6,8 @@ Logs without any bias are made with time windows and with rows that belong toget
 with the settings of a user who names columns and nothing else. Of each kind the table says how
 often intervals of 95 % hold the truth (of the bias in a window, of the bias within windows, of the
 mean rewards and of the largest difference between them), and how often the test finds a change over
-time where there is none, in at most 5 %. Standard errors are those of the means over logs. `--write`
-puts the table into RESULTS.md.
+time where there is none, in at most 5 %. Standard errors are those of the means over logs.
+`--write` puts the table into RESULTS.md.
 """
 
 from __future__ import annotations
