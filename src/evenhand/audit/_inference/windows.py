@@ -160,10 +160,12 @@ def make_windows(
     spread, freedom = _classical(reports, report.overall)
     if kind == CLUSTERED:
         here = rows.filter(rows["t"].notnull())
-        spread = _by_group(_of_clusters(source, here, fits, report, errors), fits, parts.stats)
         counts = cluster_counts(source, here, "t")
-        freedom = counts.table(report.groups, len(reports)) - 1.0
-        shared = counts.crossing > 0
+        clusters = counts.table(report.groups, len(reports))
+        factor = _corrections(fits, errors.total, None if settled_errors else clusters)
+        products = _of_clusters(source, here, fits, report)
+        spread = _by_group(factor[:, None] * products * factor, fits, parts.stats)
+        freedom, shared = clusters - 1.0, counts.crossing > 0
     elif kind != CLASSICAL and report.overall is not None:
         n = sum(float(one.n.sum()) for one in parts.stats)
         left = max(n - float(fits.rank.sum()), 1.0)
@@ -189,18 +191,27 @@ def _classical(reports: list[BiasReport], context: Array | None) -> tuple[Array,
     return spread, freedom
 
 
-def _of_clusters(
-    source: Source, rows: Any, fits: Fits, report: BiasReport, errors: Errors
-) -> Array:
-    """The covariances of what the regressions say at the average context, (fits, fits)."""
-    assert report.overall is not None
+def _of_clusters(source: Source, rows: Any, fits: Fits, report: BiasReport) -> Array:
+    """The sums of products of what clusters do at the average context, (fits, fits)."""
     reach = Question(fits, rows, context=report.overall).reach
     scored = with_effects(source, numbered(rows, fits), fits, reach)
-    products = cluster_products(source, scored, [scored["v"]], fits, crossing=True)
-    n, many = float(fits.n.sum()), float(errors.total)
-    left = max(n - float(fits.rank.sum()), 1.0)
-    found: Array = products[:, :, 0, 0] * many / (many - 1.0) * (n - 1.0) / left
-    return found
+    return cluster_products(source, scored, [scored["v"]], fits, crossing=True)[:, :, 0, 0]
+
+
+def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
+    """The roots of CR1's correction: of one regression with all windows in it, or of each itself.
+
+    Windows have few clusters of a group, and the correction of the whole is none for them.
+    """
+    n, left = fits.n.sum(), max(float(fits.n.sum() - fits.rank.sum()), 1.0)
+    found = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)
+    if clusters is not None:
+        window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
+        many = np.maximum(clusters[window, fits.of], 2.0)
+        own = many / (many - 1.0) * (fits.n - 1.0) / np.maximum(fits.n - fits.rank, 1.0)
+        found = np.maximum(found, own)
+    roots: Array = np.sqrt(found)
+    return roots
 
 
 def _by_group(spread: Array, fits: Fits, parts: list[Statistics]) -> Array:
