@@ -6,8 +6,8 @@ group, arm and window: with a column of 0 and 1 for a window, the products are t
 rows.
 
 DuckDB lives in this process. There rows come as columns in batches, and a product of matrices sums
-up what SQL would write as hundreds of sums: a third of the time. Other engines are elsewhere, and a
-query of sums brings less from there than its rows.
+up what SQL would write as hundreds of sums. Other engines are elsewhere, and a query of sums brings
+less from there than its rows.
 """
 
 from __future__ import annotations
