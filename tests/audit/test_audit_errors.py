@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log
-from evenhand.audit._inference.drift import _hotelling, _welch
+from evenhand.audit._inference.change_tests import _drawn, _welch, dependent
 
 LEVEL = 0.95
 FEATURES = ["x0", "x1", "x2"]
@@ -97,9 +97,8 @@ def test_windows_have_the_errors_of_the_whole(how):
         apart = np.diff(np.eye(4), axis=0)  # the same in all windows: three equations
         gap = apart @ expected
         distance = gap @ np.linalg.solve(apart @ spread @ apart.T, gap)
-        least = min(found.facts.clusters.values()) - 1  # or, if fewer, a window's own freedom
-        statistic = distance * (least - 2.0) / (least * 3.0)
-        assert found.changes["statistic"].iloc[0] == pytest.approx(statistic, rel=1e-2)
+        # F of as many as there are clusters or so, of which there are hundreds.
+        assert found.changes["statistic"].iloc[0] == pytest.approx(distance / 3.0, rel=2e-2)
 
 
 def test_the_tests_for_change_are_welchs_and_hotellings():
@@ -113,15 +112,47 @@ def test_the_tests_for_change_are_welchs_and_hotellings():
     errors = np.diag([one.var(ddof=1) / len(one) for one in samples])
     freedom = np.array([len(one) - 1.0 for one in samples])
     expected = anova_oneway(samples, use_var="unequal")
-    found = _welch(means, errors, freedom)
+    found = _welch(means, np.diag(errors), freedom)
     assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
     rows = rng.normal(size=(20, 4)) @ rng.normal(size=(4, 4))
     expected = mean_test(np.diff(rows, axis=1))
     covariance = np.cov(rows.T) / len(rows)
-    found = _hotelling(rows.mean(axis=0), covariance, np.full(4, 19.0))
+    found = dependent(rows.mean(axis=0), covariance, [covariance], [19.0])
     assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
-    assert _hotelling(rows.mean(axis=0), covariance, np.full(4, 2.0))[1] == 1.0
+    assert dependent(rows.mean(axis=0), covariance, [covariance], [2.0])[1] == 1.0
+
+
+def test_where_welchs_test_is_good_chance_says_the_same():
+    """20,000 draws: the two agree to 4 standard errors, and the draws are always the same."""
+    rng = np.random.default_rng(6)
+    estimate, variance, freedom = rng.normal(size=5), rng.uniform(0.5, 2.0, 5), np.full(5, 200.0)
+    expected, found = (
+        _welch(estimate, variance, freedom)[1],
+        _drawn(estimate, variance, freedom),
+    )
+    assert abs(found - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 20_000)
+    assert _drawn(estimate, variance, freedom) == found
+
+
+@pytest.mark.parametrize(("windows", "fewest"), [(4, 4), (8, 4), (20, 4), (20, 8)])
+def test_the_test_for_change_holds_its_level_with_few_rows(monkeypatch, windows, fewest):
+    """Normal windows of unlike variance, half of them with few degrees of freedom: 600 draws.
+
+    Welch's F raises up to 12 % alarms here. The bound is 8 %, which 600 tests with an alarm in 5 %
+    exceed once in 1,500 sets of seeds; these are fixed.
+    """
+    from evenhand.audit._inference import change_tests
+
+    monkeypatch.setattr(change_tests, "DRAWS", 1000)
+    rng = np.random.default_rng(7)
+    freedom = np.where(np.arange(windows) % 2 == 0, float(fewest), 40.0)
+    variance, alarms = 1.0 / (freedom + 2.0), 0
+    for _ in range(600):
+        estimate = rng.normal(size=windows) * np.sqrt(variance)
+        known = variance * rng.chisquare(freedom) / freedom
+        alarms += change_tests.independent(estimate, known, freedom)[1] < 0.05
+    assert alarms / 600 <= 0.08
 
 
 @pytest.mark.slow

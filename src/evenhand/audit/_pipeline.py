@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,24 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._inference.cluster_means import of_groups, of_windows
+from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import fit_logistic
-from evenhand.audit._inference.robust import (
-    Errors,
-    classical,
-    clustered,
-    fewest_in_an_arm,
-    robust,
-    robust_groups,
-    weighting_of,
-)
+from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
+from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed, fits_of
 from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit._inference.units import about_zero
-from evenhand.audit._inference.windows import make_windows, within_windows
+from evenhand.audit._inference.windows import make_windows
+from evenhand.audit._inference.within import WITHIN, Within, within_windows
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
@@ -77,6 +73,7 @@ class Fitted:
     binary: bool
     errors: Errors
     centred: BiasReport
+    regressions: Regressions
 
     def in_units(self, report: BiasReport, settings: Settings) -> BiasReport:
         """A report about the centres in the columns' own units."""
@@ -108,22 +105,26 @@ class Run:
             clusters = fewest_in_an_arm(self.source, rows) if by_arm else 0
         weighting, instead = weighting_of(stats, self.settings, clusters)
         binary = is_binary(cells.frame, design.reward_centre)
-        errors = self._errors(cells, stats, rows, weighting, binary)
+        times = self.look.times
+        count = times.count if times is not None and by_window else 0
+        planned = regressions(self.source, rows, cells, stats, weighting, count)
+        errors = self._errors(planned, WHOLE, stats, weighting, binary)
         report = bias_report(
             stats,
-            reference=self.settings.reference or _largest(stats),
+            reference=self._reference(stats, errors),
             level=self.settings.level,
             weighting=weighting,
             feature_names=design.names,
             covariances=errors.covariances,
             freedom=errors.freedom,
             between=errors.between,
+            blocked=errors.blocked,
             columns=design.columns(*cells.ends(design.features)),
         )
         report = replace(report, _instead=instead)
         if clusters is not None or self._weighted:
             report = replace(report, _apart=None)  # it would cry wolf
-        return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report)
+        return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report, planned)
 
     def audit(self, begin: float) -> Audit:
         """All of it; `begin` is when the audit began, by `time.perf_counter`."""
@@ -134,22 +135,17 @@ class Run:
         if times is not None:
             self.tell("comparing time windows")
             frame = cells.frame if by_window else self._window_means(cells, design, gaps)
-            if by_window:
+            planned = fitted.regressions
+            if planned.parts is not None:
                 must = self._weighted or self.settings.errors != AUTO
                 windows = make_windows(
-                    self.source, fitted.rows, cells, times.count, centred, errors, must
+                    self.source, fitted.rows, planned.parts, planned.second, centred, errors, must
                 )
                 self.tell("comparing within time windows")
-                within = within_windows(
-                    cells,
-                    fitted.rows,
-                    times.count,
-                    centred,
-                    lambda stats, rows, weighting: self._errors(
-                        cells, stats, rows, weighting, binary
-                    ),
-                )
-            over_time = drift(frame, windows, times, centred, design.reward_centre)
+                within = self._within(fitted, centred)
+            over_time = drift(
+                frame, windows, times, centred, design.reward_centre, self._window_clusters(fitted)
+            )
         bias, logistic = self._beside_logistic(fitted, centred, fitted.stats, fitted.rows, errors)
         inside = None
         if within is not None:
@@ -162,6 +158,9 @@ class Run:
             sums,
             level=self.settings.level,
             unfavourable=self.settings.unfavourable and "positives" in sums,
+            clusters=None
+            if self.look.columns.cluster is None
+            else of_groups(self.source, fitted.rows, cells.groups()),
         )
         means = averages(fitted.stats)
         selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
@@ -185,7 +184,9 @@ class Run:
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
             drift=over_time,
-            changes=None if over_time is None else changes(over_time, windows, self.settings.level),
+            changes=None
+            if over_time is None
+            else changes(windows, centred.groups, self.settings.level),
             missing=gaps.table,
             facts=Facts(
                 settings=self.settings,
@@ -319,19 +320,51 @@ class Run:
             raise changed(self.source, "the whole log", cells.n.sum(), float(found["n"].sum()))
         return found
 
+    def _within(self, fitted: Fitted, whole: BiasReport) -> Within | None:
+        """The comparison with the time window held equal, where it can be."""
+        planned = fitted.regressions
+        if planned.equal is None:
+            return None
+        stats = planned.equal.stats
+        try:
+            errors = self._errors(planned, WITHIN, stats, whole.weighting, fitted.binary)
+        except DataError:
+            if self.look.columns.cluster is None:
+                raise
+            return None  # too few clusters are left in these windows
+        return within_windows(planned.equal, errors, whole)
+
     def _errors(
-        self, cells: Cells, stats: Statistics, rows: Any, weighting: str, binary: bool
+        self, planned: Regressions, name: str, stats: Statistics, weighting: str, binary: bool
     ) -> Errors:
-        fits = fits_of(stats, weighting, cells.places())
+        question = planned.second.questions[name]
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
-            return clustered(self.source, rows, stats, fits)
+            return clustered(self.source, question.rows, stats, question.fits)
         enough = robust_groups(stats, self.settings, weighting, self._weighted)
         if not enough.any():
-            return classical(stats, fits, weighting, binary)
+            return classical(stats, question.fits, weighting, binary)
         self.tell("robust errors")
         careful = self.settings.errors == AUTO
-        return robust(self.source, rows, stats, fits, weighting, binary, careful, enough)
+        meat = planned.second.products(name)
+        return robust(meat, stats, question.fits, weighting, binary, careful, enough)
+
+    def _reference(self, stats: Statistics, errors: Errors) -> str:
+        """The group to compare with: one that has errors, for without it nothing has."""
+        given, alone = self.settings.reference, errors.blocked or {}
+        if given in alone:
+            raise DataError(
+                f"{setting('reference')} is {given!r}, and {alone[given]}, so that nothing can be "
+                f"compared with it; choose another group, or leave {setting('cluster')} out"
+            )
+        return given or _largest(stats, alone)
+
+    def _window_clusters(self, fitted: Fitted) -> Any:
+        """The means of clusters in windows, where rows belong together."""
+        times = self.look.times
+        if times is None or self.look.columns.cluster is None:
+            return None
+        return of_windows(self.source, fitted.rows, fitted.centred.groups, times.count)
 
     def _check_weights(self, frame: pd.DataFrame) -> None:
         columns = self.look.columns
@@ -366,9 +399,11 @@ class Run:
         )
 
 
-def _largest(stats: Statistics) -> str:
+def _largest(stats: Statistics, without: Container[str]) -> str:
     """The group to compare with unless said: the largest is known best."""
-    return stats.groups[int(np.argmax(np.bincount(stats.of, stats.n, len(stats.groups))))]
+    rows = np.bincount(stats.of, stats.n, len(stats.groups))
+    known = [g for g, name in enumerate(stats.groups) if name not in without]
+    return stats.groups[max(known, key=lambda g: rows[g])]
 
 
 def _left_out(source: Source, columns: Columns, attributes: Sequence[str]) -> tuple[str, ...]:

@@ -91,9 +91,9 @@ def audit(
             with "*" for every column. Text that is numbers but for these becomes numbers.
         reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
             true reward in the same words as well.
-        errors: "classical" (equal noise within a group), "robust", or "auto": robust with weights
-            and up to 2 million rows, unless there are fewer than 20 for every coefficient. A
-            column in the role `cluster` makes them cluster-robust.
+        errors: "classical" (equal noise within a group), "robust", or "auto": robust in groups
+            that have 20 rows for every coefficient, and with weights. A column in the role
+            `cluster` makes them cluster-robust.
         weigh_by_propensity: whether rows count by the inverse of their propensity.
         windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
         categories: how many of a feature have a coefficient of their own; the rest is "other".

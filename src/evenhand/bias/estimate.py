@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ def bias_report(
     between: Mapping[tuple[str, str], ArrayLike] | None = None,
     columns: Sequence[Column] | None = None,
     codes: Mapping[str, Sequence[str]] | None = None,
+    blocked: Mapping[str, str] | None = None,
 ) -> BiasReport:
     """What the feedback adds to or takes from each group, feature by feature, with intervals.
 
@@ -77,6 +79,8 @@ def bias_report(
         columns: which features are categories of one column; every feature by itself unless given.
         codes: features whose numbers stand for categories, with these in the order of the numbers,
             from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
+        blocked: groups that cannot be compared although they have observations, and why: say a
+            group whose rows are all of one person.
 
     Example:
         >>> import numpy as np
@@ -109,8 +113,11 @@ def bias_report(
     fitted = by_pulls if weighting == PULLS else by_arms
     fit = fitted(statistics, noise)
     if covariances or freedom:
-        blocked = fitted(statistics, 1.0).blocked  # with these, the noise need not be known
-        fit = with_covariances(fit, names, covariances or {}, freedom, blocked, between)
+        without = fitted(statistics, 1.0).blocked  # with these, the noise need not be known
+        fit = with_covariances(fit, names, covariances or {}, freedom, without, between)
+    if blocked:
+        reasons = zip(names, fit.blocked, strict=True)
+        fit = replace(fit, blocked=tuple(own or blocked.get(name, "") for name, own in reasons))
     apart = None if statistics.arms is None else partial(between_weightings, statistics, noise)
     contexts = describe(statistics)
     own, overall = contexts.means, contexts.overall

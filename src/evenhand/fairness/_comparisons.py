@@ -19,6 +19,7 @@ from evenhand.fairness._metrics import (
     Row,
     compared,
     judged,
+    noted,
     rows,
 )
 from evenhand.fairness.intervals import Ends
@@ -90,7 +91,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                     "selection": name,
                     "group": group,
                     "beside": report.groups[top],
-                    **row._asdict(),
+                    **noted(row, report._note(name))._asdict(),
                     "threshold": report.threshold,
                     "screen": says,
                     "note": NOTE,
@@ -132,7 +133,8 @@ def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
         gap = measure.difference(higher, lower, level)
         part = measure.ratio(lower, higher, level)
         difference, ratio = (
-            compared(ends, by_group[lower], by_group[higher], names) for ends in (gap, part)
+            noted(compared(ends, by_group[lower], by_group[higher], names), report._note(name))
+            for ends in (gap, part)
         )
         out.append(
             {"lower": names[0], "higher": names[1], "difference": difference, "ratio": ratio}
@@ -184,19 +186,18 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
     A group is part of the whole: if it has a share w of the decisions, its number minus the overall
     one is 1 - w times its number minus that of the others, which are independent of it.
     """
-    metric, sums = METRICS[name], report.sums
-    if not metric.average and name != BY_PULLS:
+    if not METRICS[name].average and name != BY_PULLS:
         return []
     by_group = rows(report._measure(name), report.level, report.least)
     known = [g for g, row in enumerate(by_group) if row.evidence != UNKNOWN]
     level = divided(report.level, len(known))
-    whole = rows(metric.make(collapsed(sums, None), report.proportions), level, report.least)[0]
+    whole = rows(report._together(name, None), level, report.least)[0]
     out = []
     for g in known:
         if name == BY_PULLS:
             gap, part = _beside_constant(report._measure(name), g, whole.estimate, level)
         else:
-            gap, part = _beside_rest(metric.make(collapsed(sums, g), report.proportions), level)
+            gap, part = _beside_rest(report._together(name, g), level)
         names = report.groups[g], "overall"
         below = by_group[g].estimate <= whole.estimate
         if below:  # the difference is higher less lower, the ratio lower over higher
@@ -208,8 +209,8 @@ def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
             {
                 "lower": names[0] if below else names[1],
                 "higher": names[1] if below else names[0],
-                "difference": compared(gap, by_group[g], whole, names),
-                "ratio": compared(part, by_group[g], whole, names),
+                "difference": noted(compared(gap, by_group[g], whole, names), report._note(name)),
+                "ratio": noted(compared(part, by_group[g], whole, names), report._note(name)),
             }
         )
     return out
@@ -250,18 +251,15 @@ def collapsed(sums: GroupSums, group: int | None) -> GroupSums:
 
 def overall(report: FairnessReport) -> pd.DataFrame:
     """A row per metric, for all groups together. Shares, which add up to 1, are left out."""
-    everyone = collapsed(report.sums, None)
     out = {}
     for name in report.metrics:
-        metric = METRICS[name]
         if name in ("share", "exposure_share"):
             continue
-        measure = metric.make(everyone, report.proportions)
-        row = rows(measure, report.level, report.least)[0]
+        row = rows(report._together(name, None), report.level, report.least)[0]
         if name == BY_PULLS:  # a constant: every round has one pull
             rate = np.asarray(row.estimate)
             row = judged(Ends(rate, rate, rate), row.n, report.least)
-        out[name] = row._asdict()
+        out[name] = noted(row, report._note(name))._asdict()
     return pd.DataFrame.from_dict(out, orient="index", columns=list(Row._fields)).rename_axis(
         "metric"
     )

@@ -13,10 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.fairness._clusters import ClusterMeans
 from evenhand.fairness._measures import Means, Measure, Rates, Shares, WeightedShares, less, means
 from evenhand.fairness.intervals import Ends
 from evenhand.fairness.sums import GroupSums
 
+# Metrics whose intervals can allow for clusters.
+WITH_CLUSTERS = ("mean_reward", "selection_rate_by_reward")
 BY_PULLS, BY_REWARD = "selection_rate_by_pulls", "selection_rate_by_reward"
 SELECTION = (BY_PULLS, BY_REWARD)
 
@@ -159,6 +162,8 @@ def judged(ends: Ends, n: float, least: int, flat: bool = False) -> Row:
         return Row(np.nan, np.nan, np.nan, int(n), UNKNOWN, why)
     if n < least:
         return Row(estimate, low, high, int(n), INSUFFICIENT, f"n is {n:.0f}, less than {least}")
+    if np.isnan(low) and np.isnan(high):
+        return Row(estimate, low, high, int(n), INSUFFICIENT, "a single cluster")
     if flat:
         why = "all values are equal, so their spread is not known"
         return Row(estimate, low, high, int(n), INSUFFICIENT, why)
@@ -174,8 +179,17 @@ def rows(measure: Measure, level: float, least: int) -> list[Row]:
     ]
 
 
+def noted(row: Row, note: str) -> Row:
+    """The number with a note on its interval, if there is one."""
+    if not note or row.evidence == UNKNOWN:
+        return row
+    return row._replace(why=f"{row.why}; {note}" if row.why else note)
+
+
 def is_flat(measure: Measure, group: int) -> bool:
     """Whether a mean is of equal values."""
+    if isinstance(measure, ClusterMeans):
+        return not measure.rates and measure.error[group] == 0.0
     return isinstance(measure, Means) and not measure.error[group] > 0.0
 
 

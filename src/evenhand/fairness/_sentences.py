@@ -32,10 +32,25 @@ def sentences(report: FairnessReport) -> list[str]:
     single = "for all groups at once" if report.simultaneous else "each by itself"
     said.append(
         f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
-        f"pairs of groups at once, those of single groups {single}. All of them treat the rows as "
-        "independent. If a person has several rows, they are too narrow. If a policy learns from "
-        "its decisions, they are rough, and repeated runs say more."
+        f"pairs of groups at once, those of single groups {single}. {_belonging(report)} If a "
+        "policy learns from its decisions, they are rough, and repeated runs say more."
     )
+    return said
+
+
+def _belonging(report: FairnessReport) -> str:
+    """Which intervals know that rows belong together."""
+    if report.clusters is None:
+        return (
+            "All of them treat the rows as independent. If a person has several rows, they are too "
+            "narrow."
+        )
+    deaf = [words_of(name, report.sums) for name in report.metrics if report._note(name)]
+    said = "Those of rewards allow for rows of the same cluster."
+    if deaf:
+        said += (
+            f" Those of other metrics ignore clusters, and may be too narrow: {', '.join(deaf)}."
+        )
     return said
 
 

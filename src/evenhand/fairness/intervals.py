@@ -154,8 +154,10 @@ def difference(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
     return Ends(gap, low, high)
 
 
-def ratio(first: Ends, second: Ends) -> Ends:
-    """The first over the second, both at least 0 and independent, from their intervals: MOVER-R.
+def ratio(first: Ends, second: Ends, correlation: ArrayLike = 0.0) -> Ends:
+    """The first over the second, both at least 0, from their intervals: MOVER-R.
+
+    They are independent unless a correlation is given.
 
     The upper end is infinite where the second may be 0. Everything is NaN where both are 0.
 
@@ -167,12 +169,14 @@ def ratio(first: Ends, second: Ends) -> Ends:
         [0.0, 0.0, 0.062]
     """
     a, b = first.estimate, second.estimate
-    product = a * b
+    r = np.asarray(correlation, dtype=np.float64)
+    product = a * b - r * (a - first.low) * (second.high - b)
     least = first.low * (2.0 * a - first.low), second.high * (2.0 * b - second.high)
     most = first.high * (2.0 * a - first.high), second.low * (2.0 * b - second.low)
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(product**2 - least[0] * least[1], 0.0))
         low = np.where(least[0] > 0.0, least[0] / (product + root), 0.0)
+        product = a * b - r * (first.high - a) * (b - second.low)
         root = np.sqrt(np.maximum(product**2 - most[0] * most[1], 0.0))
         high = np.where(most[1] > 0.0, (product + root) / most[1], np.inf)
         quotient = np.where(b > 0.0, a / b, np.where(a > 0.0, np.inf, np.nan))

@@ -8,15 +8,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._checks import Array
 from evenhand._prose import records
 from evenhand.errors import InputError, setting
 from evenhand.fairness import _comparisons
+from evenhand.fairness._clusters import IGNORED, ClusterMeans, ClusterSums
 from evenhand.fairness._comparisons import all_pairs, divided, extreme
 from evenhand.fairness._measures import Measure
-from evenhand.fairness._metrics import METRICS, SELECTION, Row, possible, rows
+from evenhand.fairness._metrics import (
+    METRICS,
+    SELECTION,
+    WITH_CLUSTERS,
+    Row,
+    noted,
+    possible,
+    rows,
+)
 from evenhand.fairness._sentences import sentences
 from evenhand.fairness.intervals import PROPORTIONS
 from evenhand.fairness.sums import GroupSums
@@ -38,6 +49,9 @@ class FairnessReport:
         simultaneous: whether the intervals of the groups hold for all groups at once.
         proportions: the intervals of rates, "wilson" or "exact".
         metrics: the names of the metrics.
+        clusters: sums over rows that belong together, or None if rows are independent. Intervals
+            of mean rewards and of selection rates by reward then allow for them; those of other
+            metrics do not, and `why` says so.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -45,9 +59,7 @@ class FairnessReport:
         >>> report = eh.fairness.fairness_report(sums)
         >>> report.by_group.loc[("share", "F"), ["estimate", "low", "high"]].round(3).tolist()
         [0.3, 0.272, 0.329]
-        >>> print(report.to_words().splitlines()[0])
-        Group F got 30.0 % of 1,000 decisions (27.2 % to 32.9 %); proportional parity asks for 50.0 %, equal parity asks for 50.0 %.
-    """  # noqa: E501
+    """
 
     sums: GroupSums
     level: float
@@ -56,6 +68,7 @@ class FairnessReport:
     simultaneous: bool
     proportions: str
     metrics: tuple[str, ...]
+    clusters: ClusterSums | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -70,7 +83,7 @@ class FairnessReport:
         """
         level = divided(self.level, len(self.groups)) if self.simultaneous else self.level
         lines = [
-            (name, group, *row)
+            (name, group, *noted(row, self._note(name)))
             for name in self.metrics
             for group, row in zip(
                 self.groups, rows(self._measure(name), level, self.least), strict=True
@@ -177,7 +190,27 @@ class FairnessReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def _measure(self, name: str) -> Measure:
-        return METRICS[name].make(self.sums, self.proportions)
+        return self._made(name, self.sums, np.eye(len(self.groups)))
+
+    def _together(self, name: str, group: int | None) -> Measure:
+        """The metric of all groups as one; or of one group, and of the others as one."""
+        every = np.ones((1, len(self.groups)))
+        own = np.eye(len(self.groups))[[group]] if group is not None else every
+        parts = every if group is None else np.vstack([own, every - own])
+        return self._made(name, _comparisons.collapsed(self.sums, group), parts)
+
+    def _made(self, name: str, sums: GroupSums, parts: Array) -> Measure:
+        made = METRICS[name].make(sums, self.proportions)
+        if self.clusters is None or name not in WITH_CLUSTERS:
+            return made
+        estimate = made.ends(self.level).estimate
+        return ClusterMeans(
+            made.n, estimate, self.clusters.put_together(parts), sums.has("positives")
+        )
+
+    def _note(self, name: str) -> str:
+        """What to know of a metric's intervals."""
+        return IGNORED if self.clusters is not None and name not in WITH_CLUSTERS else ""
 
 
 LEAST = 30
@@ -193,6 +226,7 @@ def fairness_report(
     proportions: str = "wilson",
     metrics: Sequence[str] | None = None,
     unfavourable: bool = False,
+    clusters: ClusterSums | None = None,
 ) -> FairnessReport:
     """Fairness metrics per group with intervals, from a row of sums per group.
 
@@ -210,6 +244,7 @@ def fairness_report(
         metrics: which ones; all that can be computed from the sums unless given.
         unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
             selection rate by reward, and its screen, count rewards of 0.
+        clusters: sums over rows that belong together, as an audit makes them.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -243,6 +278,7 @@ def fairness_report(
         simultaneous=bool(simultaneous),
         proportions=_checks.one_of("proportions", proportions, PROPORTIONS),
         metrics=tuple(wanted),
+        clusters=clusters,
     )
 
 
@@ -259,6 +295,7 @@ def _plain(report: FairnessReport) -> dict[str, Any]:
         "threshold": report.threshold,
         "simultaneous": report.simultaneous,
         "proportions": report.proportions,
+        "ignoring_clusters": [name for name in report.metrics if report._note(name)],
         "groups": list(report.groups),
         "metrics": list(report.metrics),
         "by_group": records(report.to_frame()),

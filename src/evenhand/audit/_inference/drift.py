@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
+from scipy.special import stdtrit
 
+from evenhand.audit._inference.change_tests import LEAST_FREEDOM, dependent, independent
+from evenhand.audit._inference.cluster_means import WindowErrors
 from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.scan import Times
+from evenhand.bias._contrasts import NOT
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array
 
 COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
-BIAS = ["estimate", "standard_error", "low", "high", "why"]
+SINGLE = "a group that is compared has a single cluster in this window"
 
 
 def drift(
@@ -21,6 +23,7 @@ def drift(
     times: Times,
     report: BiasReport,
     reward_centre: float,
+    of_clusters: WindowErrors | None = None,
 ) -> pd.DataFrame:
     """A row per window and group: counts, mean rewards, and the bias at everyone's average context.
 
@@ -30,12 +33,13 @@ def drift(
         times: the windows.
         report: of the whole log, about the centres.
         reward_centre: what was subtracted from the rewards.
+        of_clusters: the errors of mean rewards where rows belong together.
     """
     known = frame.dropna(subset="t")
     counted = known.groupby(["t", "g"])[["n", "y", "yy"]].sum()
     parts = []
     for window in range(times.count):
-        table = _rewards(counted, window, report, reward_centre)
+        table = _rewards(counted, window, report, reward_centre, of_clusters)
         table.insert(0, "from", times.label(window))
         table.insert(0, "window", window + 1)
         found = None if windows is None else _bias(windows, window)
@@ -44,15 +48,23 @@ def drift(
 
 
 def _rewards(
-    counted: pd.DataFrame, window: int, report: BiasReport, reward_centre: float
+    counted: pd.DataFrame,
+    window: int,
+    report: BiasReport,
+    reward_centre: float,
+    of_clusters: WindowErrors | None,
 ) -> pd.DataFrame:
     index = pd.MultiIndex.from_product([[window], report.groups], names=["t", "g"])
     here = counted.reindex(index).fillna(0.0).astype(float).droplevel("t")
     n = here["n"]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = here["y"] / n
-        variance = np.maximum(here["yy"] / n - mean**2, 0.0) * n / (n - 1.0)
-        reach = ndtri(0.5 + report.level / 2.0) * np.sqrt(variance / n)
+        variance = (np.maximum(here["yy"] / n - mean**2, 0.0) / (n - 1.0)).to_numpy()
+        freedom = (n - 1.0).to_numpy()
+        if of_clusters is not None:
+            variance, freedom = of_clusters.variance[window], of_clusters.clusters[window] - 1.0
+        known = np.where(freedom > 0.0, freedom, np.nan)
+        reach = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
         share = n / n.sum()
     return pd.DataFrame(
         {
@@ -68,80 +80,64 @@ def _rewards(
 
 def _bias(windows: Windows, window: int) -> pd.DataFrame:
     table = windows.reports[window].by_group
-    if windows.spread is not None:
-        variance = [windows.covariance(g)[window, window] for g in range(len(table))]
-        known = table["estimate"].notna()
-        error = np.sqrt(np.maximum(variance, 0.0))
-        freedom = [windows.freedoms(g)[window] for g in range(len(table))]
-        reach = stdtrit(freedom, 0.5 + windows.reports[window].level / 2.0) * error
-        table["standard_error"] = np.where(known, error, np.nan)
-        table["low"], table["high"] = table["estimate"] - reach, table["estimate"] + reach
-    return table[BIAS]
+    groups = range(len(table))
+    variance = np.array([windows.covariance(g)[window, window] for g in groups])
+    freedom = np.array([windows.freedoms(g)[window] for g in groups])
+    known = (table["estimate"].notna() & (freedom > 0.0)).to_numpy()
+    error = np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+    reach = stdtrit(np.where(known, freedom, np.nan), 0.5 + windows.reports[0].level / 2.0) * error
+    reference = ~np.array([windows.contrast(g)[window].any() for g in groups])
+    kept = table["estimate"].where(known | reference)
+    why = table["why"].where(known | reference | table["estimate"].isna(), NOT + SINGLE)
+    return pd.DataFrame(
+        {
+            "estimate": kept,
+            "standard_error": np.where(reference & kept.notna(), 0.0, error),
+            "low": kept - np.where(reference, 0.0, reach),
+            "high": kept + np.where(reference, 0.0, reach),
+            "why": why,
+        },
+        index=table.index,
+    )
 
 
-def changes(table: pd.DataFrame, windows: Windows | None, level: float) -> pd.DataFrame:
+def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> pd.DataFrame:
     """A row per group: whether its bias at the average context is the same in all windows.
 
     The test is of the windows' estimates around their best common value. It is Welch's where
     windows are independent, and Hotelling's where the same clusters are in several. Its p-value is
-    for all groups at once (Bonferroni).
+    for all groups at once (Bonferroni). `windows` is how many have rows or clusters enough for it.
 
     Args:
-        table: from `drift`.
-        windows: the fit of each.
+        windows: the fit of each, or None where only means are known.
+        groups: their names.
         level: one less the chance of a false alarm.
     """
     rows = []
-    if windows is None:
-        return pd.DataFrame(columns=["group", "windows", "statistic", "p_value", "changes"])
-    for g, (group, part) in enumerate(table.groupby("group", sort=False)):
-        known = (part["standard_error"] > 0.0).to_numpy()
-        if known.sum() < 2:
-            continue
-        estimate = part["estimate"].to_numpy(dtype=np.float64)[known]
-        covariance = windows.covariance(g)[np.ix_(known, known)]
-        freedom = windows.freedoms(g)[known]
-        together = np.isfinite(windows.freedom)
-        test = _hotelling if together else _welch
-        rows.append((group, int(known.sum()), *test(estimate, covariance, freedom)))
+    for g, group in enumerate(groups if windows is not None else ()):
+        assert windows is not None
+        tested = change(windows, g)
+        if tested is not None:
+            rows.append((group, *tested))
     found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
-    distinct = len(found) if len(windows.reports[0].groups) > 2 else 1  # what F lacks, M has
+    distinct = len(found) if len(groups) > 2 else 1  # what F lacks, M has
     found["p_value"] = np.minimum(found["p_value"] * distinct, 1.0)
     found["changes"] = found["p_value"] < 1.0 - level
     return found
 
 
-def _around(estimate: Array, inverse: Array) -> float:
-    """The squared distance from the best common value."""
-    weight = inverse.sum(axis=0)
-    left = estimate - float(weight @ estimate) / float(weight.sum())
-    return float(left @ inverse @ left)
-
-
-def _welch(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
-    """Welch's test of equal means with unequal variances: its statistic and p-value."""
-    many = len(estimate)
-    weight: Array = 1.0 / np.diag(covariance)
-    inverse: Array = np.diag(weight)
-    around = _around(estimate, inverse) / (many - 1.0)
-    spare = float(np.sum((1.0 - weight / weight.sum()) ** 2 / freedom))
-    statistic = around / (1.0 + 2.0 * (many - 2.0) / (many**2 - 1.0) * spare)
-    below = (many**2 - 1.0) / (3.0 * spare) if spare > 0.0 else np.inf
-    return statistic, _f_tail(many - 1.0, below, statistic)
-
-
-def _hotelling(estimate: Array, covariance: Array, freedom: Array) -> tuple[float, float]:
-    """Hotelling's: the covariance has as many degrees of freedom as there are clusters, but one."""
-    many, least = len(estimate) - 1.0, float(freedom.min())
-    below = least - many + 1.0
-    if below <= 0.0:
-        return np.nan, 1.0  # fewer clusters than windows: nothing can be said
-    inverse: Array = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
-    statistic = _around(estimate, inverse) * below / (least * many)
-    return statistic, _f_tail(many, below, statistic)
-
-
-def _f_tail(above: float, below: float, statistic: float) -> float:
-    if np.isinf(below):
-        return float(chdtrc(above, above * statistic))
-    return float(fdtrc(above, below, statistic))
+def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
+    """How many windows the bias of a group is tested in, the statistic, and its p-value."""
+    estimate, covariance = windows.estimates[:, group], windows.covariance(group)
+    known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0)
+    known &= np.nan_to_num(windows.freedoms(group)) >= LEAST_FREEDOM
+    if known.sum() < 2:
+        return None
+    if not windows.shared:
+        variance, freedom = np.diag(covariance)[known], windows.freedoms(group)[known]
+        return int(known.sum()), *independent(estimate[known], variance, freedom)
+    both = np.ix_(known, known)
+    needed = windows.contrast(group)[known].any(axis=0)
+    parts = [windows.part(group, g)[both] for g in np.flatnonzero(needed).tolist()]
+    fewest = windows.freedom[known][:, needed].min(axis=0)
+    return int(known.sum()), *dependent(estimate[known], covariance[both], parts, fewest.tolist())

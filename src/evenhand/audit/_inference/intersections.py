@@ -73,7 +73,7 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing) -> BiasReport:
         crossing=None,
     )
     cells = replace(fitted.cells, frame=frame.assign(g=category))
-    found = own.compared(cells, fitted.design, gaps, fitted.by_window)
+    found = own.compared(cells, fitted.design, gaps, by_window=False)
     return found.in_units(found.centred, settings)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evenhand.audit._inference.robust import FEW_EVENTS, ROBUST_UP_TO
+from evenhand.audit._inference.robust import FEW_EVENTS
 from evenhand.audit._inference.scores import (
     Fits,
     check_same_rows,
@@ -31,7 +31,8 @@ from evenhand.bias._fit import ROOM
 from evenhand.bias.statistics import Array, Bools
 
 MOST_STEPS = 25
-MOST_STEPS_OF_MANY = 6  # above ROBUST_UP_TO rows, where every pass takes its time
+MOST_STEPS_OF_MANY = 6  # above MANY_ROWS, where every pass takes its time
+MANY_ROWS = 2_000_000
 LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its ends in every engine
 SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
 STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
@@ -89,7 +90,7 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     rows = numbered(rows, fits)
     rows = rows.select([name for name in kept if name in rows.columns])
     states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
-    most = MOST_STEPS if fits.n.sum() <= ROBUST_UP_TO else MOST_STEPS_OF_MANY
+    most = MOST_STEPS if fits.n.sum() <= MANY_ROWS else MOST_STEPS_OF_MANY
     steps = 0
     while steps < most and not all(one.done for one in states):
         steps += 1

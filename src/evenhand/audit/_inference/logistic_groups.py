@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import f as f_distribution
 
+from evenhand.audit._inference.clusters import between_groups
 from evenhand.audit._inference.logistic import Logits, fit_logits
 from evenhand.audit._inference.logistic_sums import Link, Solved, solved
 from evenhand.audit._inference.robust import (
@@ -21,7 +22,6 @@ from evenhand.audit._inference.robust import (
     FEW_EVENTS,
     ROBUST,
     Errors,
-    between_groups,
     corrections,
     symmetric,
 )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._inference.clusters import cluster_products
 from evenhand.audit._inference.logistic import (
     LARGEST,
     Logits,
@@ -21,7 +22,7 @@ from evenhand.audit._inference.logistic import (
     chance_of,
     with_chances,
 )
-from evenhand.audit._inference.robust import CLUSTERED, Errors, cluster_products
+from evenhand.audit._inference.robust import CLUSTERED, Errors
 from evenhand.audit._inference.scores import (
     Fits,
     check_same_rows,

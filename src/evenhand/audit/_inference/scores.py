@@ -120,10 +120,12 @@ def with_residuals(source: Source, rows: Any, fits: Fits) -> Any:
     return rows.mutate(e=_left(rows, fits))
 
 
-def with_effects(source: Source, rows: Any, fits: Fits, context: Array) -> Any:
-    """Numbered rows with a column v: what they do to their group's feedback at a context."""
-    directions = fits.part[:, None] * (fits.inverse @ context)
-    rows = looked_up(source, rows, named("b", fits.vectors) | named("u", directions))
+def with_effects(source: Source, rows: Any, fits: Fits, reach: Array) -> Any:
+    """Numbered rows with a column v: what they do to their group's feedback at a context.
+
+    `reach` is A^-1 times that context, times the part of the regression in its group.
+    """
+    rows = looked_up(source, rows, named("b", fits.vectors) | named("u", reach))
     return rows.mutate(v=_left(rows, fits) * linear(rows, "u", fits.vectors.shape[1]))
 
 

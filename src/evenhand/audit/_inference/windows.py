@@ -1,49 +1,53 @@
-"""The bias in every time window, with the weighting and the errors that the whole log has.
-
-The bias within time windows: the same regressions with the window held equal.
-
-Where rewards rise over time and the share of a group rises as well, a comparison over the whole log
-takes the one for a bias in favour of that group. With a column of 0 and 1 for every window but one,
-groups are compared among people of the same time. No further sum is needed: the cells have the sums
-of every window, and the products of such a column with all others are these.
-"""
+"""The bias in every time window, with the weighting and the errors that the whole log has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.robust import (
-    CLASSICAL,
-    CLUSTERED,
-    Errors,
-    cluster_products,
-    rows_suffice,
-)
-from evenhand.audit._inference.scores import (
-    Fits,
-    check_same_rows,
-    counted_again,
-    fits_of,
-    in_windows,
-    numbered,
-    with_effects,
-)
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._inference.clusters import cluster_counts, cluster_products
+from evenhand.audit._inference.robust import CLASSICAL, CLUSTERED, Errors, rows_suffice
+from evenhand.audit._inference.scores import Fits, fits_of, in_windows, numbered, with_effects
+from evenhand.audit._inference.second_pass import Question, SecondPass
 from evenhand.audit._input.sources import Source
-from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
-from evenhand.bias._contexts import Contexts
-from evenhand.bias._fit import ARMS, AUTO, PULLS, settled, solve_designs
-from evenhand.bias.estimate import MEAN, bias_report
+from evenhand.bias._fit import ARMS, AUTO, PULLS, settled
+from evenhand.bias.estimate import bias_report
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Array, Bools, Statistics, totals
+from evenhand.bias.statistics import Array, Bools, Statistics
 
 # Of all windows together: as many rows would be looked up in.
 MOST_FITS = 2000
+WINDOWS = "windows"  # what the second pass calls these regressions
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The sums of every window, and the regressions that are made from them."""
+
+    stats: list[Statistics]
+    weighting: str
+    fits: Fits
+
+
+def in_parts(cells: Cells, groups: tuple[str, ...], count: int, weighting: str) -> Parts:
+    """The regressions of all windows.
+
+    Args:
+        cells: sums by window.
+        groups: their names.
+        count: how many windows there are.
+        weighting: of the whole log; where arms lack rows in a window, theirs is by pulls.
+    """
+    stats, own = [cells.statistics(groups, t) for t in range(count)], PULLS
+    if weighting == ARMS:
+        by_arm = [cells.statistics(groups, t, by_arm=True) for t in range(count)]
+        if all(settled(one, AUTO)[0] == ARMS for one in by_arm if one.n.any()):
+            stats, own = by_arm, ARMS
+    return Parts(stats, own, in_windows([fits_of(one, own, cells.places()) for one in stats]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,27 +55,62 @@ class Windows:
     """A report per window, at the average context of the whole log.
 
     `spread` has the covariances of the groups' feedback there, (windows, groups, windows, groups):
-    the same person may be in several. It is None where errors are classical.
+    the same person may be in several. `freedom` has the degrees of freedom of each, (windows,
+    groups): those of the rows or clusters that are in the window, not in the log.
     """
 
     reports: list[BiasReport]
     weighting: str
     errors: str
-    spread: Array | None
-    freedom: float  # of errors of clusters
+    spread: Array
+    freedom: Array
+    shared: bool  # whether a cluster may be in several groups or windows
     common: tuple[str, ...]  # the groups that are known in every window
 
+    def contrast(self, group: int) -> Array:
+        """What the bias of a group is made of in each window, (windows, groups)."""
+        found: Array = np.nan_to_num([one._weights[group] for one in self.reports])
+        return found
+
     def freedoms(self, group: int) -> Array:
-        """The degrees of freedom of the bias of a group in each window."""
-        found = np.array([one.by_group["freedom"].iloc[group] for one in self.reports], dtype=float)
-        return np.minimum(np.where(np.isnan(found), np.inf, found), self.freedom)
+        """The degrees of freedom of the bias of a group in each window; NaN without errors.
+
+        Welch's and Satterthwaite's; of groups that depend on each other they are the fewest, as in
+        the whole log.
+        """
+        weights = self.contrast(group)
+        own = np.einsum("tgtg->tg", self.spread)
+        parts = np.where(weights != 0.0, weights**2 * own, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = parts / parts.sum(axis=1, keepdims=True)
+            found = 1.0 / np.sum(np.where(parts > 0.0, share**2 / self.freedom, 0.0), axis=1)
+        if self.shared:
+            found = np.min(np.where(parts > 0.0, self.freedom, np.inf), axis=1)
+        unknown = ((weights != 0.0) & ~(self.freedom > 0.0)).any(axis=1) | ~weights.any(axis=1)
+        return np.where(unknown, np.nan, found)
+
+    @cached_property
+    def estimates(self) -> Array:
+        """The bias of each group in each window, (windows, groups); NaN where it is not known."""
+        rows = []
+        for report in self.reports:
+            fit, place = report._fit, report.overall
+            assert place is not None
+            reached = fit.reaches(fit.designs.reaches(place[None]))[:, 0]
+            level = np.where(reached, fit.vectors @ place, np.nan)
+            needed = np.where(report._weights != 0.0, report._weights * level, 0.0)
+            rows.append(needed.sum(axis=1))
+        return np.array(rows)
+
+    def part(self, group: int, other: int) -> Array:
+        """What another group adds to the covariance of the bias of a group."""
+        weight = self.contrast(group)[:, other]
+        found: Array = weight[:, None] * self.spread[:, other, :, other] * weight
+        return found
 
     def covariance(self, group: int) -> Array:
         """Of the bias of a group in the windows, (windows, windows)."""
-        if self.spread is None:
-            errors = [one.by_group["standard_error"].iloc[group] for one in self.reports]
-            return np.diag(np.square(np.array(errors, dtype=np.float64)))
-        weights = np.nan_to_num([one._weights[group] for one in self.reports])
+        weights = self.contrast(group)
         found: Array = np.einsum("tg,tgsh,sh->ts", weights, self.spread, weights)
         return found
 
@@ -79,8 +118,8 @@ class Windows:
 def make_windows(
     source: Source,
     rows: Any,
-    cells: Cells,
-    count: int,
+    parts: Parts,
+    second: SecondPass,
     report: BiasReport,
     errors: Errors,
     settled_errors: bool,
@@ -90,17 +129,13 @@ def make_windows(
     Args:
         source: where the rows are.
         rows: as `prepared` made them.
-        cells: sums by window.
-        count: how many windows there are.
+        parts: the regressions of all windows.
+        second: the pass that sums up their residuals.
         report: of the whole log, about the centres.
         errors: of the whole log.
         settled_errors: whether they are these in windows too, however few rows there are.
     """
-    parts, weighting = [cells.statistics(report.groups, t) for t in range(count)], PULLS
-    if report.weighting == ARMS:
-        by_arm = [cells.statistics(report.groups, t, by_arm=True) for t in range(count)]
-        if all(settled(one, AUTO)[0] == ARMS for one in by_arm if one.n.any()):
-            parts, weighting = by_arm, ARMS
+    weighting, fits = parts.weighting, parts.fits
     reports = [
         bias_report(
             one,
@@ -110,52 +145,73 @@ def make_windows(
             feature_names=report.features,
             average=report.overall,
         )
-        for one in parts
+        for one in parts.stats
     ]
     common = np.all([one._fit.usable for one in reports], axis=0)
     if report.reference is None and common.sum() >= 2:
         # A group that is not in all windows must not move the mean of the others.
         weights = np.eye(len(common)) - common / common.sum()
         reports = [replace(one, _weights=weights) for one in reports]
-    fits = in_windows([fits_of(one, weighting, cells.places()) for one in parts])
-    kind, spread = errors.kind, None
-    enough: Bools = np.array([rows_suffice(one, weighting) for one in parts])
+    kind, shared = errors.kind, False
+    enough: Bools = np.array([rows_suffice(one, weighting) for one in parts.stats])
     enough |= kind == CLUSTERED or settled_errors
-    if len(fits.labels) > MOST_FITS or not enough.any():
+    if len(fits.labels) > MOST_FITS or not enough.any() or report.overall is None:
         kind = CLASSICAL
-    if kind != CLASSICAL and report.overall is not None:
-        n = sum(float(one.n.sum()) for one in parts)
-        spread = _spread(source, rows, fits, report.overall, n, errors)
-        spread = _by_group(spread, fits, parts)
+    spread, freedom = _classical(reports, report.overall)
+    if kind == CLUSTERED:
+        here = rows.filter(rows["t"].notnull())
+        counts = cluster_counts(source, here, "t")
+        clusters = counts.table(report.groups, len(reports))
+        factor = _corrections(fits, errors.total, None if settled_errors else clusters)
+        products = _of_clusters(source, here, fits, report)
+        spread = _by_group(factor[:, None] * products * factor, fits, parts.stats)
+        freedom, shared = clusters - 1.0, counts.crossing > 0
+    elif kind != CLASSICAL and report.overall is not None:
+        n = sum(float(one.n.sum()) for one in parts.stats)
+        left = max(n - float(fits.rank.sum()), 1.0)
+        squares = second.squares(WINDOWS) * n / left
+        robust = _by_group(np.diag(squares), fits, parts.stats)
         # A group with few rows in a window has the errors of its own fit there, as in a whole log.
-        for t, g in np.argwhere(~enough):
-            own = report.overall @ reports[t]._fit.covariances[g] @ report.overall
-            spread[t, g, t, g] = np.nan_to_num(own)
-    freedom = min((errors.freedom or {}).values(), default=np.inf)
+        at = np.nonzero(enough)
+        spread[(*at, *at)] = robust[(*at, *at)]
     names = tuple(name for name, ok in zip(report.groups, common, strict=True) if ok)
-    return Windows(
-        reports, weighting, kind, spread, freedom if kind == CLUSTERED else np.inf, names
-    )
+    return Windows(reports, weighting, kind, spread, freedom, shared, names)
 
 
-def _spread(
-    source: Source, rows: Any, fits: Fits, context: Array, n: float, errors: Errors
-) -> Array:
-    """The covariances of what the regressions say at a context, (fits, fits)."""
-    rows = numbered(rows.filter(rows["t"].notnull()), fits)
-    scored = with_effects(source, rows, fits, context)
-    left = max(n - float(fits.rank.sum()), 1.0)
-    if errors.kind == CLUSTERED:
-        products = cluster_products(source, scored, [scored["v"]], fits, crossing=True)
-        many = float(errors.total)
-        found: Array = products[:, :, 0, 0] * many / (many - 1.0) * (n - 1.0) / left
-        return found
-    squares_of = {"v": (scored["v"] * scored["v"]).sum(), **counted_again(scored)}
-    frame = fetch_by(source, scored, ["k"], squares_of)
-    check_same_rows(source, frame, fits)
-    squares = np.zeros(len(fits.labels))
-    squares[frame["k"].to_numpy(dtype=np.int64)] = frame["v"].to_numpy(dtype=np.float64)
-    return np.diag(squares * n / left)
+def _classical(reports: list[BiasReport], context: Array | None) -> tuple[Array, Array]:
+    """Variances and degrees of freedom of every window's own fits."""
+    windows, groups = len(reports), len(reports[0].groups)
+    spread, freedom = np.zeros((windows, groups, windows, groups)), np.zeros((windows, groups))
+    for t, one in enumerate(reports):
+        fit = one._fit
+        freedom[t] = np.where(fit.usable, fit.freedom, np.nan)
+        if context is not None:
+            own = np.einsum("i,gij,j->g", context, fit.covariances, context)
+            spread[t, np.arange(groups), t, np.arange(groups)] = np.nan_to_num(own)
+    return spread, freedom
+
+
+def _of_clusters(source: Source, rows: Any, fits: Fits, report: BiasReport) -> Array:
+    """The sums of products of what clusters do at the average context, (fits, fits)."""
+    reach = Question(fits, rows, context=report.overall).reach
+    scored = with_effects(source, numbered(rows, fits), fits, reach)
+    return cluster_products(source, scored, [scored["v"]], fits, crossing=True)[:, :, 0, 0]
+
+
+def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
+    """The roots of CR1's correction: of one regression with all windows in it, or of each itself.
+
+    Windows have few clusters of a group, and the correction of the whole is none for them.
+    """
+    n, left = fits.n.sum(), max(float(fits.n.sum() - fits.rank.sum()), 1.0)
+    found = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)
+    if clusters is not None:
+        window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
+        many = np.maximum(clusters[window, fits.of], 2.0)
+        own = many / (many - 1.0) * (fits.n - 1.0) / np.maximum(fits.n - fits.rank, 1.0)
+        found = np.maximum(found, own)
+    roots: Array = np.sqrt(found)
+    return roots
 
 
 def _by_group(spread: Array, fits: Fits, parts: list[Statistics]) -> Array:
@@ -166,151 +222,3 @@ def _by_group(spread: Array, fits: Fits, parts: list[Statistics]) -> Array:
     at = (window[first], fits.of[first], window[second], fits.of[second])
     np.add.at(found, at, spread)
     return found
-
-
-# Statistics, rows and weighting in; the errors of the regressions out.
-ErrorsOf = Callable[[Statistics, Any, str], Errors]
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """The windows in which all groups can be compared, and their parts of the rows in them."""
-
-    windows: tuple[int, ...]
-    shares: Array  # of all but the first, in few digits: they stand in queries too
-
-
-@dataclass(frozen=True, eq=False)
-class Within:
-    """The report with the time window held equal, and the rows and sums that it is made of."""
-
-    report: BiasReport
-    stats: Statistics  # with a column for every window but one, after the features
-    rows: Any
-    errors: Errors
-
-
-def within_windows(
-    cells: Cells, rows: Any, count: int, whole: BiasReport, errors_of: ErrorsOf
-) -> Within | None:
-    """The report about the centres with the time window held equal; None where it cannot be.
-
-    Args:
-        cells: sums by window.
-        rows: as `prepared` made them.
-        count: how many windows there are.
-        whole: the report of the whole log, about the centres.
-        errors_of: how the errors of the whole log were made.
-    """
-    held = _held(cells, whole.groups, count)
-    if held is None or whole.overall is None:
-        return None
-    stats = _statistics(cells, whole, held)
-    if whole.weighting == ARMS and settled(stats, AUTO)[0] != ARMS:
-        return None  # another weighting would be another question
-    d = len(whole.features)
-    extra = {
-        f"z{d - 1 + j}": as_number(rows["t"] == window) - number(float(share))
-        for j, (window, share) in enumerate(zip(held.windows[1:], held.shares, strict=True))
-    }
-    kept = rows.filter(rows["t"].isin(list(held.windows))).mutate(**extra)
-    errors = errors_of(stats, kept, whole.weighting)
-    found = bias_report(
-        stats,
-        reference=whole.reference or MEAN,
-        level=whole.level,
-        weighting=whole.weighting,
-        feature_names=[*whole.features, *(f"window {t + 1}" for t in held.windows[1:])],
-        covariances=errors.covariances,
-        freedom=errors.freedom,
-        between=errors.between,
-        average=np.append(whole.overall, np.zeros(len(held.shares))),
-    )
-    return Within(_without_windows(found, stats, whole), stats, kept, errors)
-
-
-def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
-    """Windows that have rows of every group, but of those that are hardly ever there."""
-    frame = cells.frame.dropna(subset="t")
-    n = np.zeros((count, len(groups)))
-    window = frame["t"].to_numpy(dtype=np.int64)
-    group = np.array([groups.index(str(one)) for one in frame["g"]], dtype=np.int64)
-    np.add.at(n, (window, group), frame["n"].to_numpy(dtype=np.float64))
-    usual = (n > 0.0).sum(axis=0) >= count / 2.0
-    windows = np.flatnonzero((n[:, usual] > 0.0).all(axis=1))
-    if usual.sum() < 2 or len(windows) < 2:
-        return None
-    sizes = n[windows].sum(axis=1)
-    shares = np.array([float(f"{one:.6g}") for one in sizes[1:] / sizes.sum()])
-    return Held(tuple(int(t) for t in windows), shares)
-
-
-def _statistics(cells: Cells, whole: BiasReport, held: Held) -> Statistics:
-    """The sums of the windows that are held equal, with a centred column for all but the first."""
-    parts = [
-        cells.statistics(whole.groups, t, by_arm=whole.weighting == ARMS) for t in held.windows
-    ]
-    base, d, more = parts[0], whole._fit.vectors.shape[1], len(held.shares)
-    gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))
-    gram[:, :d, :d] = sum(one.gram for one in parts)
-    moment[:, :d] = sum(one.moment for one in parts)
-    for j, one in enumerate(parts[1:], d):
-        gram[:, :d, j] = gram[:, j, :d] = one.gram[:, 0]
-        gram[:, j, j], moment[:, j] = one.gram[:, 0, 0], one.moment[:, 0]
-    move = np.eye(d + more)
-    move[0, d:] = -held.shares
-    gram, moment = move.T @ gram @ move, moment @ move
-    weight = np.maximum(gram[:, 0, 0], 1e-300)
-    return replace(
-        base,
-        n=np.sum([one.n for one in parts], axis=0),
-        gram=gram,
-        moment=moment,
-        square=np.sum([one.square for one in parts], axis=0),
-        means=gram[:, 0] / weight[:, None],
-        weights=None if base.weights is None else gram[:, 0, 0],
-    )
-
-
-def _without_windows(found: BiasReport, stats: Statistics, whole: BiasReport) -> BiasReport:
-    """The report at the windows' average mix, in the features of the whole log's alone.
-
-    The columns of windows are centred, so that is where they are 0, and what the others say there
-    is the first block of vectors and covariances.
-    """
-    d, fit = len(whole.features), found._fit
-    gram = stats.gram
-    if len(fit.designs.rank) != len(gram):
-        gram = totals(gram, stats.of, len(stats.groups))
-    # What is left of the features once the windows are held equal.
-    inner, cross = gram[:, d:, d:], gram[:, :d, d:]
-    left = gram[:, :d, :d] - cross @ np.linalg.pinv(inner, hermitian=True) @ cross.swapaxes(1, 2)
-    own = replace(
-        fit,
-        vectors=fit.vectors[:, :d],
-        covariances=fit.covariances[:, :d, :d],
-        designs=solve_designs(left, stats.precision),
-        rounding=fit.rounding[:, :d, :d],
-        between=None if fit.between is None else fit.between[:, :, :d, :d],
-    )
-    return replace(
-        whole,
-        observations=found.observations,
-        average=None if found.average is None else found.average[:, :d],
-        _fit=own,
-        _weights=found._weights,
-        _contexts=_first(found._contexts, d),
-        _apart=None,
-    )
-
-
-def _first(contexts: Contexts, d: int) -> Contexts:
-    return replace(
-        contexts,
-        means=None if contexts.means is None else contexts.means[:, :d],
-        overall=None if contexts.overall is None else contexts.overall[:d],
-        apart=None if contexts.apart is None else contexts.apart[:, :, :d],
-        spread=contexts.spread[:d],
-        kinds=contexts.kinds[:d],
-        arms=None if contexts.arms is None else contexts.arms[:, :d],
-    )

@@ -148,6 +148,29 @@ class Source:
     def _told(self, error: Exception) -> DataError:
         return _told(self.label, error, self.passwords, self.called)
 
+    def stream(self, query: Any, take: Callable[[Any], None], most: int) -> None:
+        """Run a query of DuckDB whose answer is large: Arrow batches, each seen once.
+
+        Args:
+            query: what to ask.
+            take: called with each batch.
+            most: rows of a batch.
+        """
+
+        def run() -> None:
+            asked = self.engine.con.sql(self.engine.compile(query))
+            # DuckDB 1 has another name for it.
+            read = getattr(asked, "to_arrow_reader", None) or asked.fetch_record_batch
+            for batch in read(most):
+                take(batch)
+
+        try:
+            with _quiet():
+                self.engine._run_pre_execute_hooks(query)
+                answer_of(run, self.engine.con, self.progress)
+        except Exception as error:
+            raise _told(self.label, error, self.passwords) from error
+
 
 @contextmanager
 def _quiet() -> Iterator[None]:

@@ -285,6 +285,12 @@ def cautions(audit: Audit) -> list[str]:
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
         for name, many in few.items():
+            if many < 2:
+                said.append(
+                    f"Group {name} has a single cluster, from which no error can be told: it is "
+                    "compared with nobody."
+                )
+                continue
             said.append(
                 f"Group {name} has only {many} clusters: its intervals are too short rather than "
                 "too long."

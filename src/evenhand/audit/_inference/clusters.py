@@ -1,0 +1,167 @@
+"""Errors that allow for rows that belong together, such as those of one person.
+
+The scores of a cluster are summed up first, and B is the sum of the squares of these sums (CR1).
+Clusters with rows in several groups make the groups' estimates depend on each other.
+
+There may be as many clusters as rows, so their products are summed in the engine too. Clusters
+that lie within one regression need only a GROUP BY; the others are joined with themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit._inference.robust import CLUSTERED, Errors, symmetric
+from evenhand.audit._inference.scores import (
+    Fits,
+    check_same_rows,
+    counted_again,
+    numbered,
+    with_residuals,
+)
+from evenhand.audit._input.sources import Source
+from evenhand.audit._sums.aggregate import fetch_by
+from evenhand.bias.statistics import Array, Statistics
+from evenhand.errors import DataError, setting
+
+
+def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Errors:
+    """The covariances from the sums of scores of clusters.
+
+    The scores of a regression sum to zero, so those of a single cluster say nothing: a group that
+    has no other is compared with nobody, and the others keep their errors.
+    """
+    counts = cluster_counts(source, rows)
+    alone = [name for name, many in counts.by_group.items() if many < 2]
+    if alone and len(counts.by_group) - len(alone) < 2:
+        raise DataError(
+            f"cluster: group {alone[0]} has a single cluster, and fewer than two groups have more; "
+            f"errors need several in a group: leave {setting('cluster')} out, or name another "
+            "column"
+        )
+    scored = with_residuals(source, numbered(rows, fits), fits)
+    d = fits.vectors.shape[1]
+    scores = [scored["e"], *(scored["e"] * scored[f"z{i}"] for i in range(d - 1))]
+    crossing = counts.crossing > 0 or "a" in fits.keys
+    meat = cluster_products(source, scored, scores, fits, crossing)
+    n, many = stats.n.sum(), float(counts.total)
+    factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
+    whole = factor * between_groups(fits, meat, len(stats.groups))
+    names = [name for name in stats.groups if counts.by_group.get(name, 0) > 1]
+    at = {name: stats.groups.index(name) for name in names}
+    pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
+    return Errors(
+        CLUSTERED,
+        {name: symmetric(whole[at[name], at[name]]) for name in names},
+        {name: counts.by_group[name] - 1.0 for name in names},
+        counts.by_group,
+        counts.total,
+        counts.crossing,
+        {(one, other): whole[at[one], at[other]] for one, other in pairs}
+        if counts.crossing
+        else None,
+        blocked={name: f"group {name} has a single cluster" for name in alone},
+    )
+
+
+def between_groups(fits: Fits, meat: Array, groups: int) -> Array:
+    """The covariances of all pairs of groups' vectors, (groups, groups, d, d)."""
+    d = fits.vectors.shape[1]
+    found = np.zeros((groups, groups, d, d))
+    reach = fits.part[:, None, None] * fits.inverse
+    for i, j in np.argwhere(meat.any(axis=(2, 3))):
+        found[fits.of[i], fits.of[j]] += reach[i] @ meat[i, j] @ reach[j]
+    return found
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many clusters there are: in all, in each cell (a group, or a group in a time window), and
+    with rows in several of these.
+    """
+
+    total: int
+    by_cell: dict[tuple[object, ...], int]
+    crossing: int
+
+    @property
+    def by_group(self) -> dict[str, int]:
+        """The clusters of each group, where cells are groups."""
+        return {str(name): many for (name, *_), many in self.by_cell.items()}
+
+    def table(self, groups: Sequence[str], windows: int) -> Array:
+        """The clusters of each window and group, where cells are these: (windows, groups)."""
+        return np.array(
+            [[float(self.by_cell.get((name, t), 0)) for name in groups] for t in range(windows)]
+        )
+
+
+def cluster_counts(source: Source, rows: Any, *more: str) -> Counts:
+    """Count clusters by group and, where it is said, by another key such as the time window."""
+    keys = ["g", *more]
+    each = rows.group_by([*keys, "c"]).aggregate(n=rows.count())
+    frame = source.fetch(each.group_by(keys).aggregate(clusters=each.count()))
+    spread = each.group_by("c").aggregate(cells=each.count())
+    total = source.fetch(
+        spread.aggregate(all=spread.count(), crossing=(spread.cells > 1).cast("int32").sum())
+    ).iloc[0]
+    cells = zip(frame["g"].astype(str), *(frame[key].astype(int) for key in more), strict=True)
+    return Counts(
+        int(total["all"]),
+        dict(zip(cells, frame["clusters"].astype(int).tolist(), strict=True)),
+        int(total["crossing"]),
+    )
+
+
+def fewest_in_an_arm(source: Source, rows: Any) -> int:
+    """How many clusters the arm of a group has that has the fewest."""
+    each = rows.group_by(["g", "a", "c"]).aggregate(n=rows.count())
+    arms = each.group_by(["g", "a"]).aggregate(clusters=each.count())
+    return int(source.fetch(arms.aggregate(fewest=arms.clusters.min()))["fewest"].iloc[0])
+
+
+def cluster_products(
+    source: Source, rows: Any, scores: Sequence[Any], fits: Fits, crossing: bool
+) -> Array:
+    """The sum over clusters of s_i s_j', (fits, fits, d, d), where s_i sums a fit's scores.
+
+    Args:
+        source: where the rows are.
+        rows: with the cluster in c and the number of the regression in k.
+        scores: a column of the rows for each coefficient.
+        fits: the regressions.
+        crossing: whether a cluster may have rows in several of them.
+    """
+    d = len(scores)
+    sums = {f"s{i}": one.sum() for i, one in enumerate(scores)}
+    again = counted_again(rows)
+    each = rows.group_by(["k", "c"]).aggregate(**sums, **again)
+    found = np.zeros((len(fits.labels), len(fits.labels), d, d))
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    own = {f"p{i}_{j}": (each[f"s{i}"] * each[f"s{j}"]).sum() for i, j in pairs}
+    own |= {name: each[name].sum() for name in again}
+    frame = fetch_by(source, each, ["k"], own)
+    check_same_rows(source, frame, fits)
+    for row in frame.to_dict(orient="records"):
+        k = int(row["k"])
+        for i, j in pairs:
+            found[k, k, i, j] = found[k, k, j, i] = row[f"p{i}_{j}"]
+    if not crossing:
+        return found
+    spread = each.group_by("c").aggregate(many=each.count())
+    several = spread.filter(spread.many > 1)
+    left = each.semi_join(several, "c")
+    right = left.view()
+    right = right.select(l=right["k"], c=right["c"], **{f"r{i}": right[f"s{i}"] for i in range(d)})
+    both = left.join(right, "c")
+    both = both.filter(both["k"] < both["l"])
+    cross = {f"p{i}_{j}": (both[f"s{i}"] * both[f"r{j}"]).sum() for i in range(d) for j in range(d)}
+    for row in fetch_by(source, both, ["k", "l"], cross).to_dict(orient="records"):
+        k, other = int(row["k"]), int(row["l"])
+        block = np.array([[row[f"p{i}_{j}"] for j in range(d)] for i in range(d)])
+        found[k, other], found[other, k] = block, block.T
+    return found

@@ -1,0 +1,272 @@
+"""Sums over squared residuals: what robust errors need of every row, in one pass.
+
+The coefficients are known after the first pass, so the regressions of the whole log, of its time
+windows and within these can all be asked about in the second. Each needs the sum of e^2 x x' by
+group, arm and window: with a column of 0 and 1 for a window, the products are those of the window's
+rows.
+
+DuckDB lives in this process. There rows come as columns in batches, and a product of matrices sums
+up what SQL would write as hundreds of sums. Other engines are elsewhere, and a query of sums brings
+less from there than its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit._inference.scores import (
+    Fits,
+    check_same_rows,
+    counted_again,
+    numbered,
+    with_effects,
+    with_residuals,
+)
+from evenhand.audit._input.engines import number
+from evenhand.audit._input.sources import Source
+from evenhand.audit._sums.aggregate import fetch_by
+from evenhand.bias.statistics import Array, Whole
+
+MOST_NUMBERS = 1_000_000  # of a batch, as doubles: 8 MB, and as much again for their products
+MOST_ROWS = 122_880  # of a batch; DuckDB has as many together in Parquet
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Regressions whose residuals are asked for.
+
+    `lift` has a matrix per window that makes the features of the regressions, (D,), from those of
+    the log, (d,): they may have columns for windows. A window that it lacks plays no part. Without
+    it they are the features of the log, in every row. With a `context` only the squares of what
+    rows do to their group's feedback there are asked for, which are sums of one number.
+    """
+
+    fits: Fits
+    rows: Any  # those that play a part, with all columns, for engines that are asked by SQL
+    lift: Mapping[int, Array] | None = None
+    context: Array | None = None
+
+    @property
+    def reach(self) -> Array:
+        """A^-1 x of each regression at the context, by its part in its group: (fits, d)."""
+        assert self.context is not None
+        return self.fits.part[:, None] * (self.fits.inverse @ self.context)
+
+
+@dataclass(eq=False)
+class SecondPass:
+    """All questions of an audit, answered together when the first of them is asked."""
+
+    source: Source
+    rows: Any  # as `prepared` made them
+    windows: int  # 0 where there are none
+    questions: dict[str, Question] = field(default_factory=dict)
+    answers: dict[str, Array] = field(default_factory=dict)
+
+    def products(self, name: str) -> Array:
+        """The sum of e^2 x x' of each regression: (fits, D, D)."""
+        question = self.questions[name]
+        if self.source.kind != "duckdb":
+            return _queried(self.source, question)
+        if name not in self.answers:
+            self.answers |= _streamed(self)
+        return self.answers[name]
+
+    def squares(self, name: str) -> Array:
+        """The sum of squares of what rows do at the context of the question: (fits,)."""
+        if self.source.kind != "duckdb":
+            return _queried_squares(self.source, self.questions[name])
+        return self.products(name)[:, 0, 0]
+
+
+def _streamed(asked: SecondPass) -> dict[str, Array]:
+    """The answers to all questions from one pass over the rows of DuckDB."""
+    questions = list(asked.questions.values())
+    finest = max((one.fits for one in questions), key=lambda fits: len(_keys(fits)))
+    keys = _keys(finest)
+    labels = list(dict.fromkeys(label[: len(keys)] for label in finest.labels))
+    times = asked.windows + 1  # the last is of rows without a time
+    places = [_place(one, keys, labels, times) for one in questions]
+    features = sum(name.startswith("z") for name in asked.rows.columns)
+    tally = _Tally(places, len(labels) * times, features + 1)
+    asked.source.stream(
+        _columns(asked.rows, keys, labels, times, features),
+        tally.add,
+        min(MOST_ROWS, max(MOST_NUMBERS // (features + 1), 1)),
+    )
+    found = {}
+    for name, question, place, meat in zip(
+        asked.questions, questions, places, tally.meat, strict=True
+    ):
+        check_same_rows(asked.source, tally.seen(place.fit, len(question.fits.n)), question.fits)
+        found[name] = _gathered(question, place, meat, times)
+    return found
+
+
+def _keys(fits: Fits) -> list[str]:
+    return [key for key in fits.keys if key != "t"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """What each cell of the pass is to a question: its regression, -1 for none, and b of that."""
+
+    fit: Whole  # (cells,)
+    vectors: Array  # (cells, d): coefficients of the features of the log
+    reach: Array | None  # (cells, d): where squares at a context are asked for
+
+
+def _place(
+    question: Question, keys: list[str], labels: list[tuple[object, ...]], times: int
+) -> _Place:
+    fits, lift = question.fits, question.lift
+    number_of = {label: k for k, label in enumerate(fits.labels)}
+    own = len(_keys(fits))
+    assert keys[:own] == _keys(fits)
+    fit = np.full((len(labels), times), -1, dtype=np.int64)
+    d = fits.vectors.shape[1] if lift is None else next(iter(lift.values())).shape[1]
+    vectors = np.zeros((len(labels), times, d))
+    for i, label in enumerate(labels):
+        for t in range(times):
+            where = (*label[:own], t) if "t" in fits.keys else label[:own]
+            if where not in number_of or (lift is not None and t not in lift):
+                continue
+            fit[i, t] = k = number_of[where]
+            own_b = fits.vectors[k]
+            vectors[i, t] = own_b if lift is None else own_b @ lift[t]
+    reach = None if question.context is None else question.reach[fit.ravel()]
+    return _Place(fit.ravel(), vectors.reshape(-1, d), reach)
+
+
+def _columns(
+    rows: Any, keys: list[str], labels: list[tuple[object, ...]], times: int, features: int
+) -> Any:
+    """The rows as the tally wants them: cell, reward, features, weight."""
+    import ibis
+
+    here = [
+        (_all([rows[key] == one for key, one in zip(keys, label, strict=True)]), i * times)
+        for i, label in enumerate(labels)
+    ]
+    # A label that is none of these must not pass for the first.
+    cell = ibis.cases(*here, else_=-times).cast("int32")
+    if times > 1:
+        cell = cell + rows["t"].coalesce(times - 1).cast("int32")
+    more = {"w": rows["w"]} if "w" in rows.columns else {}
+    wanted = {f"z{i}": rows[f"z{i}"] for i in range(features)}
+    return rows.select(cell=cell.cast("int32"), y=rows["y"], **wanted, **more)
+
+
+def _all(conditions: list[Any]) -> Any:
+    found = conditions[0]
+    for one in conditions[1:]:
+        found = found & one
+    return found
+
+
+class _Tally:
+    """Sums by cell, batch after batch."""
+
+    def __init__(self, places: list[_Place], cells: int, d: int) -> None:
+        self.places, self.cells, self.d = places, cells, d
+        sizes = [d if place.reach is None else 1 for place in places]
+        self.meat = [np.zeros((cells, size, size)) for size in sizes]
+        self.count, self.reward = np.zeros(cells), np.zeros(cells)
+
+    def add(self, batch: Any) -> None:
+        """Take a batch of `_columns` in: rows are put in the order of their cells first."""
+        cell = batch.column("cell").to_numpy(zero_copy_only=False)
+        # Small numbers are sorted in linear time.
+        small = cell.astype(np.int16) if self.cells < 2**15 else cell
+        order = np.argsort(small, kind="stable")
+        sizes = np.bincount(cell[cell >= 0], minlength=self.cells)
+        begin = int(np.count_nonzero(cell < 0))
+
+        def column(name: str, out: Array | None = None) -> Array:
+            values = batch.column(name).to_numpy(zero_copy_only=False)
+            found: Array = np.take(values.astype(np.float64, copy=False), order, out=out)
+            return found
+
+        x = np.empty((self.d, len(order)))
+        x[0] = 1.0
+        for i in range(1, self.d):
+            column(f"z{i - 1}", x[i])
+        y = column("y")
+        weight = column("w") if "w" in batch.schema.names else None
+        heavy = y if weight is None else weight * y
+        for at in np.flatnonzero(sizes):
+            rows = slice(begin, begin + int(sizes[at]))
+            begin = rows.stop
+            self.count[at] += sizes[at]
+            self.reward[at] += heavy[rows].sum()
+            for place, meat in zip(self.places, self.meat, strict=True):
+                if place.fit[at] < 0:
+                    continue
+                here = x[:, rows]
+                left = y[rows] - place.vectors[at] @ here
+                if weight is not None:
+                    left *= weight[rows]
+                score = (
+                    here * left if place.reach is None else (place.reach[at] @ here * left)[None]
+                )
+                meat[at] += score @ score.T
+
+    def seen(self, fit: Whole, fits: int) -> pd.DataFrame:
+        """The rows and rewards that the pass saw of every regression, for `check_same_rows`."""
+        known = fit >= 0
+        return pd.DataFrame(
+            {
+                "k": np.arange(fits),
+                "seen": np.bincount(fit[known], self.count[known], fits),
+                "seen_y": np.bincount(fit[known], self.reward[known], fits),
+            }
+        )
+
+
+def _gathered(question: Question, place: _Place, meat: Array, times: int) -> Array:
+    """The sums of cells as those of regressions, with their columns for windows."""
+    fits, lift = question.fits, question.lift
+    wide = fits.vectors.shape[1] if question.context is None else 1
+    found = np.zeros((len(fits.labels), wide, wide))
+    for cell in np.flatnonzero(place.fit >= 0):
+        own = meat[cell]
+        if lift is not None:
+            to = lift[int(cell) % times]
+            own = to @ own @ to.T
+        found[place.fit[cell]] += own
+    return found
+
+
+def _queried(source: Source, question: Question) -> Array:
+    """The products of one question, summed up by SQL."""
+    fits = question.fits
+    scored = with_residuals(source, numbered(question.rows, fits), fits)
+    d = fits.vectors.shape[1]
+    x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
+    weight = scored["e"] * scored["e"]
+    asked = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    frame = fetch_by(source, scored, ["k"], asked | counted_again(scored))
+    check_same_rows(source, frame, fits)
+    meat = np.zeros((len(fits.labels), d, d))
+    for row in frame.to_dict(orient="records"):
+        for i in range(d):
+            for j in range(i, d):
+                meat[int(row["k"]), i, j] = meat[int(row["k"]), j, i] = row[f"s{i}_{j}"]
+    return meat
+
+
+def _queried_squares(source: Source, question: Question) -> Array:
+    """The squares of one question at its context, summed up by SQL."""
+    fits = question.fits
+    scored = with_effects(source, numbered(question.rows, fits), fits, question.reach)
+    squares_of = {"v": (scored["v"] * scored["v"]).sum(), **counted_again(scored)}
+    frame = fetch_by(source, scored, ["k"], squares_of)
+    check_same_rows(source, frame, fits)
+    squares = np.zeros(len(fits.labels))
+    squares[frame["k"].to_numpy(dtype=np.int64)] = frame["v"].to_numpy(dtype=np.float64)
+    return squares

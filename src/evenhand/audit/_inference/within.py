@@ -1,0 +1,206 @@
+"""The bias within time windows: the same regressions with the window held equal.
+
+Where rewards rise over time and the share of a group rises as well, a comparison over the whole log
+takes the one for a bias in favour of that group. With a column of 0 and 1 for every window but one,
+groups are compared among people of the same time. No further sum is needed: the cells have the sums
+of every window, and the products of such a column with all others are these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evenhand.audit._inference.robust import Errors
+from evenhand.audit._inference.scores import fits_of
+from evenhand.audit._inference.second_pass import Question
+from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._sums.cells import Cells
+from evenhand.bias._contexts import Contexts
+from evenhand.bias._fit import ARMS, AUTO, settled, solve_designs
+from evenhand.bias.estimate import MEAN, bias_report
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array, Statistics, totals
+
+WITHIN = "within"  # what the second pass calls these regressions
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """The windows in which all groups can be compared, and their parts of the rows in them."""
+
+    windows: tuple[int, ...]
+    shares: Array  # of all but the first, in few digits: they stand in queries too
+
+    def lift(self, d: int) -> dict[int, Array]:
+        """For each window, what makes the features with its columns from the others: (D, d)."""
+        found = {}
+        for place, window in enumerate(self.windows):
+            matrix = np.zeros((d + len(self.shares), d))
+            matrix[:d] = np.eye(d)
+            matrix[d:, 0] = -self.shares
+            if place:
+                matrix[d + place - 1, 0] += 1.0
+            found[window] = matrix
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class HeldEqual:
+    """The regressions with the window held equal: their sums, and what the second pass needs."""
+
+    held: Held
+    stats: Statistics
+    question: Question
+
+
+def hold_windows(
+    cells: Cells, rows: Any, groups: tuple[str, ...], count: int, weighting: str
+) -> HeldEqual | None:
+    """The regressions with the time window held equal; None where it cannot be.
+
+    Args:
+        cells: sums by window.
+        rows: as `prepared` made them.
+        groups: their names.
+        count: how many windows there are.
+        weighting: of the whole log.
+    """
+    held = _held(cells, groups, count)
+    if held is None:
+        return None
+    stats = _statistics(cells, groups, weighting == ARMS, held)
+    if weighting == ARMS and settled(stats, AUTO)[0] != ARMS:
+        return None  # another weighting would be another question
+    d = cells.gram.shape[1]
+    extra = {
+        f"z{d - 1 + j}": as_number(rows["t"] == window) - number(float(share))
+        for j, (window, share) in enumerate(zip(held.windows[1:], held.shares, strict=True))
+    }
+    kept = rows.filter(rows["t"].isin(list(held.windows))).mutate(**extra)
+    fits = fits_of(stats, weighting, cells.places())
+    return HeldEqual(held, stats, Question(fits, kept, held.lift(d)))
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """The report with the time window held equal, and the rows and sums that it is made of."""
+
+    report: BiasReport
+    stats: Statistics  # with a column for every window but one, after the features
+    rows: Any
+    errors: Errors
+
+
+def within_windows(equal: HeldEqual, errors: Errors, whole: BiasReport) -> Within | None:
+    """The report about the centres with the time window held equal.
+
+    Args:
+        equal: the regressions.
+        errors: theirs, made as those of the whole log.
+        whole: the report of the whole log, about the centres.
+    """
+    if whole.overall is None:
+        return None
+    held, stats = equal.held, equal.stats
+    report = bias_report(
+        stats,
+        reference=whole.reference or MEAN,
+        level=whole.level,
+        weighting=whole.weighting,
+        feature_names=[*whole.features, *(f"window {t + 1}" for t in held.windows[1:])],
+        covariances=errors.covariances,
+        freedom=errors.freedom,
+        between=errors.between,
+        blocked=errors.blocked,
+        average=np.append(whole.overall, np.zeros(len(held.shares))),
+    )
+    inside = _without_windows(report, stats, whole)
+    return Within(inside, stats, equal.question.rows, errors)
+
+
+def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
+    """Windows that have rows of every group, but of those that are hardly ever there."""
+    frame = cells.frame.dropna(subset="t")
+    n = np.zeros((count, len(groups)))
+    window = frame["t"].to_numpy(dtype=np.int64)
+    group = np.array([groups.index(str(one)) for one in frame["g"]], dtype=np.int64)
+    np.add.at(n, (window, group), frame["n"].to_numpy(dtype=np.float64))
+    usual = (n > 0.0).sum(axis=0) >= count / 2.0
+    windows = np.flatnonzero((n[:, usual] > 0.0).all(axis=1))
+    if usual.sum() < 2 or len(windows) < 2:
+        return None
+    sizes = n[windows].sum(axis=1)
+    shares = np.array([float(f"{one:.6g}") for one in sizes[1:] / sizes.sum()])
+    return Held(tuple(int(t) for t in windows), shares)
+
+
+def _statistics(cells: Cells, groups: tuple[str, ...], by_arm: bool, held: Held) -> Statistics:
+    """The sums of the windows that are held equal, with a centred column for all but the first."""
+    parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
+    base, d, more = parts[0], cells.gram.shape[1], len(held.shares)
+    gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))
+    gram[:, :d, :d] = sum(one.gram for one in parts)
+    moment[:, :d] = sum(one.moment for one in parts)
+    for j, one in enumerate(parts[1:], d):
+        gram[:, :d, j] = gram[:, j, :d] = one.gram[:, 0]
+        gram[:, j, j], moment[:, j] = one.gram[:, 0, 0], one.moment[:, 0]
+    move = np.eye(d + more)
+    move[0, d:] = -held.shares
+    gram, moment = move.T @ gram @ move, moment @ move
+    weight = np.maximum(gram[:, 0, 0], 1e-300)
+    return replace(
+        base,
+        n=np.sum([one.n for one in parts], axis=0),
+        gram=gram,
+        moment=moment,
+        square=np.sum([one.square for one in parts], axis=0),
+        means=gram[:, 0] / weight[:, None],
+        weights=None if base.weights is None else gram[:, 0, 0],
+    )
+
+
+def _without_windows(found: BiasReport, stats: Statistics, whole: BiasReport) -> BiasReport:
+    """The report at the windows' average mix, in the features of the whole log's alone.
+
+    The columns of windows are centred, so that is where they are 0, and what the others say there
+    is the first block of vectors and covariances.
+    """
+    d, fit = len(whole.features), found._fit
+    gram = stats.gram
+    if len(fit.designs.rank) != len(gram):
+        gram = totals(gram, stats.of, len(stats.groups))
+    # What is left of the features once the windows are held equal.
+    inner, cross = gram[:, d:, d:], gram[:, :d, d:]
+    left = gram[:, :d, :d] - cross @ np.linalg.pinv(inner, hermitian=True) @ cross.swapaxes(1, 2)
+    own = replace(
+        fit,
+        vectors=fit.vectors[:, :d],
+        covariances=fit.covariances[:, :d, :d],
+        designs=solve_designs(left, stats.precision),
+        rounding=fit.rounding[:, :d, :d],
+        between=None if fit.between is None else fit.between[:, :, :d, :d],
+    )
+    return replace(
+        whole,
+        observations=found.observations,
+        average=None if found.average is None else found.average[:, :d],
+        _fit=own,
+        _weights=found._weights,
+        _contexts=_first(found._contexts, d),
+        _apart=None,
+    )
+
+
+def _first(contexts: Contexts, d: int) -> Contexts:
+    return replace(
+        contexts,
+        means=None if contexts.means is None else contexts.means[:, :d],
+        overall=None if contexts.overall is None else contexts.overall[:d],
+        apart=None if contexts.apart is None else contexts.apart[:, :, :d],
+        spread=contexts.spread[:d],
+        kinds=contexts.kinds[:d],
+        arms=None if contexts.arms is None else contexts.arms[:, :d],
+    )
