@@ -156,7 +156,8 @@ def test_one_number_has_one_interval():
     row = found.bias.by_group.loc["F"]
     low, high = -row["simultaneous_high"], -row["simultaneous_low"]
     assert f"95 % interval {low:.2f} to {high:.2f}." in found.to_words()
-    cells = found.to_html().split('<th scope="row">F</th>')[1].split("</tr>")[0]
+    bias = found.to_html().split('id="bias"')[1]
+    cells = bias.split('<th scope="row">F</th>')[1].split("</tr>")[0]
     assert (
         f"{row['simultaneous_low']:,.3g}" in cells and f"{row['simultaneous_high']:,.3g}" in cells
     )

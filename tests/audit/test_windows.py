@@ -59,7 +59,12 @@ def test_a_shift_of_level_and_mix_is_no_bias():
     found = eh.audit(shifting(), reference="M")
     assert found.believe == "within windows"
     said = found.summary
-    assert said[1].startswith(
+    parts = found.decomposition.set_index("part")["estimate"]
+    assert parts["left"] == pytest.approx(found.within.by_group.loc["F", "estimate"])
+    assert "who came when for" in said[1]
+    total = parts["explained"] + parts["time"] + parts["left"]
+    assert total == pytest.approx(parts["unadjusted"])
+    assert said[2].startswith(
         "Within time windows, at the average context the feedback for group F cannot be told from"
     )
     whole = next(one for one in said if one.startswith("Over the whole log"))
@@ -73,14 +78,18 @@ def test_a_bias_that_a_shift_hides_is_found():
     found = eh.audit(shifting(slope=3.0, gap=-0.5), reference="M")
     assert found.within.by_group.loc["F", "high"] < 0.0
     assert found.believe == "within windows"
-    assert "lower than that for group M" in found.summary[1]
+    assert found.summary[2].startswith("The direction of the gap reverses")
+    assert found.summary[2].endswith(
+        "lower between people with the same features at the same time."
+    )
+    assert "lower than that for group M" in found.summary[3]
 
 
 def test_without_a_shift_both_say_the_same_and_are_shown():
     found = eh.audit(shifting(slope=0.0, mix=0.0, gap=-1.0), reference="M")
     assert found.believe == "whole log"
-    assert found.summary[1].startswith("At the average context the feedback for group F is 0.99")
-    assert found.summary[2].startswith("Within time windows, at the average context the feedback")
+    assert found.summary[2].startswith("At the average context the feedback for group F is 0.99")
+    assert found.summary[3].startswith("Within time windows, at the average context the feedback")
     page = found.to_html()
     assert "over the whole log" in page and "within time windows" in page
 

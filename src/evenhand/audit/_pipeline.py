@@ -49,7 +49,7 @@ from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.missing import Gaps
 from evenhand.audit._sums.truth import known_truth
 from evenhand.bias._fit import AUTO, PULLS
-from evenhand.bias._sentences import clear_features, clear_totals
+from evenhand.bias._sentences import clear_features, clear_totals, same_findings
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Bools, Statistics
@@ -163,6 +163,10 @@ class Run:
             else of_groups(self.source, fitted.rows, cells.groups()),
         )
         means = averages(fitted.stats)
+        # As the summary does: what changes over time must not count as bias.
+        believed = centred
+        if within is not None and inside is not None and not same_findings(bias, inside):
+            believed = within.report
         selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
         impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
         return Audit(
@@ -171,10 +175,11 @@ class Run:
             logistic=logistic,
             against_truth=None if against else self._against_truth(cells, centred.reference),
             decomposition=decomposition(
-                centred,
+                believed,
                 means,
                 centred._columns,
                 unadjusted_by(metrics, centred.groups, means, weighted=self._weighted),
+                within=believed is not centred,
             ),
             truth=known_truth(cells, design.reward_centre, self.settings.level),
             metrics=metrics,

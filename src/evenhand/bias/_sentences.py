@@ -249,8 +249,8 @@ def _change(report: BiasReport, g: int, k: int) -> str:
         return f"{start} {_compared(report, g, estimate, low, high)}"
     half = (high - low) / 2.0
     near, far = sorted((abs(low), abs(high)))
-    size = f"{_number(abs(estimate), half)}"
-    ends = f"{_percent(report)} interval {_number(near, half)} to {_number(far, half)}"
+    size = f"{rounded(abs(estimate), half)}"
+    ends = f"{_percent(report)} interval {rounded(near, half)} to {rounded(far, half)}"
     gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
     if column.categories or report.features[k] in report.codes:
         side = "below" if estimate < 0.0 else "above"
@@ -318,8 +318,8 @@ def _gap_there(row: dict[Any, Any], place: str) -> str:
     if low <= 0.0 <= high:
         return f"not to be told apart {place} ({_span(low, high, half)})"
     word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
-    size = _number(abs(estimate), half)
-    return f"{size} {word} {place} ({_number(near, half)} to {_number(far, half)})"
+    size = rounded(abs(estimate), half)
+    return f"{size} {word} {place} ({rounded(near, half)} to {rounded(far, half)})"
 
 
 def _compared(report: BiasReport, g: int, estimate: float, low: float, high: float) -> str:
@@ -333,14 +333,14 @@ def _compared(report: BiasReport, g: int, estimate: float, low: float, high: flo
         )
     word, ends = ("lower", (-high, -low)) if estimate < 0.0 else ("higher", (low, high))
     return (
-        f"{who} is {_number(abs(estimate), half)} {word} than {_reference(report)}, "
-        f"{_percent(report)} interval {_number(ends[0], half)} to {_number(ends[1], half)}."
+        f"{who} is {rounded(abs(estimate), half)} {word} than {_reference(report)}, "
+        f"{_percent(report)} interval {rounded(ends[0], half)} to {rounded(ends[1], half)}."
     )
 
 
 def _span(low: float, high: float, half: float) -> str:
     """An interval that holds zero, in words for both of its sides."""
-    return f"from {_number(abs(low), half)} lower to {_number(abs(high), half)} higher"
+    return f"from {rounded(abs(low), half)} lower to {rounded(abs(high), half)} higher"
 
 
 def _reference(report: BiasReport) -> str:
@@ -349,7 +349,7 @@ def _reference(report: BiasReport) -> str:
     return f"that for group {quoted(report.reference)}"
 
 
-def _number(value: float, half_width: float) -> str:
+def rounded(value: float, half_width: float) -> str:
     """With as many digits as the interval is worth: two of its half width."""
     digits = 2
     if 0.0 < half_width < np.inf:

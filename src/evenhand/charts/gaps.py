@@ -18,7 +18,14 @@ WORDS = {
     "unadjusted": "unadjusted gap",
     "feature": "explained",
     "arms": "explained",
+    "time": "explained",
+    "arms and time": "explained",
     "left": "left after adjustment",
+}
+OTHERWISE = {
+    "arms": "who met which arm",
+    "time": "who came when",
+    "arms and time": "who came when and met which arm",
 }
 COLOURS = {
     "unadjusted gap": "#777777",
@@ -128,10 +135,10 @@ def _bars(part: pd.DataFrame) -> pd.DataFrame:
         together = {"group": rest["group"].iloc[0], "part": "feature", "low": None, "high": None}
         together |= {"column": f"{len(rest)} other features", "estimate": rest["estimate"].sum()}
         parts.append(pd.DataFrame([together]).astype({"low": float, "high": float}))
-    parts += [ends[ends["part"] == "arms"], ends[ends["part"] == "left"]]
+    parts += [ends[ends["part"].isin(OTHERWISE)], ends[ends["part"] == "left"]]
     bars = pd.concat([piece for piece in parts if len(piece)], ignore_index=True)
     named = {"unadjusted": "unadjusted gap", "left": "left after adjustment"}
-    named["arms"] = "explained: who met which arm"
+    named |= {kind: f"explained: {words}" for kind, words in OTHERWISE.items()}
     bars["label"] = [
         named.get(kind, f"explained: {column}")
         for kind, column in zip(bars["part"], bars["column"], strict=True)

@@ -10,8 +10,8 @@ What is left is the gap at the average context, the number that the rest of the 
 features' part is a sum over columns: how far the groups differ in each, valued by the groups' own
 coefficients. (With two groups the coefficients weigh by the size of the other group.)
 
-Where arms weigh the same, vectors are averages over arms and no longer meet the mean rewards: the
-difference is a part of its own, of who is seen by which arm.
+Where arms weigh the same, or the time window is held equal, the vectors no longer meet the mean
+rewards: the difference is a part of its own, of who met which arm, or of who came when.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from evenhand.fairness._metrics import BY_REWARD as SELECTED
 if TYPE_CHECKING:
     from evenhand.fairness import FairnessReport
 
-UNADJUSTED, EXPLAINED, FEATURE, BY_ARMS, LEFT = "unadjusted", "explained", "feature", "arms", "left"
+UNADJUSTED, EXPLAINED, FEATURE, LEFT = "unadjusted", "explained", "feature", "left"
+ARMS_PART, TIME, BOTH = "arms", "time", "arms and time"
 MEAN_REWARD = "mean_reward"
 COLUMNS = ["group", "part", "column", "estimate", "low", "high", "why"]
 
@@ -122,7 +123,11 @@ def unadjusted_by(
 
 
 def decomposition(
-    report: BiasReport, means: Averages, columns: tuple[Column, ...], unadjusted: Unadjusted
+    report: BiasReport,
+    means: Averages,
+    columns: tuple[Column, ...],
+    unadjusted: Unadjusted,
+    within: bool = False,
 ) -> pd.DataFrame:
     """A row per group but the reference, and part: all intervals of a kind hold at once.
 
@@ -134,6 +139,7 @@ def decomposition(
         means: of the groups.
         columns: with the features that each became.
         unadjusted: the interval of the unadjusted gap.
+        within: whether the report has the time window held equal.
     """
     names, overall = report.groups, report.overall
     reference = _reference(report)
@@ -142,6 +148,7 @@ def decomposition(
     table: list[tuple[str, str, str, float, float, float, str]] = []
     level = 1.0 - (1.0 - report.level) / max(len(others), 1)
     by_arms = report.weighting == ARMS
+    otherwise = BOTH if by_arms and within else TIME if within else ARMS_PART if by_arms else ""
     for g in others:
         raw = unadjusted(g, reference, level)
         table.append((names[g], UNADJUSTED, "", *raw, ""))
@@ -152,7 +159,7 @@ def decomposition(
         away[:, 0] = 0.0  # the intercept is alike in all
         pair = (g, reference)
         whole = _part(report, means, pair, away, range(len(overall)), level)
-        if not by_arms:  # the identity holds, and keeps every digit
+        if not otherwise:  # the identity holds, and keeps every digit
             moved = raw[0] - rest - whole[0]
             whole = (raw[0] - rest, whole[1] + moved, whole[2] + moved)
         table.append((names[g], EXPLAINED, "", *whole, ""))
@@ -161,9 +168,9 @@ def decomposition(
             single = _part(report, means, pair, away, column.features, narrow)
             unknown = "" if np.isfinite(single[0]) else "not known apart from other features"
             table.append((names[g], FEATURE, column.name, *single, unknown))
-        if by_arms:
-            arms = raw[0] - rest - whole[0]
-            table.append((names[g], BY_ARMS, "", arms, np.nan, np.nan, "no interval"))
+        if otherwise:
+            remains = raw[0] - rest - whole[0]
+            table.append((names[g], otherwise, "", remains, np.nan, np.nan, "no interval"))
         table.append((names[g], LEFT, "", rest, low, high, why))
     return pd.DataFrame(table, columns=COLUMNS)
 

@@ -8,18 +8,33 @@ none is named).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand._prose import in_digits, quoted
-from evenhand.audit._inference.decomposition import BY_ARMS, EXPLAINED, FEATURE, LEFT, UNADJUSTED
+from evenhand._prose import quoted
+from evenhand.audit._inference.decomposition import (
+    ARMS_PART,
+    BOTH,
+    EXPLAINED,
+    FEATURE,
+    LEFT,
+    TIME,
+    UNADJUSTED,
+)
+from evenhand.bias._sentences import rounded
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
 MOST_GROUPS = 5  # to speak of, those with the largest gaps first
 MOST_FEATURES = 3
+OTHER_WORDS = {
+    ARMS_PART: "who met which arm",
+    TIME: "who came when",
+    BOTH: "who came when and met which arm",
+}
 
 
 def explained(audit: Audit) -> list[str]:
@@ -58,28 +73,27 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
     group = quoted(str(part["group"].iloc[0]))
     reference = quoted(compared_with(audit))
     before = rows[UNADJUSTED]
+    low, high = before["low"], before["high"]
     who = f"the mean {outcome} of group {group}"
-    if before["low"] <= 0.0 <= before["high"]:
-        start = (
-            f"Before any adjustment, {who} cannot be told from that of group {reference} "
-            f"({level} interval {_signed(before['low'])} to {_signed(before['high'])})"
-        )
+    if low <= 0.0 <= high:
+        ends = f"{_signed(before, low)} to {_signed(before, high)}"
+        told = f"{who} cannot be told from that of group {reference}"
     else:
         word = "lower" if before["estimate"] < 0.0 else "higher"
-        ends = sorted((abs(before["low"]), abs(before["high"])))
-        start = (
-            f"Before any adjustment, {who} is {_digits(abs(before['estimate']))} {word} than that "
-            f"of group {reference} ({level} interval {_digits(ends[0])} to {_digits(ends[1])})"
-        )
+        near, far = sorted((abs(low), abs(high)))
+        ends = f"{_digits(before, near)} to {_digits(before, far)}"
+        size = _digits(before, abs(before["estimate"]))
+        told = f"{who} is {size} {word} than that of group {reference}"
+    start = f"Before any adjustment, {told} ({level} interval {ends})"
     if LEFT not in rows:
         return [f"{start}."]
-    arms = (
-        f", who met which arm for {_signed(rows[BY_ARMS]['estimate'])}" if BY_ARMS in rows else ""
-    )
+    shares = {kind: _signed(row, row["estimate"]) for kind, row in rows.items()}
+    others = [kind for kind in OTHER_WORDS if kind in rows]
+    when = " at the same time" if {TIME, BOTH} & set(others) else ""
+    other = "".join(f", {OTHER_WORDS[kind]} for {shares[kind]}" for kind in others)
     sentence = (
-        f"{start}: the features account for {_signed(rows[EXPLAINED]['estimate'])}"
-        f"{_mostly(part)}{arms}, and {_signed(rows[LEFT]['estimate'])} is left between people with "
-        "the same features."
+        f"{start}: the features account for {shares[EXPLAINED]}{_mostly(part)}{other}, and "
+        f"{shares[LEFT]} is left between people with the same features{when}."
     )
     if not reverses(part):
         return [sentence]
@@ -87,7 +101,7 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
     return [
         sentence,
         f"The direction of the gap reverses: {who} is {now} than that of group {reference} before "
-        f"adjustment, and {then} between people with the same features.",
+        f"adjustment, and {then} between people with the same features{when}.",
     ]
 
 
@@ -99,7 +113,7 @@ def _mostly(part: pd.DataFrame) -> str:
     sure = features[(features["low"] > 0.0) | (features["high"] < 0.0)]
     order = sure["estimate"].abs().sort_values(ascending=False, kind="stable").index
     named = [
-        f"{quoted(str(row['column']))} {_signed(row['estimate'])}"
+        f"{quoted(str(row['column']))} {_signed(row, row['estimate'])}"
         for row in sure.loc[order[:MOST_FEATURES]].to_dict(orient="records")
     ]
     return f" ({', '.join(named)}{', ...' if len(features) > len(named) else ''})" if named else ""
@@ -113,9 +127,17 @@ def compared_with(audit: Audit) -> str:
     return bias.groups[bias.observations.index(max(bias.observations))]
 
 
-def _digits(value: float) -> str:
-    return in_digits(float(f"{value:.2g}"))
+def _digits(row: Mapping[Any, Any], value: float) -> str:
+    """With as many digits as the interval is worth."""
+    return rounded(value, _half(row))
 
 
-def _signed(value: float) -> str:
-    return in_digits(float(f"{value:.2g}"), "+")
+def _signed(row: Mapping[Any, Any], value: float) -> str:
+    shown = rounded(value, _half(row))
+    return shown if shown.startswith("-") or not float(shown.replace(",", "")) else f"+{shown}"
+
+
+def _half(row: Mapping[Any, Any]) -> float:
+    """Half of the interval; what has none is told as exactly as it is large."""
+    half = float(row["high"] - row["low"]) / 2.0
+    return half if half > 0.0 else abs(float(row["estimate"])) / 5.0

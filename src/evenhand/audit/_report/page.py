@@ -10,9 +10,9 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
-from evenhand.audit._inference.decomposition import BY_ARMS, EXPLAINED, LEFT, UNADJUSTED
+from evenhand.audit._inference.decomposition import EXPLAINED, LEFT, UNADJUSTED
 from evenhand.audit._report.cells import intersections_view
-from evenhand.audit._report.explained import compared_with, reverses
+from evenhand.audit._report.explained import OTHER_WORDS, compared_with, reverses
 from evenhand.audit._report.impact import impact_view
 from evenhand.audit._report.link import logistic_part
 
@@ -129,7 +129,8 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
         table[table["group"].isin(few)], against, f"difference in mean {outcome}"
     )
     words = {EXPLAINED: "explained by all features", LEFT: "left after adjustment"}
-    words |= {UNADJUSTED: "unadjusted gap", BY_ARMS: "explained by who met which arm"}
+    words |= {UNADJUSTED: "unadjusted gap"}
+    words |= {kind: f"explained by {other}" for kind, other in OTHER_WORDS.items()}
     shown = table.assign(
         part=[
             words.get(part, f"explained by {column}")

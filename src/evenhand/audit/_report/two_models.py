@@ -15,7 +15,7 @@ from evenhand.audit._report.link import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
 from evenhand.bias._second import SecondModel
-from evenhand.bias._sentences import _amount, _number, _once, _percent, _reference, spoken_of
+from evenhand.bias._sentences import _amount, _once, _percent, _reference, rounded, spoken_of
 
 MOST_RATIOS = 5  # changes to speak of in odds
 Pair = tuple[int, int]  # a group and a feature, by number
@@ -84,13 +84,13 @@ def _gap_words(found: Logistic, g: int) -> str:
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
-            f"not to be told apart ({_percent(found.line)} interval from {_number(-low, half)} "
-            f"lower to {_number(high, half)} higher)"
+            f"not to be told apart ({_percent(found.line)} interval from {rounded(-low, half)} "
+            f"lower to {rounded(high, half)} higher)"
         )
     word, near, far = ("lower", -high, -low) if high < 0.0 else ("higher", low, high)
     return (
-        f"{_number(abs(row['gap']), half)} {word} ({_percent(found.line)} interval "
-        f"{_number(near, half)} to {_number(far, half)})"
+        f"{rounded(abs(row['gap']), half)} {word} ({_percent(found.line)} interval "
+        f"{rounded(near, half)} to {rounded(far, half)})"
     )
 
 
@@ -125,7 +125,7 @@ def _doubted_gap(found: Logistic, g: int) -> str:
 
 
 def _signed(number: float, half: float) -> str:
-    return f"{'-' if number < 0.0 else ''}{_number(abs(number), half)}"
+    return f"{'-' if number < 0.0 else ''}{rounded(abs(number), half)}"
 
 
 def _unlike(found: Logistic, row: Pair) -> bool:
