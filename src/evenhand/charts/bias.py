@@ -24,6 +24,7 @@ def bias_chart(
     title: str = "Bias by feature and group",
     level: float = 0.95,
     codes: Collection[str] = (),
+    groups: Sequence[str] | None = None,
 ) -> alt.TopLevelMixin:
     """The bias by feature and group: a point with a pointwise (thick) and simultaneous interval.
 
@@ -36,6 +37,8 @@ def bias_chart(
         title: above the figure.
         level: of the intervals, for the subtitle.
         codes: features whose numbers are codes of categories; their labels say so.
+        groups: all groups, in the order that gives them their colours; those of the table unless
+            given.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -47,8 +50,7 @@ def bias_chart(
     """
     alt = altair()
     table = _in_units(bias, units or {}, codes)
-    groups = list(dict.fromkeys(table["group"]))
-    colours = dict(zip(groups, cycle(OF_GROUPS), strict=False))
+    colours = dict(zip(groups or dict.fromkeys(table["group"]), cycle(OF_GROUPS), strict=False))
     table = table[table["why"] != "the reference"]  # 0 by definition
     shown = list(dict.fromkeys(table["group"]))
     hints = ["group", "feature", "estimate", "low", "high", "why"]

@@ -23,6 +23,7 @@ from evenhand.audit._inference.scores import (
     looked_up,
     named,
     numbered,
+    worked_out,
 )
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
@@ -88,7 +89,7 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     """
     kept = ["k", "y", *(f"z{i}" for i in range(fits.vectors.shape[1] - 1)), "w", "c"]
     rows = numbered(rows, fits)
-    rows = rows.select([name for name in kept if name in rows.columns])
+    rows = worked_out(source, rows.select([name for name in kept if name in rows.columns]))
     states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
     most = MOST_STEPS if fits.n.sum() <= MANY_ROWS else MOST_STEPS_OF_MANY
     steps = 0
@@ -188,12 +189,12 @@ def with_chances(source: Source, rows: Any, fits: Fits) -> Any:
     """Numbered rows with log-odds eta, chance p, e = w (y - p) and v = w p (1 - p)."""
     rows = looked_up(source, rows, named("b", fits.vectors))
     eta = linear(rows, "b", fits.vectors.shape[1])
-    rows = rows.mutate(eta=eta.clip(number(-LARGEST), number(LARGEST)))
-    rows = rows.mutate(p=chance_of(rows["eta"]))
+    rows = worked_out(source, rows.mutate(eta=eta.clip(number(-LARGEST), number(LARGEST))))
+    rows = worked_out(source, rows.mutate(p=chance_of(rows["eta"])))
     e, v = rows["y"] - rows["p"], rows["p"] * (number(1.0) - rows["p"])
     if "w" in rows.columns:
         e, v = rows["w"] * e, rows["w"] * v
-    return rows.mutate(e=e, v=v)
+    return worked_out(source, rows.mutate(e=e, v=v))
 
 
 def chance_of(eta: Any) -> Any:

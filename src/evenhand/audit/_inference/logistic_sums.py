@@ -30,6 +30,7 @@ from evenhand.audit._inference.scores import (
     linear,
     looked_up,
     named,
+    worked_out,
 )
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
@@ -132,7 +133,7 @@ def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, L
     places = {"ml": links[0].centre, "sl": links[0].spread}
     places |= {"mb": links[1].centre, "sb": links[1].spread}
     rows = looked_up(source, rows, named("l", lines.vectors) | places)
-    rows = rows.mutate(line=linear(rows, "l", lines.vectors.shape[1]))
+    rows = worked_out(source, rows.mutate(line=linear(rows, "l", lines.vectors.shape[1])))
     left = rows["y"] - rows["line"]
     far_l = (rows["line"] - rows["ml"]) / rows["sl"]
     far_b = (rows["eta"] - rows["mb"]) / rows["sb"]
@@ -141,12 +142,9 @@ def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, L
     for f, vector in enumerate(logits.fits.vectors):
         eta = sum((number(b) * one for b, one in zip(vector, x, strict=True)), number(0.0))
         chances[f"chance{f}"] = chance_of(eta.clip(number(-LARGEST), number(LARGEST)))
-    return rows.mutate(
-        **chances,
-        el=rows["w"] * left if "w" in rows.columns else left,
-        ql=far_l * far_l,
-        qb=far_b * far_b,
-    )
+    left = rows["w"] * left if "w" in rows.columns else left
+    rows = rows.mutate(**chances, el=left, ql=far_l * far_l, qb=far_b * far_b)
+    return worked_out(source, rows)
 
 
 def _inverse(logits: Logits, gram: Array, information: Array, k: int) -> Array:

@@ -60,7 +60,7 @@ def _intervals(
         best = size.groupby(table["feature"], sort=False).max().sort_values(ascending=False)
         keep = best.index[: max(MOST_ROWS // len(bias.groups), 1)]
         table = table[table["feature"].isin(keep)]
-    chart: Any = charts.bias_chart(table, units, axis, "", bias.level)
+    chart: Any = charts.bias_chart(table, units, axis, "", bias.level, groups=bias.groups)
     return drawn(charts.to_svg(chart.configure_axisX(labelFlush=False, labelOverlap="greedy")))
 
 
