@@ -99,8 +99,9 @@ def test_unbiased_logs_that_shift_raise_no_alarm():
     """Level and mix shift in all of them. With 12 logs at 95 %, more than 3 alarms: 1 in 400."""
     alarms = 0
     for seed in range(12):
-        said = eh.audit(shifting(seed, n=1500), reference="M").summary[1]
-        alarms += "cannot be told" not in said
+        found = eh.audit(shifting(seed, n=1500), reference="M")
+        headline = next(line for line in found.summary if "at the average context" in line.lower())
+        alarms += "cannot be told" not in headline
     assert alarms <= 3
 
 

@@ -300,7 +300,7 @@ for name in sys.argv[1:]:
         eh.log_to(name)
         print("opened", name)
     except ValueError as error:
-        print("being written already" in str(error))
+        print("already has a writer" in str(error))
 """
     monkeypatch.chdir(tmp_path)
     with eh.log_to(names[0]) as logged:

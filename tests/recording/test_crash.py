@@ -307,11 +307,11 @@ def test_journals_of_other_logs_are_not_mixed_in(tmp_path):
 def test_a_second_writer_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     with eh.log_to(path, make()) as logged:
-        with pytest.raises(ValueError, match="being written already"):
+        with pytest.raises(ValueError, match="already has a writer"):
             eh.log_to(path)
         code = f"import evenhand as eh; eh.log_to({str(path)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert "InputError" in other.stderr and "being written already" in other.stderr
+        assert "InputError" in other.stderr and "already has a writer" in other.stderr
         logged.select(contexts_of(0))
     with eh.log_to(path) as again:
         assert again.round == 1

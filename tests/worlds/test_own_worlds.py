@@ -252,7 +252,7 @@ ONE_LINE = [
     (Listed(np.array([None]), 1.0), r"Listed with names = array\(\[None\]"),
     (Calls(1.0), r"calls double, which is not compiled \(test_own_worlds.py, line \d+\)"),
     (Uses(1.0), r"uses FACTORS, which it cannot take \(test_own_worlds.py, line \d+\)"),
-    (Adds(1.0), r"cannot be compiled \(test_own_worlds.py, line \d+\): .*function add.*; keep to"),
+    (Adds(1.0), r"cannot be compiled \(test_own_worlds.py, line \d+\): .*function add.*; use only"),
     (Beyond(1.0), r"Beyond fail in a round with contexts of shape \(4, 2\).* out of bounds"),
     (Shaped(1.0), r"Shaped fail in a round with contexts of shape \(4, 2\).* broadcast"),
     (Lazy(1.0), r"Lazy leave observed at nan in round 1"),
