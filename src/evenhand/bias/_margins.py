@@ -27,7 +27,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 
 from evenhand.bias.statistics import Array, Bools
 
@@ -172,6 +171,8 @@ def paule_mandel(y: Array, spread: Array, x: Array) -> float:
     top = _usual(spread)
     while _left_over(top, y, spread, x)[0] > freedom:
         top *= 4.0
+    from scipy.optimize import brentq  # 0.1 s, which audits of one attribute need not wait for
+
     square = brentq(lambda v: _left_over(v, y, spread, x)[0] - freedom, 0.0, top, xtol=1e-14 * top)
     return float(np.sqrt(square))
 
