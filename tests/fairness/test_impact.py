@@ -21,7 +21,7 @@ def by_category(table, **more):
     return impact_table(table, **more).set_index("category")
 
 
-# The example table of the city's rules on Local Law 144 (6 RCNY 5-301): applicants and selected.
+# A table of the shape that rules on Local Law 144 ask for: applicants and selected, worked by hand.
 RULES = counts(male=(1390, 667), female=(1181, 555))
 
 
