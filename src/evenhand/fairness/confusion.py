@@ -20,6 +20,7 @@ from evenhand import _checks
 from evenhand._checks import Array
 from evenhand._prose import records
 from evenhand.errors import DataError, setting
+from evenhand.fairness._comparisons import divided
 from evenhand.fairness._measures import Rates
 
 COUNTS = ("true_positives", "false_positives", "false_negatives", "true_negatives")
@@ -88,7 +89,7 @@ class ErrorRates:
                 continue
             low = int(known[np.argmin(estimates[known])])
             high = int(known[np.argmax(estimates[known])])
-            level = 1.0 - (1.0 - self.level) / len(pairs)
+            level = divided(self.level, len(pairs))
             ends = rates.difference(high, low, level)
             numbers = [float(np.squeeze(end)) for end in ends]
             groups = self.counts.index

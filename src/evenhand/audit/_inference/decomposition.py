@@ -28,6 +28,7 @@ from evenhand.bias._contrasts import compare
 from evenhand.bias._fit import ARMS
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Statistics, totals
+from evenhand.fairness._comparisons import divided
 from evenhand.fairness._metrics import BY_REWARD as SELECTED
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def decomposition(
     others = [g for g in range(len(names)) if g != reference]
     left = _left(report, reference)
     table: list[tuple[str, str, str, float, float, float, str]] = []
-    level = 1.0 - (1.0 - report.level) / max(len(others), 1)
+    level = divided(report.level, len(others))
     by_arms = report.weighting == ARMS
     otherwise = BOTH if by_arms and within else TIME if within else ARMS_PART if by_arms else ""
     for g in others:
@@ -163,7 +164,7 @@ def decomposition(
             moved = raw[0] - rest - whole[0]
             whole = (raw[0] - rest, whole[1] + moved, whole[2] + moved)
         table.append((names[g], EXPLAINED, "", *whole, ""))
-        narrow = 1.0 - (1.0 - level) / max(len(columns), 1)
+        narrow = divided(level, len(columns))
         for column in columns:
             single = _part(report, means, pair, away, column.features, narrow)
             unknown = "" if np.isfinite(single[0]) else "not known apart from other features"

@@ -15,7 +15,6 @@ import pandas as pd
 
 from evenhand._prose import quoted
 from evenhand.audit._inference.decomposition import (
-    ARMS_PART,
     BOTH,
     EXPLAINED,
     FEATURE,
@@ -24,17 +23,13 @@ from evenhand.audit._inference.decomposition import (
     UNADJUSTED,
 )
 from evenhand.bias._sentences import rounded
+from evenhand.charts.gaps import OTHERWISE as OTHER_WORDS
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
 MOST_GROUPS = 5  # to speak of, those with the largest gaps first
 MOST_FEATURES = 3
-OTHER_WORDS = {
-    ARMS_PART: "who met which arm",
-    TIME: "who came when",
-    BOTH: "who came when and met which arm",
-}
 
 
 def explained(audit: Audit) -> list[str]:

@@ -12,9 +12,10 @@ from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
 from evenhand.audit._inference.decomposition import EXPLAINED, LEFT, UNADJUSTED
 from evenhand.audit._report.cells import intersections_view
-from evenhand.audit._report.explained import OTHER_WORDS, compared_with, reverses
+from evenhand.audit._report.explained import compared_with, reverses
 from evenhand.audit._report.impact import impact_view
 from evenhand.audit._report.link import logistic_part
+from evenhand.charts.gaps import OTHERWISE
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -130,7 +131,7 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
     )
     words = {EXPLAINED: "explained by all features", LEFT: "left after adjustment"}
     words |= {UNADJUSTED: "unadjusted gap"}
-    words |= {kind: f"explained by {other}" for kind, other in OTHER_WORDS.items()}
+    words |= {kind: f"explained by {other}" for kind, other in OTHERWISE.items()}
     shown = table.assign(
         part=[
             words.get(part, f"explained by {column}")
