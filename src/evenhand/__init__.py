@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.policies import IntervalChaining as IntervalChaining
     from evenhand.policies import MultiGroupFairTopInterval as MultiGroupFairTopInterval
     from evenhand.policies import NaiveFair as NaiveFair
+    from evenhand.policies import PooledGroupFair as PooledGroupFair
     from evenhand.policies import Policy as Policy
     from evenhand.policies import Scores as Scores
     from evenhand.policies import TopInterval as TopInterval
@@ -62,6 +63,7 @@ _HOME = {
     "IntervalChaining": "policies",
     "MultiGroupFairTopInterval": "policies",
     "NaiveFair": "policies",
+    "PooledGroupFair": "policies",
     "Policy": "policies",
     "Scores": "policies",
     "LinearWorld": "worlds",

@@ -7,6 +7,7 @@ from evenhand.policies.group_fair import GroupFairTopInterval
 from evenhand.policies.interval_chaining import IntervalChaining
 from evenhand.policies.multi_group_fair import MultiGroupFairTopInterval
 from evenhand.policies.naive_fair import NaiveFair
+from evenhand.policies.pooled import PooledGroupFair
 from evenhand.policies.saving import load
 from evenhand.policies.top_interval import TopInterval
 from evenhand.policies.uniform_random import UniformRandom
@@ -19,6 +20,7 @@ __all__ = [
     "MultiGroupFairTopInterval",
     "NaiveFair",
     "Policy",
+    "PooledGroupFair",
     "Scores",
     "TopInterval",
     "UniformRandom",

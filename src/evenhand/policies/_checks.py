@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,16 @@ def observations(
             what = _first_bad(np.atleast_1d(array[row]))
             raise InputError(f"{name} in row {row} have {what}; {ALLOWED}")
     return numbers, rows, values
+
+
+def rounds_of(rounds: Sequence[int] | None, number: int) -> list[int]:
+    """The rounds of so many rewards; 0 where they are not known."""
+    if rounds is None:
+        return [0] * number
+    numbers = [_checks.whole("rounds", item, least=0, most=2**53) for item in rounds]
+    if len(numbers) != number:
+        raise InputError(f"rounds has {len(numbers)} numbers; give one for each of {number} rewards")
+    return numbers
 
 
 def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:

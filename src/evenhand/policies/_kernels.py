@@ -1,6 +1,6 @@
 """The functions that a policy is made of, and the functions that call them.
 
-A policy is a *rule*: a NamedTuple with the policy's own numbers. The six generic functions below
+A policy is a *rule*: a NamedTuple with the policy's own numbers. The seven generic functions below
 take the rule as their first argument, and `@kernel(score, MyRule)` marks the implementation for a
 class of rules; Numba chooses it by the type of the rule. Live decisions and simulations both call
 these functions.
@@ -32,6 +32,7 @@ from evenhand.policies._state import (
     ESTIMATE,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
+    ROUND,
     UPPER,
     WIDTH,
     absorb_reward,
@@ -63,6 +64,22 @@ def learn(rule: Any, state: Any, arm: int, group: int, x: Any, reward: float) ->
         >>> @kernel(learn, MyRule)
         ... def my_learn(rule, state, arm, group, x, reward):
         ...     absorb_reward(state, arm, group, x, min(reward, 1.0))
+    """
+
+
+def settle(rule: Any, state: Any) -> None:
+    """Called after `learn`, once for all rewards of a call; by default it does nothing.
+
+    For what takes long and is needed only before the next decision.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import kernel, settle
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(settle, MyRule)
+        ... def my_settle(rule, state):
+        ...     state.own.mean[0] = state.own.total[0] / max(state.own.count[0], 1.0)
     """
 
 
@@ -138,7 +155,7 @@ def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  
 
 
 _KERNELS = Generic(
-    "@kernel({function}, {kind})", learn, score, draw, chance, explore, explore_chance
+    "@kernel({function}, {kind})", learn, settle, score, draw, chance, explore, explore_chance
 )
 rule_sources = _KERNELS.sources
 
@@ -175,6 +192,11 @@ def check_rule(rule: Any, policy: str) -> None:
 @overload(learn, jit_options=INLINED)
 def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
     return _KERNELS.find_typed("learn", rule)
+
+
+@overload(settle, jit_options=INLINED)
+def _settle(rule, state):  # type: ignore[no-untyped-def]
+    return _KERNELS.find_typed("settle", rule)
 
 
 @overload(score, jit_options=INLINED)
@@ -305,6 +327,11 @@ def _learn_by_regressions(rule, state, arm, group, x, reward):  # type: ignore[n
     absorb_reward(state, arm, group, x, reward)
 
 
+@kernel(settle, None)
+def _settle_nothing(rule, state):  # type: ignore[no-untyped-def]
+    pass
+
+
 @kernel(draw, None)
 def _draw_best(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return best(memory, available, uniform(key, PICKS))
@@ -401,13 +428,16 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
 
 
 @live
-def teach(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
-    """`learn` with a check of the context; False if it has a bad number."""
+def teach(rule, state, arm, group, x, reward, t, last):  # type: ignore[no-untyped-def]
+    """`learn` with a check of the context, False if it has a bad number; the last one settles."""
     x = borrowed(x)
     for k in range(x.size):
         if not abs(x[k]) <= LARGEST:
             return False
+    state.levels[ROUND, 0] = t
     learn(borrowed(rule), borrowed(state), arm, group, x, reward)
+    if last:
+        settle(borrowed(rule), borrowed(state))
     return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,10 +52,28 @@ class Learned(Live):
             mine, its = self._state, other._state
             merge(mine.arms, its.arms, self.prior())
             merge(mine.groups, its.groups, self.prior())
-            for table, more in zip(mine.own, its.own, strict=True):
-                table += more
+            self.merge_own(mine.own, its.own)
             if mine.settings.noise < 0.0:
                 estimate_noise(mine.arms, mine.levels)
+
+    def merge_own(self, mine: Any, its: Any) -> None:
+        """Add what another policy's `learns` has to this one's; sums are added.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from typing import NamedTuple
+            >>> class Highest(NamedTuple):
+            ...     reward: np.ndarray
+            >>> class Best(eh.TopInterval):
+            ...     def merge_own(self, mine, its):
+            ...         np.maximum(mine.reward, its.reward, out=mine.reward)
+            >>> mine = Highest(np.array([1.0, 5.0]))
+            >>> Best(["F", "M"], n_features=1).merge_own(mine, Highest(np.array([2.0, 3.0])))
+            >>> mine.reward.tolist()
+            [2.0, 5.0]
+        """
+        for table, more in zip(mine, its, strict=True):
+            table += more
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction.

@@ -34,6 +34,9 @@ class Live(Settled):
     learns_groups: ClassVar[bool] = False
     """Whether group regressions are kept. They cost as much as those of the arms."""
 
+    learns_by_round: ClassVar[bool] = False
+    """Whether `learn` uses the round of a reward's decision, see `round_learned`."""
+
     # The maths, written by subclasses ------------------------------------------------------------
 
     def rule(self) -> NamedTuple:
@@ -126,6 +129,8 @@ class Live(Settled):
                 np.int64(0),
                 np.empty(1),
                 0.0,
+                0,
+                True,
             )
 
     @cached_property

@@ -35,8 +35,9 @@ N_SCORES, _FIXED_ROWS = 5, 8
 # enough that the product with the largest variance does not overflow in a sum.
 TINY, WIDEST = 1e-300, 1e140
 
-# The rows of State.levels. NOISE is sigma^2 and its degrees of freedom, 0 if sigma is known.
-SIZE, QUANTILE, NOISE = range(3)
+# The rows of State.levels. NOISE is sigma^2 and its degrees of freedom, 0 if sigma is known. ROUND
+# begins with the round of the decision whose reward is being learned.
+SIZE, QUANTILE, NOISE, ROUND = range(4)
 ARM = -1
 
 
@@ -68,7 +69,7 @@ class State(NamedTuple):
     arms: Regressions
     groups: Regressions
     own: Any
-    levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE
+    levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE, ROUND
     settings: Settings
 
 
@@ -115,7 +116,7 @@ def make_state(
 ) -> State:
     """A state without data. Group regressions are kept only for policies that use them."""
     sizes = np.append(group_sizes, 1).astype(np.float64)
-    levels = np.zeros((3, sizes.size))
+    levels = np.zeros((4, sizes.size))
     levels[SIZE] = sizes
     levels[QUANTILE] = [
         normal_quantile(level(settings, max(settings.horizon, 1), size, False)) for size in sizes
@@ -231,6 +232,23 @@ def arm_count(known, arm):  # type: ignore[no-untyped-def]
         ...         memory.work[UPPER, i] = -arm_count(memory, i)  # the arm seen least
     """
     return count_of(known.arms, arm)
+
+
+@woven
+def round_learned(state):  # type: ignore[no-untyped-def]
+    """In `learn`: the round of the decision whose reward it is, 0 if that is not known.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import absorb_reward, kernel, learn, round_learned
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(learn, MyRule)
+        ... def my_learn(rule, state, arm, group, x, reward):
+        ...     if round_learned(state) > 100:  # what was decided before is forgotten
+        ...         absorb_reward(state, arm, group, x, reward)
+    """
+    return state.levels[ROUND, 0]
 
 
 @woven

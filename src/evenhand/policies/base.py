@@ -206,10 +206,12 @@ class Policy(Learned):
             if wrong:
                 raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
             unmasked("context of a decision", [item.context for item in decisions])
+            rounds = {"rounds": [item.round for item in decisions]} if self.learns_by_round else {}
             self.absorb(
-                arms=np.array([item.arm for item in decisions], dtype=np.int64),
-                contexts=np.reshape([item.context for item in decisions], (-1, self.n_features)),
-                rewards=reward,
+                np.array([item.arm for item in decisions], dtype=np.int64),
+                np.reshape([item.context for item in decisions], (-1, self.n_features)),
+                reward,
+                **rounds,
             )
             return
         unmasked("context of the decision", decision.context)
@@ -223,12 +225,27 @@ class Policy(Learned):
         value, arm = checking.reward_of(reward), decision.arm
         groups = self._members.group_of if decision.groups is None else decision.groups
         with self._lock:
-            good = self._teach(self._rule, self._state, arm, groups[arm], context, value)
+            good = self._teach(
+                self._rule, self._state, arm, groups[arm], context, value, int(decision.round), True
+            )
         if not good:
             raise checking.bad_context(context)
 
-    def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
+    def absorb(
+        self,
+        arms: ArrayLike,
+        contexts: ArrayLike,
+        rewards: ArrayLike,
+        rounds: Sequence[int] | None = None,
+    ) -> None:
         """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
+
+        Args:
+            arms: the arm of every row.
+            contexts: its context, a row each.
+            rewards: its observed reward.
+            rounds: the rounds of the decisions, for policies that learn by them
+                (`learns_by_round`); rewards without a round count as learned before all rounds.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -240,10 +257,20 @@ class Policy(Learned):
         checked = checking.observations(arms, contexts, rewards, self.n_arms, self.n_features)
         if self.singular == "pseudo-inverse":
             checking.warn_of_unlike_features(checked[1])
-        group_of = self._members.group_of
+        group_of, last = self._members.group_of, len(checked[0]) - 1
+        numbers = checking.rounds_of(rounds, len(checked[0]))
         with self._lock:
-            for arm, row, value in zip(*checked, strict=True):
-                self._teach(self._rule, self._state, int(arm), group_of[arm], row, float(value))
+            for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
+                self._teach(
+                    self._rule,
+                    self._state,
+                    int(arm),
+                    group_of[arm],
+                    row,
+                    float(value),
+                    numbers[place],
+                    place == last,
+                )
 
     def _scored_in_python(self, rows: NDArray[np.float64]) -> NamedTuple:
         """The scores of a round from `score`, as a rule that holds them."""

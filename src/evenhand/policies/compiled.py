@@ -18,6 +18,7 @@ from evenhand.policies._kernels import (
     learn,
     pick,
     score,
+    settle,
 )
 from evenhand.policies._state import (
     CORRECTION,
@@ -31,6 +32,7 @@ from evenhand.policies._state import (
     add_up,
     arm_count,
     group_count,
+    round_learned,
     score_arms,
     score_group,
 )
@@ -59,8 +61,10 @@ __all__ = [
     "kernel",
     "learn",
     "pick",
+    "round_learned",
     "score",
     "score_arms",
     "score_group",
+    "settle",
     "uniform",
 ]

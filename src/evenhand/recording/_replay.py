@@ -42,19 +42,23 @@ def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
     arms: list[int] = []
     contexts: list[Any] = []
     rewards: list[float] = []
+    rounds: list[int] = []
     for event in events:
         earned = standing.take(event)
         if earned is not None and isinstance(event, RewardObserved):
             arms.append(earned[0])
             contexts.append(earned[1])
             rewards.append(event.reward)
+            rounds.append(earned[2])
         elif isinstance(event, RowsAbsorbed):
             arms.extend(event.arms)
             contexts.extend(event.contexts)
             rewards.extend(event.rewards)
+            rounds.extend([0] * len(event.rewards))
     if rewards:
         table = np.array(contexts, dtype=np.float64).reshape(-1, policy.n_features)
-        policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards))
+        by_round = {"rounds": rounds} if policy.learns_by_round else {}
+        policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards), **by_round)
     policy.round = standing.round
 
 

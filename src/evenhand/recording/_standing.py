@@ -74,10 +74,10 @@ class Standing:
 
     # Events -------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> tuple[int, Context] | None:
+    def take(self, event: Event) -> tuple[int, Context, int] | None:
         """Apply an event; a DamagedError if it cannot come next.
 
-        For a reward, returns the arm that earned it and its context.
+        For a reward, returns the arm that earned it, its context and its round.
         """
         if event.seq != self.seq + 1:
             raise DamagedError(f"event {event.seq} comes after event {self.seq}")
@@ -96,7 +96,7 @@ class Standing:
             self.overridden.discard(round)
             self.learned += 1
             self.seq = event.seq
-            return arm, tuple(context)
+            return arm, tuple(context), round
         elif isinstance(event, RowsAbsorbed):
             self.learned += len(event.rewards)
         elif isinstance(event, Overridden):

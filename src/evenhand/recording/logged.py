@@ -142,7 +142,8 @@ class LoggedPolicy:
         checked = self._observations([item.arm for item in made], rows, reward)
         if rounds:
             events = self._rewards(rounds, checked[2].tolist())
-            self._learn(events, self.policy.absorb, *checked)
+            by_round = (rounds,) if self.policy.learns_by_round else ()
+            self._learn(events, self.policy.absorb, *checked, *by_round)
 
     def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""

@@ -12,8 +12,8 @@ from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, woven
 from evenhand._dispatch import telling
-from evenhand.policies._kernels import check_arm, choose, learn
-from evenhand.policies._state import on_round, room_of_call
+from evenhand.policies._kernels import check_arm, choose, learn, settle
+from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._rounds import Watch, each_round, for_both
 from evenhand.worlds._begin import begin
@@ -203,7 +203,9 @@ def rounds(  # type: ignore[no-untyped-def]
         if not abs(reward) <= LARGEST:
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
         _note(out, t - first, arm, explored, reward, observed, true)
+        state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
+        settle(rule, state)
     mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
 
 

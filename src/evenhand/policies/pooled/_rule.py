@@ -1,0 +1,19 @@
+"""The numbers of PooledGroupFair that are fixed when it is made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class PooledRule(NamedTuple):
+    """The groups of the arms, what their means are compared with, and the noise if it is known."""
+
+    n_features: int
+    group_of: NDArray[np.int64]
+    sizes: NDArray[np.float64]  # how many arms each group has
+    weights: NDArray[np.float64]  # of the groups in the reference; they sum to 1
+    sigma2: float  # negative: estimated
+    probes: bool
