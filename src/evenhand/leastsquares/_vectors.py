@@ -166,6 +166,16 @@ def below(typing: Any, a: Any, limit: Any, other: Any) -> Any:
     return _written(FOUR(FOUR, FOUR, FOUR), write)
 
 
+@operation
+def at_least(typing: Any, a: Any, limit: Any) -> Any:
+    """a where it is above the limit; the limit where it is not, or is NaN."""
+
+    def write(builder: Any, a: Any, limit: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", a, limit), a, limit)
+
+    return _written(FOUR(FOUR, FOUR), write)
+
+
 def _size(builder: Any, a: Any) -> Any:
     """|a|, by taking its four signs off."""
     whole = ir.VectorType(ir.IntType(64), LANES)

@@ -29,7 +29,7 @@ from evenhand.policies._quantiles import normal_quantile, student_quantile
 # The rows of Memory.work. The first five are the scores that a decision shows.
 ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
 GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
-N_SCORES, _FIXED_ROWS = 5, 8
+N_SCORES, N_ROWS = 5, 8
 
 # Limits of the factor of widths: above 0, because 0 times an infinite variance is NaN, and small
 # enough that the product with the largest variance does not overflow in a sum.
@@ -176,7 +176,7 @@ def room_of_call(state):  # type: ignore[no-untyped-def]
     for i in range(n, columns):  # padding, which is solved together with the arms
         for k in range(d):
             contexts[i, k] = 0.0
-    return contexts, np.empty((_FIXED_ROWS, columns)), np.empty(room_for(d))
+    return contexts, np.empty((N_ROWS, columns)), np.empty(room_for(d))
 
 
 def blank_of(state: State) -> tuple[NDArray[Any], ...]:

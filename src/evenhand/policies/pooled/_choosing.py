@@ -12,168 +12,189 @@ import math
 
 import numpy as np
 
-from evenhand._compile import open_to_users, subroutine
-from evenhand.leastsquares._triangle import HUGE
-from evenhand.policies._kernels import FREE, PICKS, chance, draw, kernel, pick, score
+from evenhand._borrow import stays_a_function
+from evenhand._compile import subroutine
+from evenhand.leastsquares._triangle import HUGE, spread
+from evenhand.leastsquares._vectors import (
+    LANES,
+    added,
+    at_least,
+    below,
+    four,
+    place,
+    plus,
+    put,
+    root,
+    same,
+    times,
+)
+from evenhand.policies._kernels import FREE, PICKS, best, chance, draw, kernel, score
 from evenhand.policies._state import (
     CORRECTION,
     CORRECTION_WIDTH,
     ESTIMATE,
     GROUP_ESTIMATE,
     GROUP_WIDTH,
+    N_ROWS,
+    TINY,
     UPPER,
     WIDTH,
 )
 from evenhand.policies._streams import normal, uniform
-from evenhand.policies.pooled._layout import NUMBER, SEEN, SIGMA2, vector_of
-from evenhand.policies.pooled._linear import times_vector
+from evenhand.policies.pooled._layout import EMPTY, NUMBER, SEEN, SIGMA2, lane_of
 from evenhand.policies.pooled._rule import PooledRule
 
-BONUS = GROUP_WIDTH  # a row of memory.work: sqrt(x' S_i x), what z is multiplied by
-PROBE = GROUP_ESTIMATE  # a row whose first number is the probability of a probe
-_PROBES, _Z = FREE, FREE  # places in the random stream of a round; a normal takes 2 z, 2 z + 1
+# Rows of memory.work: what z is multiplied by, sqrt(x' S_i x); the corrected estimate; and, first in
+# its row, the probability of a probe and its arm.
+BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
+UNKNOWN = -2.0
+_PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
 
 
 @kernel(score, PooledRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
-    work, n = memory.work, memory.settings.n_arms
-    after = t > n * rule.n_features
-    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and after else 0.0
-    fill_scores(rule, memory.own, memory.members.group_of, memory.contexts, memory.room, work, n)
+    work = memory.work
+    late = t > memory.settings.n_arms * rule.n_features
+    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
+    work[PROBE, 1] = UNKNOWN
+    _fill_in(memory.own, memory.contexts, memory.room, work, rule.n_features)
 
 
 @subroutine
-def fill_scores(rule, own, group_of, contexts, room, work, n):  # type: ignore[no-untyped-def]
-    """Estimate, correction and bonus of every arm."""
-    d = rule.n_features
-    m = own.groups.shape[0]
-    s, reference = room[:d], room[d : 2 * d]
-    for k in range(d):
-        reference[k] = 0.0
-        for g in range(m):
-            reference[k] += rule.weights[g] * own.groups[g, vector_of(d, 3) + k]
-    nothing = own.common[NUMBER] == 0.0
-    for i in range(n):
-        x, row, group = contexts[i], own.arms[i], own.groups[group_of[i]]
-        times_vector(row[: d * d].reshape((d, d)), x, s)
-        estimate, correction, square = 0.0, 0.0, 0.0
+def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
+    """Estimate, correction and bonus of every arm, four arms at a time.
+
+    With s = S x, the estimate is u . x + s . (P m), and the square of the bonus is s . x. Each
+    number of S below its diagonal is fetched once and counts twice.
+    """
+    stays_a_function()
+    out, points, x = place(work, 0), place(contexts, 0), place(room, 0)
+    columns, u = work.shape[1], d * (d + 1) // 2
+    limit, none = same(HUGE), same(0.0)
+    for block in range(own.arms.shape[0]):
+        i = block * LANES
+        table = place(own.arms, i * own.arms.shape[1])
+        starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
+        first, second, third, fourth = spread(points, starts, x, d)
+        put(x, 0, first)
+        put(x, LANES, second)
+        put(x, 2 * LANES, third)
+        put(x, 3 * LANES, fourth)
+        estimate, correction, square, p = none, none, none, 0
         for k in range(d):
-            mean = group[vector_of(d, 3) + k]
-            estimate += row[d * d + k] * x[k] + s[k] * group[vector_of(d, 0) + k] * mean
-            correction += (reference[k] - mean) * x[k]
-            square += s[k] * x[k]
-        bonus = math.sqrt(max(square, 0.0))
-        work[ESTIMATE, i] = estimate if abs(estimate) < HUGE else 0.0
-        work[CORRECTION, i] = correction if abs(correction) < HUGE else 0.0
-        work[BONUS, i] = bonus if bonus < HUGE and not nothing else np.inf
-        work[WIDTH, i] = work[BONUS, i]
-        work[CORRECTION_WIDTH, i] = 0.0
-        work[UPPER, i] = work[ESTIMATE, i] + work[WIDTH, i] + work[CORRECTION, i]
+            of_x, of_mean = none, none
+            for j in range(k):
+                number = four(table, LANES * (p + j))
+                of_x = plus(of_x, number, four(x, LANES * j))
+                of_mean = plus(of_mean, number, four(table, LANES * (u + d + j)))
+            p += k + 1
+            here = four(x, LANES * k)
+            whole = plus(of_x, four(table, LANES * (p - 1)), here)
+            square = plus(square, here, added(of_x, whole))
+            estimate = plus(estimate, here, added(of_mean, four(table, LANES * (u + k))))
+            estimate = plus(estimate, whole, four(table, LANES * (u + d + k)))
+            correction = plus(correction, here, four(table, LANES * (u + 2 * d + k)))
+        estimate, correction = below(estimate, limit, none), below(correction, limit, none)
+        bonus = root(at_least(below(square, limit, same(np.inf)), none))
+        if own.common[NUMBER] == 0.0:
+            bonus = same(np.inf)
+        put(out, ESTIMATE * columns + i, estimate)
+        put(out, WIDTH * columns + i, bonus)
+        put(out, CORRECTION * columns + i, correction)
+        put(out, CORRECTION_WIDTH * columns + i, none)
+        put(out, UPPER * columns + i, added(added(estimate, bonus), correction))
+        put(out, BONUS * columns + i, bonus)
+        put(out, VALUE * columns + i, added(estimate, correction))
 
 
 @kernel(draw, PooledRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    """The highest score, or the probe; shows the scores that decided."""
+    """The highest score, or the probe; leaves the scores that decided to be seen."""
     work, probability = memory.work, memory.work[PROBE, 0]
     if probability > 0.0 and uniform(key, _PROBES) < probability:
         arm = probe(rule, memory.own, memory.members, memory.contexts, memory.room, work, available)
         if arm >= 0:
             return arm
-    z = abs(normal(key, _Z))
-    for i in range(memory.settings.n_arms):
-        work[WIDTH, i] = z * work[BONUS, i] if work[BONUS, i] > 0.0 else 0.0
-        work[UPPER, i] = work[ESTIMATE, i] + work[WIDTH, i] + work[CORRECTION, i]
-    return _highest(memory.own, memory.members.group_of, work, available, uniform(key, PICKS))
+    _draw_scores(work, abs(normal(key, _Z)))
+    if memory.own.common[EMPTY] > 0.0:
+        return best(memory, start(memory.own, memory.members.group_of, available), uniform(key, PICKS))
+    return best(memory, available, uniform(key, PICKS))
 
 
 @subroutine
-def _fewest(own, group_of, available):  # type: ignore[no-untyped-def]
-    """Whether a group has no reward yet, and the least rewards of a group that has an open arm."""
-    fewest = np.inf
+def _draw_scores(work, z):  # type: ignore[no-untyped-def]
+    """The scores at this z."""
+    cells, columns, factor = place(work, 0), work.shape[1], same(max(z, TINY))
+    for i in range(0, columns, LANES):
+        width = times(factor, four(cells, BONUS * columns + i))
+        put(cells, WIDTH * columns + i, width)
+        put(cells, UPPER * columns + i, added(four(cells, VALUE * columns + i), width))
+
+
+@subroutine
+def start(own, group_of, available):  # type: ignore[no-untyped-def]
+    """The arms open for choice: while a group has no reward yet, those of such groups."""
+    stays_a_function()
+    unseen, allowed = False, available.copy()
     for i in range(available.size):
-        if available[i]:
-            fewest = min(fewest, own.groups[group_of[i], SEEN])
-    return fewest
-
-
-@subroutine
-def _is_open(own, group_of, available, fewest, i):  # type: ignore[no-untyped-def]
-    """The start: while a group has no reward, the choice is among the groups with the fewest."""
-    return available[i] and (fewest > 0.0 or own.groups[group_of[i], SEEN] == 0.0)
-
-
-@subroutine
-def _highest(own, group_of, work, available, u):  # type: ignore[no-untyped-def]
-    """The open arm with the highest score; ties at random."""
-    fewest = _fewest(own, group_of, available)
-    top, ties, arm = -np.inf, 0, -1
-    for i in range(available.size):
-        if _is_open(own, group_of, available, fewest, i):
-            upper = work[UPPER, i]
-            if arm < 0 or upper > top:
-                top, ties, arm = upper, 1, i
-            elif upper == top:
-                ties += 1
-    if ties > 1:
-        place = min(int(u * ties), ties - 1)
-        for i in range(arm, available.size):
-            if _is_open(own, group_of, available, fewest, i) and work[UPPER, i] == top:
-                if place == 0:
-                    return i
-                place -= 1
-    return arm
+        unseen |= available[i] and own.groups[group_of[i], SEEN] == 0.0
+    if unseen:
+        for i in range(available.size):
+            allowed[i] = available[i] and own.groups[group_of[i], SEEN] == 0.0
+    return allowed
 
 
 @kernel(chance, PooledRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     work, own, members = memory.work, memory.own, memory.members
-    probability = work[PROBE, 0]
+    allowed = start(own, members.group_of, available)
+    total, probability = envelope(work, allowed, arm), work[PROBE, 0]
     if probability > 0.0:
-        probed = probe(rule, own, members, memory.contexts, memory.room, work, available)
-        if probed >= 0:
-            total = (1.0 - probability) * envelope(own, members.group_of, work, available, arm)
-            return total + probability * (1.0 if probed == arm else 0.0)
-    return envelope(own, members.group_of, work, available, arm)
+        if work[PROBE, 1] == UNKNOWN:
+            work[PROBE, 1] = probe(
+                rule, own, members, memory.contexts, memory.room, work, available
+            )
+        if work[PROBE, 1] >= 0.0:
+            total *= 1.0 - probability
+            if work[PROBE, 1] == arm:
+                total += probability
+    return total
 
 
 @subroutine
-def envelope(own, group_of, work, available, arm):  # type: ignore[no-untyped-def]
+def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
     """P(the line of `arm` is the highest at z = |N(0, 1)|); lines that are the same share it."""
-    fewest = _fewest(own, group_of, available)
-    if not _is_open(own, group_of, available, fewest, arm):
+    stays_a_function()
+    if not allowed[arm]:
         return 0.0
-    value, slope = work[ESTIMATE, arm] + work[CORRECTION, arm], work[BONUS, arm]
+    value, slope = work[VALUE, arm], work[BONUS, arm]
     low, high, ties = 0.0, np.inf, 0
-    for i in range(available.size):
-        if not _is_open(own, group_of, available, fewest, i):
+    for i in range(allowed.size):
+        if not allowed[i]:
             continue
-        other, steeper = work[ESTIMATE, i] + work[CORRECTION, i], work[BONUS, i]
-        if steeper == np.inf or slope == np.inf:
-            if steeper > slope:
+        other, steeper = work[VALUE, i], work[BONUS, i]
+        if steeper == slope:  # parallel lines; without any data all are infinitely steep
+            if other > value and slope < np.inf:
                 return 0.0
-            if steeper == slope:  # both without an end: a tie
-                ties += 1
-        elif steeper == slope:
-            if other > value:
-                return 0.0
-            if other == value:
-                ties += 1
+            ties += other == value or slope == np.inf
+        elif slope == np.inf:
+            continue
+        elif steeper == np.inf:
+            return 0.0
         elif steeper < slope:
             low = max(low, (other - value) / (slope - steeper))
         else:
             high = min(high, (value - other) / (steeper - slope))
-    if not high > low:
-        return 0.0
-    return half_normal(low, high) / ties
+    return half_normal(low, high) / ties if high > low else 0.0
 
 
 @subroutine
 def half_normal(low, high):  # type: ignore[no-untyped-def]
     """P(low < |N(0, 1)| < high), without a loss of digits in the tail."""
-    root = math.sqrt(2.0)
+    root_two = math.sqrt(2.0)
     if low > 0.5:
-        return math.erfc(low / root) - math.erfc(high / root)
-    return math.erf(high / root) - math.erf(low / root)
+        return math.erfc(low / root_two) - math.erfc(high / root_two)
+    return math.erf(high / root_two) - math.erf(low / root_two)
 
 
 @subroutine
@@ -185,43 +206,47 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
     their gap is below two standard deviations of what more data could still teach about the
     averages of both groups, pull the arm that takes most off that variance for what it costs.
     """
-    d, group_of = rule.n_features, members.group_of
-    if _fewest(own, group_of, available) == 0.0:
+    stays_a_function()
+    d, group_of, leader, rival = rule.n_features, members.group_of, -1, -1
+    if own.common[EMPTY] > 0.0:
         return -1
-    leader, rival = -1, -1
     for i in range(available.size):
-        if available[i] and (leader < 0 or _value(work, i) > _value(work, leader)):
+        if available[i] and (leader < 0 or work[VALUE, i] > work[VALUE, leader]):
             leader = i
     for i in range(available.size):
         if available[i] and group_of[i] != group_of[leader]:
-            if rival < 0 or _value(work, i) > _value(work, rival):
+            if rival < 0 or work[VALUE, i] > work[VALUE, rival]:
                 rival = i
     if rival < 0:
         return -1
-    first, second, s = group_of[leader], group_of[rival], room[:d]
+    first, second, top = group_of[leader], group_of[rival], work[VALUE, leader]
     doubt = 0.0
     for i in range(available.size):
         if group_of[i] == first or group_of[i] == second:
-            x = contexts[leader] if group_of[i] == first else contexts[rival]
-            times_vector(own.arms[i, : d * d].reshape((d, d)), x, s)
+            at = leader if group_of[i] == first else rival
             size = members.sizes[group_of[i]]
-            for k in range(d):
-                doubt += s[k] * x[k] / (size * size)
+            doubt += _own_variance(own, i, place(contexts, at * d), d) / (size * size)
     doubt = math.sqrt(max(doubt, 0.0))
-    if not _value(work, leader) - _value(work, rival) < 2.0 * doubt:
+    if not top - work[VALUE, rival] < 2.0 * doubt < np.inf:
         return -1
     arm, most = -1, 0.0
     for i in range(available.size):
         if available[i] and (group_of[i] == first or group_of[i] == second):
             variance, size = work[BONUS, i] ** 2, members.sizes[group_of[i]]
             less = variance * variance / (variance + own.common[SIGMA2]) / (size * size)
-            cost = _value(work, leader) - _value(work, i) + doubt
+            cost = top - work[VALUE, i] + doubt
             if less / (cost * cost) > most:
                 arm, most = i, less / (cost * cost)
     return arm
 
 
 @subroutine
-def _value(work, i):  # type: ignore[no-untyped-def]
-    """The corrected estimate of an arm."""
-    return work[ESTIMATE, i] + work[CORRECTION, i]
+def _own_variance(own, arm, x, d):  # type: ignore[no-untyped-def]
+    """x' S_i x of an arm, at any x."""
+    S, total, p = lane_of(own, arm), 0.0, 0
+    for k in range(d):
+        for j in range(k):
+            total += 2.0 * S[LANES * (p + j)] * x[j] * x[k]
+        total += S[LANES * (p + k)] * x[k] * x[k]
+        p += k + 1
+    return total

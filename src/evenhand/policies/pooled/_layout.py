@@ -13,51 +13,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
+from evenhand.leastsquares import LANES, padded
+from evenhand.leastsquares._vectors import place
 
-# The first numbers of `common`.
-SIGMA2, LATEST, LIMIT, STALE, NUMBER, N_NUMBERS = range(6)
+# The first numbers of `common`: the noise, the latest round with a reward, the limit, whether the
+# posterior is stale, and how many rewards there are, how many groups are without any.
+SIGMA2, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(7)
 
-# The rows of `groups`, each d numbers but for the first two: how many rewards, tau^2.
+# The first numbers of a group: how many rewards it has, and tau^2. Vectors of d numbers follow, and
+# then V: P is the prior's precision, R is r_g, SHRUNK is Omega^-1 V r, MEAN is m_g^.
 SEEN, TAU2, N_OF_GROUP = range(3)
+PRECISION, R, SHRUNK, MEAN, V = range(5)
+
+# The parts of `common` behind its numbers, in units of d.
+MATRICES = 2  # Omega^-1 and C; then mu, and room for four vectors
 
 
 class PooledState(NamedTuple):
-    """The own state of a policy with n arms, d features and m groups, in the caller's units."""
+    """The own state of a policy with n arms, d features and m groups, in the caller's units.
+
+    Four arms share a block of `arms`, a lane each, to be scored at once: S by rows up to its
+    diagonal, u, P m (the pull of the group's mean), and the correction's coefficients.
+    """
 
     settled: NDArray[np.float64]  # per arm: X'X (d x d), X'y (d), y'y, count
     fresh: NDArray[np.float64]  # the same, of later decisions
-    arms: NDArray[np.float64]  # per arm: S (d x d), u (d)
-    groups: NDArray[np.float64]  # per group: SEEN, TAU2, P, r, Omega^-1 V r, m (d each), V (d x d)
-    common: NDArray[np.float64]  # SIGMA2 ..., then Omega^-1, C (d x d each), mu (d), room (4 d)
+    arms: NDArray[np.float64]  # (blocks, rows, LANES)
+    groups: NDArray[np.float64]  # (groups, 2 + 4 d + d^2)
+    common: NDArray[np.float64]
 
 
 def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
     """A state that has learned nothing."""
-    size = d * d + d + 2
-    return PooledState(
-        np.zeros((n_arms, size)),
-        np.zeros((n_arms, size)),
-        np.zeros((n_arms, d * d + d)),
+    sums = d * d + d + 2
+    state = PooledState(
+        np.zeros((n_arms, sums)),
+        np.zeros((n_arms, sums)),
+        np.zeros((padded(n_arms) // LANES, d * (d + 1) // 2 + 3 * d, LANES)),
         np.zeros((n_groups, N_OF_GROUP + 4 * d + d * d)),
-        np.zeros(N_NUMBERS + 2 * d * d + 5 * d),
+        np.zeros(N_NUMBERS + MATRICES * d * d + 5 * d),
     )
+    state.common[EMPTY] = n_groups
+    return state
 
 
 @woven
-def vector_of(d, which):  # type: ignore[no-untyped-def]
-    """Where vector `which` of a group begins: 0 is P, 1 is r, 2 is Omega^-1 V r, 3 is m."""
-    return N_OF_GROUP + which * d
+def lane_of(own, i):  # type: ignore[no-untyped-def]
+    """Where arm i is: its number of row k is LANES * k further."""
+    return place(own.arms, i // LANES * own.arms.shape[1] * LANES + i % LANES)
 
 
 @woven
-def matrix_of_group(d):  # type: ignore[no-untyped-def]
-    """Where the matrix V of a group begins."""
-    return N_OF_GROUP + 4 * d
+def of_group(own, g, which, d):  # type: ignore[no-untyped-def]
+    """A vector of group g, or its matrix V."""
+    return place(own.groups, g * own.groups.shape[1] + N_OF_GROUP + which * d)
 
 
 @woven
-def matrix_of_all(d, which):  # type: ignore[no-untyped-def]
-    """Where a matrix of all groups begins in `common`: 0 is Omega^-1, 1 is C; 2 is mu, 3 room."""
-    if which == 3:
-        return N_NUMBERS + 2 * d * d + d
-    return N_NUMBERS + which * d * d
+def of_all(own, which, d):  # type: ignore[no-untyped-def]
+    """0 is Omega^-1, 1 is C; 2 is mu; 3 to 6 are room."""
+    return place(own.common, N_NUMBERS + min(which, MATRICES) * d * d + max(which - MATRICES, 0) * d)

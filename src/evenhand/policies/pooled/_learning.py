@@ -14,31 +14,51 @@ import numpy as np
 
 from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
+from evenhand.leastsquares import LANES
+from evenhand.leastsquares._absorb import absorb_in
+from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn, settle
-from evenhand.policies._state import absorb_reward, round_learned
-from evenhand.policies.pooled._hyperparameters import estimate_variances, units_of
+from evenhand.policies._state import round_learned
+from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._layout import (
+    EMPTY,
     LATEST,
     LIMIT,
-    N_NUMBERS,
+    MEAN,
     NUMBER,
+    PRECISION,
     SEEN,
+    SHRUNK,
     SIGMA2,
     STALE,
     TAU2,
-    matrix_of_all,
-    matrix_of_group,
-    vector_of,
+    R,
+    V,
+    lane_of,
+    of_all,
+    of_group,
 )
-from evenhand.policies.pooled._linear import times_vector
-from evenhand.policies.pooled._posterior import blank_posterior, scaled_sums, work_out
+from evenhand.policies.pooled._linear import dot, times_vector
+from evenhand.policies.pooled._posterior import blank_posterior, in_units, units_of, work_out
 from evenhand.policies.pooled._rule import PooledRule
 
 
 @kernel(learn, PooledRule)
 def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
-    own, t = state.own, round_learned(state)
-    absorb_reward(state, arm, group, x, reward)
+    absorb_in(state.arms, arm, LANES, x, reward)
+    _take(rule, state.own, arm, group, x, reward, round_learned(state))
+
+
+@kernel(settle, PooledRule)
+def _settle(rule, state):  # type: ignore[no-untyped-def]
+    if state.own.common[STALE] > 0.0:
+        work_out_all(rule, state.own)
+
+
+@subroutine
+def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
+    """Learn a reward of a decision of round t."""
+    stays_a_function()
     if t > own.common[LATEST]:
         own.common[LATEST] = t
         if t >= next_limit(own.common[LIMIT]):
@@ -50,15 +70,11 @@ def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
         if own.common[STALE] > 0.0:
             work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
-        _step(own, arm, group, x, reward)
+        _step(rule, own, arm, group, place(x, 0), reward, rule.n_features)
     own.common[NUMBER] += 1.0
+    if own.groups[group, SEEN] == 0.0:
+        own.common[EMPTY] -= 1.0
     own.groups[group, SEEN] += 1.0
-
-
-@kernel(settle, PooledRule)
-def _settle(rule, state):  # type: ignore[no-untyped-def]
-    if state.own.common[STALE] > 0.0:
-        work_out_all(rule, state.own)
 
 
 @compiled
@@ -90,7 +106,7 @@ def _move_limit(own, t):  # type: ignore[no-untyped-def]
 @subroutine
 def _add(sums, arm, x, reward):  # type: ignore[no-untyped-def]
     """Add a reward to the sums of its arm."""
-    d, row = x.size, sums[arm]
+    d, row = x.size, place(sums, arm * sums.shape[1])
     for k in range(d):
         for j in range(d):
             row[k * d + j] += x[k] * x[j]
@@ -100,123 +116,128 @@ def _add(sums, arm, x, reward):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _step(own, arm, group, x, reward):  # type: ignore[no-untyped-def]
+def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     """One reward more, with the variances as they are: updates of rank one, all of them O(d^2).
 
     S_i loses s s' / (sigma^2 + x . s), s = S_i x. So the precision of m_g, and with it that of mu,
     grow by the square of a vector each.
     """
-    d = x.size
-    S, u = own.arms[arm, : d * d].reshape((d, d)), own.arms[arm, d * d :]
-    at = matrix_of_all(d, 3)
-    s, k = own.common[at : at + d], own.common[at + d : at + 2 * d]
-    Vk = own.common[at + 2 * d : at + 3 * d]
-    times_vector(S, x, s)
-    scale, surprise = own.common[SIGMA2], reward
-    for q in range(d):
-        scale += x[q] * s[q]
-        surprise -= x[q] * u[q]
-    row = own.groups[group]
-    P, r = row[vector_of(d, 0) : vector_of(d, 1)], row[vector_of(d, 1) : vector_of(d, 2)]
-    root = 1.0 / np.sqrt(scale)
-    for q in range(d):
-        k[q] = P[q] * s[q] * root
-        u[q] += s[q] * surprise / scale
-        r[q] += P[q] * s[q] * surprise / scale
-        for j in range(d):
-            S[q, j] -= s[q] * s[j] / scale
-    V = row[matrix_of_group(d) :].reshape((d, d))
-    _take_out(V, k, Vk)  # Vk is what V lost, as a vector times itself
-    first, second = matrix_of_all(d, 0), matrix_of_all(d, 1)
-    omega_inverse = own.common[first:second].reshape((d, d))
-    C = own.common[second : matrix_of_all(d, 2)].reshape((d, d))
-    times_vector(omega_inverse, Vk, k)
-    _take_out(C, k, Vk)
-    times_vector(V, r, s)
-    times_vector(omega_inverse, s, row[vector_of(d, 2) : vector_of(d, 3)])
-    _means(own, d)
-
-
-@subroutine
-def _take_out(V, k, Vk):  # type: ignore[no-untyped-def]
-    """V = (V^-1 + k k')^-1; what it lost is Vk Vk'."""
-    d = k.size
-    times_vector(V, k, Vk)
-    scale = 1.0
-    for q in range(d):
-        scale += k[q] * Vk[q]
-    root = 1.0 / np.sqrt(scale)
-    for q in range(d):
-        Vk[q] *= root
-    for q in range(d):
-        for j in range(d):
-            V[q, j] -= Vk[q] * Vk[j]
-
-
-@subroutine
-def _means(own, d):  # type: ignore[no-untyped-def]
-    """mu^ and all m_g^."""
-    first, second, third = matrix_of_all(d, 0), matrix_of_all(d, 1), matrix_of_all(d, 2)
-    at = matrix_of_all(d, 3)
-    omega_inverse = own.common[first:second].reshape((d, d))
-    C, mu = own.common[second:third].reshape((d, d)), own.common[third : third + d]
-    total, prior = own.common[at : at + d], own.common[at + d : at + 2 * d]
+    s, grown, lost = of_all(own, 3, d), of_all(own, 4, d), of_all(own, 5, d)
+    S, u = lane_of(own, arm), place(lane_of(own, arm), LANES * (d * (d + 1) // 2))
+    scale, surprise, p = own.common[SIGMA2], reward, 0
     for k in range(d):
-        total[k] = 0.0
-    for g in range(own.groups.shape[0]):
+        s[k] = 0.0
+        surprise -= x[k] * u[LANES * k]
+    for k in range(d):
+        for j in range(k):
+            s[k] += S[LANES * (p + j)] * x[j]
+            s[j] += S[LANES * (p + j)] * x[k]
+        s[k] += S[LANES * (p + k)] * x[k]
+        p += k + 1
+    scale += dot(x, s, d)
+    precision, r = of_group(own, group, PRECISION, d), of_group(own, group, R, d)
+    root, p = 1.0 / np.sqrt(scale), 0
+    for k in range(d):
+        change = s[k] * surprise / scale
+        u[LANES * k] += change
+        r[k] += precision[k] * change
+        grown[k] = precision[k] * s[k] * root
+        for j in range(k + 1):
+            S[LANES * (p + j)] -= s[k] * s[j] / scale
+        p += k + 1
+    omega_inverse, variance = of_all(own, 0, d), of_group(own, group, V, d)
+    _take_out(variance, grown, lost, d)
+    times_vector(omega_inverse, lost, grown, d)
+    _take_out(of_all(own, 1, d), grown, lost, d)
+    times_vector(variance, r, s, d)
+    times_vector(omega_inverse, s, of_group(own, group, SHRUNK, d), d)
+    _means(rule, own, d)
+
+
+@subroutine
+def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
+    """The variance after its inverse has grown by `grown` squared; it has lost `lost` squared."""
+    times_vector(variance, grown, lost, d)
+    root = 1.0 / np.sqrt(1.0 + dot(grown, lost, d))
+    for k in range(d):
+        lost[k] *= root
+    for k in range(d):
+        for j in range(d):
+            variance[k * d + j] -= lost[k] * lost[j]
+
+
+@subroutine
+def _means(rule, own, d):  # type: ignore[no-untyped-def]
+    """mu^ and all m_g^, and what they are for the scores of arms."""
+    total, prior, reference = of_all(own, 3, d), of_all(own, 4, d), of_all(own, 5, d)
+    m = own.groups.shape[0]
+    for k in range(d):
+        total[k] = reference[k] = 0.0
+        for g in range(m):
+            total[k] += of_group(own, g, SHRUNK, d)[k]
+    times_vector(of_all(own, 1, d), total, of_all(own, 2, d), d)
+    times_vector(of_all(own, 0, d), of_all(own, 2, d), prior, d)
+    for g in range(m):
+        r, mean = of_group(own, g, R, d), of_group(own, g, MEAN, d)
         for k in range(d):
-            total[k] += own.groups[g, vector_of(d, 2) + k]
-    times_vector(C, total, mu)
-    times_vector(omega_inverse, mu, prior)
-    for g in range(own.groups.shape[0]):
-        row = own.groups[g]
+            total[k] = r[k] + prior[k]
+        times_vector(of_group(own, g, V, d), total, mean, d)
         for k in range(d):
-            total[k] = row[vector_of(d, 1) + k] + prior[k]
-        times_vector(
-            row[matrix_of_group(d) :].reshape((d, d)),
-            total,
-            row[vector_of(d, 3) : matrix_of_group(d)],
-        )
+            reference[k] += rule.weights[g] * mean[k]
+    show_means(rule, own, reference, d)
+
+
+@subroutine
+def show_means(rule, own, reference, d):  # type: ignore[no-untyped-def]
+    """Write the pull of the group's mean, and the correction, next to every arm's S and u."""
+    for i in range(rule.group_of.size):
+        g = rule.group_of[i]
+        mean, precision = of_group(own, g, MEAN, d), of_group(own, g, PRECISION, d)
+        pull = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
+        for k in range(d):
+            pull[LANES * k] = precision[k] * mean[k]
+            pull[LANES * (d + k)] = reference[k] - mean[k]
 
 
 @compiled
 def work_out_all(rule, own):  # type: ignore[no-untyped-def]
     """Variances from the settled rewards, then the posterior of all, in the caller's units."""
     stays_a_function()
-    n, m = own.settled.shape[0], own.groups.shape[0]
-    d = rule.n_features
+    n, m, d = own.settled.shape[0], own.groups.shape[0], rule.n_features
     own.common[STALE] = 0.0
     unit = units_of(own.settled, d)
-    settled = scaled_sums(own.settled, unit)
-    found = estimate_variances(settled, rule.group_of, rule.sizes, rule.sigma2)
+    settled = in_units(own.settled, unit, rule.group_of, rule.sizes)
+    variances, _ = estimate_variances(settled, rule.sigma2)
     post = blank_posterior(n, m, d)
-    data = scaled_sums(own.settled + own.fresh, unit)
-    work_out(
-        data, rule.group_of, found.sigma2, found.tau2, found.omega_inverse, found.lambda_inverse,
-        post,
-    )
-    own.common[SIGMA2] = found.sigma2
-    first, second, third = matrix_of_all(d, 0), matrix_of_all(d, 1), matrix_of_all(d, 2)
+    work_out(in_units(own.settled + own.fresh, unit, rule.group_of, rule.sizes), variances, post)
+    own.common[SIGMA2] = variances.sigma2[0]
+    omega_inverse, C, mu = of_all(own, 0, d), of_all(own, 1, d), of_all(own, 2, d)
     for k in range(d):
-        own.common[third + k] = post.mu[k] / unit[k]
+        mu[k] = post.mu[k] / unit[k]
         for j in range(d):
-            own.common[first + k * d + j] = found.omega_inverse[k, j] * unit[k] * unit[j]
-            own.common[second + k * d + j] = post.C[k, j] / unit[k] / unit[j]
+            omega_inverse[k * d + j] = variances.omega_inverse[k, j] * unit[k] * unit[j]
+            C[k * d + j] = post.C[k, j] / unit[k] / unit[j]
     for i in range(n):
+        S, p = lane_of(own, i), 0
         for k in range(d):
-            own.arms[i, d * d + k] = post.u[i, k] / unit[k]
-            for j in range(d):
-                own.arms[i, k * d + j] = post.S[i, k, j] / unit[k] / unit[j]
-    room, shrunk = np.empty(d), np.empty(d)
+            for j in range(k + 1):
+                S[LANES * (p + j)] = post.S[i, k, j] / unit[k] / unit[j]
+            S[LANES * (d * (d + 1) // 2 + k)] = post.u[i, k] / unit[k]
+            p += k + 1
+    room = of_all(own, 3, d)
     for g in range(m):
-        row = own.groups[g]
-        row[TAU2] = found.tau2[g]
-        times_vector(post.V[g], post.r[g], room)
-        times_vector(found.omega_inverse, room, shrunk)
+        own.groups[g, TAU2] = variances.tau2[g]
+        precision, r, shrunk = (
+            of_group(own, g, PRECISION, d),
+            of_group(own, g, R, d),
+            of_group(own, g, SHRUNK, d),
+        )
+        variance = of_group(own, g, V, d)
         for k in range(d):
-            row[vector_of(d, 0) + k] = unit[k] * unit[k] / found.tau2[g]
-            row[vector_of(d, 1) + k] = post.r[g, k] * unit[k]
-            row[vector_of(d, 2) + k] = shrunk[k] * unit[k]
-            row[vector_of(d, 3) + k] = post.m[g, k] / unit[k]
+            precision[k] = unit[k] * unit[k] / variances.tau2[g]
+            r[k] = post.r[g, k] * unit[k]
             for j in range(d):
-                row[matrix_of_group(d) + k * d + j] = post.V[g, k, j] / unit[k] / unit[j]
+                variance[k * d + j] = post.V[g, k, j] / unit[k] / unit[j]
+        times_vector(variance, r, room, d)
+        times_vector(omega_inverse, room, shrunk, d)
+    _means(rule, own, d)

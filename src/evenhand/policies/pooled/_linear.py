@@ -1,49 +1,87 @@
-"""Small symmetric matrices, compiled: LAPACK's calls would take longer than the work at d = 2."""
+"""Small vectors and symmetric matrices, compiled: LAPACK's calls take longer than the work at d = 2.
+
+They are places in memory (`evenhand.leastsquares._vectors.place`): d numbers, or d x d by rows.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, inlined
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, inlined, subroutine
+from evenhand.leastsquares._vectors import place
 
 TINY = 1e-250
 
 
-@inlined
-def invert(matrix):  # type: ignore[no-untyped-def]
+@subroutine
+def invert(matrix, d):  # type: ignore[no-untyped-def]
     """Invert a symmetric positive definite matrix in place (Gauss and Jordan).
 
     A pivot that rounding has made 0 or negative stands for a direction without any precision: it
     counts as a tiny number, so that the inverse is large there and not NaN.
     """
-    d = matrix.shape[0]
+    stays_a_function()
     for k in range(d):
-        pivot = 1.0 / max(matrix[k, k], TINY)
-        matrix[k, k] = 1.0
+        row = place(matrix, k * d)
+        pivot = 1.0 / max(row[k], TINY)
+        row[k] = 1.0
         for j in range(d):
-            matrix[k, j] *= pivot
+            row[j] *= pivot
         for i in range(d):
             if i != k:
-                factor = matrix[i, k]
-                matrix[i, k] = 0.0
+                other = place(matrix, i * d)
+                factor = other[k]
+                other[k] = 0.0
                 for j in range(d):
-                    matrix[i, j] -= factor * matrix[k, j]
+                    other[j] -= factor * row[j]
     for i in range(d):  # both halves alike, to the last bit
         for j in range(i):
-            mean = 0.5 * (matrix[i, j] + matrix[j, i])
-            matrix[i, j] = mean
-            matrix[j, i] = mean
+            mean = 0.5 * (matrix[i * d + j] + matrix[j * d + i])
+            matrix[i * d + j] = mean
+            matrix[j * d + i] = mean
 
 
 @inlined
-def times_vector(matrix, vector, out):  # type: ignore[no-untyped-def]
-    """out = matrix vector, for a symmetric matrix: by columns, which the compiler vectorises."""
-    d = vector.size
+def times_vector(matrix, vector, out, d):  # type: ignore[no-untyped-def]
+    """out = matrix vector."""
     for k in range(d):
-        out[k] = 0.0
-    for j in range(d):
-        for k in range(d):
-            out[k] += matrix[j, k] * vector[j]
+        out[k] = dot(place(matrix, k * d), vector, d)
+
+
+@inlined
+def dot(a, b, d):  # type: ignore[no-untyped-def]
+    """a . b."""
+    total = 0.0
+    for k in range(d):
+        total += a[k] * b[k]
+    return total
+
+
+@inlined
+def form(a, matrix, b, d):  # type: ignore[no-untyped-def]
+    """a' matrix b."""
+    total = 0.0
+    for k in range(d):
+        total += a[k] * dot(place(matrix, k * d), b, d)
+    return total
+
+
+@subroutine
+def product(a, b, out, d):  # type: ignore[no-untyped-def]
+    """out = a b, for two matrices of which b is symmetric."""
+    stays_a_function()
+    for k in range(d):
+        times_vector(b, place(a, k * d), place(out, k * d), d)
+
+
+@subroutine
+def add_product(a, b, out, d):  # type: ignore[no-untyped-def]
+    """Add a b' to out, for any two matrices."""
+    stays_a_function()
+    for k in range(d):
+        for j in range(d):
+            out[k * d + j] += dot(place(a, k * d), place(b, j * d), d)
 
 
 @compiled
@@ -60,6 +98,7 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
         >>> np.abs(direction).round(6).tolist(), round(value, 6)
         ([0.707107, 0.707107], 3.0)
     """
+    stays_a_function()
     d = matrix.shape[0]
     power, square = matrix.copy(), np.empty((d, d))
     for _ in range(10):
@@ -68,26 +107,22 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
             trace += power[k, k]
         if not trace > 0.0:
             break
-        for i in range(d):
+        for k in range(d):
             for j in range(d):
-                square[i, j] = 0.0
-            for k in range(d):
-                factor = power[i, k] / trace / trace
-                for j in range(d):
-                    square[i, j] += factor * power[k, j]
+                power[k, j] /= trace
+        product(place(power, 0), place(power, 0), place(square, 0), d)
         power, square = square, power
     best = 0
     for k in range(1, d):
         if power[k, k] > power[best, best]:
             best = k
-    direction = power[best].copy()
-    length = np.sqrt(np.sum(direction * direction))
-    if not length > 0.0:
-        direction[:] = 0.0
-        direction[0] = length = 1.0
-    direction /= length
-    value = 0.0
-    for i in range(d):
-        for j in range(d):
-            value += direction[i] * matrix[i, j] * direction[j]
+    direction, length = np.zeros(d), 0.0
+    for k in range(d):
+        length += power[best, k] * power[best, k]
+    if length > 0.0:
+        for k in range(d):
+            direction[k] = power[best, k] / np.sqrt(length)
+    else:
+        direction[0] = 1.0
+    value = form(place(direction, 0), place(matrix, 0), place(direction, 0), d)
     return direction, value

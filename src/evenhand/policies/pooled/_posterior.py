@@ -21,17 +21,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled, inlined
-from evenhand.policies.pooled._linear import invert, times_vector
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, subroutine
+from evenhand.leastsquares._vectors import place
+from evenhand.policies.pooled._linear import add_product, invert, product, times_vector
 
 
-class Scaled(NamedTuple):
+class Data(NamedTuple):
     """The sums of all arms, with features in units of their root mean square."""
 
     A: NDArray[np.float64]  # (arms, d, d)
     b: NDArray[np.float64]  # (arms, d)
     yy: NDArray[np.float64]
     count: NDArray[np.float64]
+    group_of: NDArray[np.int64]
+    sizes: NDArray[np.float64]  # how many arms each group has
+
+
+class Variances(NamedTuple):
+    """The hyperparameters, for features in units of their root mean square."""
+
+    sigma2: NDArray[np.float64]  # of the noise: one number
+    tau2: NDArray[np.float64]  # per group: of the arms around the mean of their group
+    omega_inverse: NDArray[np.float64]  # (d, d), one over the variance of the bias
+    lambda_inverse: NDArray[np.float64]  # (d, d), one over that of the mean of all groups
 
 
 class Posterior(NamedTuple):
@@ -44,10 +57,26 @@ class Posterior(NamedTuple):
     m: NDArray[np.float64]  # (groups, d)
     C: NDArray[np.float64]  # (d, d)
     mu: NDArray[np.float64]  # (d,)
+    room: NDArray[np.float64]  # (3, d, d)
 
 
 @compiled
-def scaled_sums(sums, unit):  # type: ignore[no-untyped-def]
+def units_of(sums, d):  # type: ignore[no-untyped-def]
+    """The root mean square of every feature; 1 for a feature that was 0 all the time."""
+    unit, number = np.zeros(d), 0.0
+    for i in range(sums.shape[0]):
+        number += sums[i, d * d + d + 1]
+        for k in range(d):
+            unit[k] += sums[i, k * d + k]
+    for k in range(d):
+        unit[k] = np.sqrt(unit[k] / max(number, 1.0))
+        if not unit[k] > 1e-150:
+            unit[k] = 1.0
+    return unit
+
+
+@compiled
+def in_units(sums, unit, group_of, sizes):  # type: ignore[no-untyped-def]
     """The sums of a table as in `PooledState`, for features divided by their `unit`."""
     n, d = sums.shape[0], unit.size
     A, b = np.empty((n, d, d)), np.empty((n, d))
@@ -58,7 +87,7 @@ def scaled_sums(sums, unit):  # type: ignore[no-untyped-def]
                 A[i, k, j] = sums[i, k * d + j] / unit[k] / unit[j]
             b[i, k] = sums[i, d * d + k] / unit[k]
         yy[i], count[i] = sums[i, d * d + d], sums[i, d * d + d + 1]
-    return Scaled(A, b, yy, count)
+    return Data(A, b, yy, count, group_of, sizes)
 
 
 @compiled
@@ -72,93 +101,103 @@ def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
         np.empty((m, d)),
         np.empty((d, d)),
         np.empty(d),
+        np.empty((3, d, d)),
     )
 
 
-@inlined
-def _arm(data, i, sigma2, precision, post):  # type: ignore[no-untyped-def]
-    """S_i and u_i."""
-    d = post.mu.size
-    S, u = post.S[i], post.u[i]
-    for k in range(d):
-        for j in range(d):
-            S[k, j] = data.A[i, k, j] / sigma2
-        S[k, k] += precision
-    invert(S)
-    times_vector(S, data.b[i], u)
-    for k in range(d):
-        u[k] /= sigma2
-
-
 @compiled
-def work_out(data, group_of, sigma2, tau2, omega_inverse, lambda_inverse, post):  # type: ignore[no-untyped-def]
+def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
-    n, d, m = group_of.size, post.mu.size, tau2.size
+    stays_a_function()
+    d, m = post.mu.size, data.sizes.size
+    _work_out_arms(data, variances, post)
+    omega_inverse = place(variances.omega_inverse, 0)
+    C, mu = place(post.C, 0), place(post.mu, 0)
+    first, second = place(post.room, 0), place(post.room, d * d)
+    for k in range(d * d):
+        C[k] = variances.lambda_inverse.flat[k]
+    for k in range(d):
+        mu[k] = 0.0
+    for g in range(m):
+        V, r = place(post.V, g * d * d), place(post.r, g * d)
+        for k in range(d * d):
+            V[k] += omega_inverse[k]
+            C[k] += omega_inverse[k]
+        invert(V, d)
+        product(omega_inverse, V, first, d)  # Omega^-1 V
+        product(first, omega_inverse, second, d)
+        for k in range(d * d):
+            C[k] -= second[k]
+        times_vector(first, r, second, d)
+        for k in range(d):
+            mu[k] += second[k]
+    invert(C, d)
+    times_vector(C, mu, first, d)
+    for k in range(d):
+        mu[k] = first[k]
+    times_vector(omega_inverse, mu, first, d)
+    for g in range(m):
+        for k in range(d):
+            second[k] = first[k] + post.r[g, k]
+        times_vector(place(post.V, g * d * d), second, place(post.m, g * d), d)
+
+
+@subroutine
+def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
+    """S_i, u_i, and their sums over the arms of a group: r_g, and n_g p I - p^2 sum S_i in V_g."""
+    stays_a_function()
+    d, sigma2 = post.mu.size, variances.sigma2[0]
     post.V[:] = 0.0
     post.r[:] = 0.0
-    for i in range(n):
-        g = group_of[i]
-        p = 1.0 / tau2[g]
+    for i in range(data.count.size):
+        g = data.group_of[i]
+        p = 1.0 / variances.tau2[g]
+        S, u, A = place(post.S, i * d * d), place(post.u, i * d), place(data.A, i * d * d)
         if data.count[i] == 0.0:  # nothing seen: S_i = tau^2 I, which adds nothing to V and r
-            post.S[i] = 0.0
-            post.u[i] = 0.0
+            for k in range(d * d):
+                S[k] = 0.0
             for k in range(d):
-                post.S[i, k, k] = tau2[g]
+                S[k * d + k] = variances.tau2[g]
+                u[k] = 0.0
             continue
-        _arm(data, i, sigma2, p, post)
+        for k in range(d * d):
+            S[k] = A[k] / sigma2
         for k in range(d):
-            post.r[g, k] += p * post.u[i, k]
-            for j in range(d):
-                post.V[g, k, j] -= p * p * post.S[i, k, j]
-            post.V[g, k, k] += p
-    room, more = np.empty(d), np.empty((d, d))
-    post.C[:] = lambda_inverse
-    post.mu[:] = 0.0
-    for g in range(m):
-        V = post.V[g]
+            S[k * d + k] += p
+        invert(S, d)
+        times_vector(S, place(data.b, i * d), u, d)
+        V, r = place(post.V, g * d * d), place(post.r, g * d)
+        for k in range(d * d):
+            V[k] -= p * p * S[k]
         for k in range(d):
-            for j in range(d):
-                V[k, j] += omega_inverse[k, j]
-        invert(V)
-        for k in range(d):  # more = Omega^-1 V
-            times_vector(V, omega_inverse[k], more[k])
-        for k in range(d):
-            for j in range(d):
-                total = omega_inverse[k, j]
-                for q in range(d):
-                    total -= more[k, q] * omega_inverse[q, j]
-                post.C[k, j] += total
-            for j in range(d):
-                post.mu[k] += more[k, j] * post.r[g, j]
-    invert(post.C)
-    times_vector(post.C, post.mu, room)
-    post.mu[:] = room
-    for g in range(m):
-        mean_of_group(post.V[g], post.r[g], omega_inverse, post.mu, room, post.m[g])
-
-
-@inlined
-def mean_of_group(V, r, omega_inverse, mu, room, out):  # type: ignore[no-untyped-def]
-    """m_g^ = V_g (r_g + Omega^-1 mu^)."""
-    d = mu.size
-    times_vector(omega_inverse, mu, room)
-    for k in range(d):
-        room[k] += r[k]
-    times_vector(V, room, out)
+            u[k] /= sigma2
+            r[k] += p * u[k]
+            V[k * d + k] += p
 
 
 @compiled
-def variance_of_mean(post, omega_inverse, g, out):  # type: ignore[no-untyped-def]
+def variance_of_mean(post, variances, g, out):  # type: ignore[no-untyped-def]
     """The variance of m_g, that of mu included: V_g + V_g Omega^-1 C Omega^-1 V_g."""
+    _with_shared(post, variances, g, 0.0, out)
+
+
+@compiled
+def variance_of_bias(post, variances, g, out):  # type: ignore[no-untyped-def]
+    """The variance of psi_g = m_g - mu: V_g + (V_g Omega^-1 - I) C (V_g Omega^-1 - I)'."""
+    _with_shared(post, variances, g, 1.0, out)
+
+
+@subroutine
+def _with_shared(post, variances, g, less, out):  # type: ignore[no-untyped-def]
+    """V_g + B C B' with B = V_g Omega^-1 - less I."""
+    stays_a_function()
     d = post.mu.size
-    left, middle = np.empty((d, d)), np.empty((d, d))
-    for k in range(d):  # left = V Omega^-1
-        times_vector(omega_inverse, post.V[g, k], left[k])
+    first, second = place(post.room, 0), place(post.room, d * d)
+    V, result = place(post.V, g * d * d), place(out, 0)
+    product(V, place(variances.omega_inverse, 0), first, d)
     for k in range(d):
-        times_vector(post.C, left[k], middle[k])
-    for k in range(d):
-        for j in range(d):
-            total = post.V[g, k, j]
-            for q in range(d):
-                total += middle[k, q] * left[j, q]
-            out[k, j] = total
+        first[k * d + k] -= less
+    product(first, place(post.C, 0), second, d)
+    for k in range(d * d):
+        result[k] = V[k]
+    add_product(second, first, result, d)
