@@ -1,6 +1,6 @@
 """The variances of the model, estimated from the data (empirical Bayes).
 
-Ten steps of a fixed-point iteration (MacKay's for sigma and tau, EM's for the bias), always from
+Six steps of a fixed-point iteration (MacKay's for sigma and tau, EM's for the bias), always from
 the same start, so the result is a function of the sums alone. Each estimate has a prior worth one
 observation, so that nothing collapses while there are few.
 """
@@ -30,7 +30,7 @@ from evenhand.policies.pooled._posterior import (
     work_out,
 )
 
-STEPS = 10
+STEPS = 6
 START = 0.01  # of the mean square of rewards around one regression for all arms
 LEAST = 1e-12  # of kappa^2: no variance is smaller
 
@@ -172,8 +172,8 @@ def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
         np.empty((d, d)),
         np.empty((d, d)),
     )
-    _set_along_and_across(variances.omega_inverse, v, kappa2, kappa2)
-    _set_along_and_across(variances.lambda_inverse, v, 100.0 * kappa2, kappa2)
+    _set_along_and_across(variances.omega_inverse, v, kappa2, START * kappa2)
+    _set_along_and_across(variances.lambda_inverse, v, 100.0 * kappa2, START * kappa2)
     post, freedom, W, psi = blank_posterior(n, m, d), np.zeros(m + 1), np.empty((d, d)), np.empty(d)
     sums = Sums(np.empty((m, d, d)), np.empty((m, d, d)), np.empty(m), np.empty(1))
     for _ in range(STEPS):
