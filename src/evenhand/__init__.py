@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from evenhand.policies import IntervalChaining as IntervalChaining
     from evenhand.policies import MultiGroupFairTopInterval as MultiGroupFairTopInterval
     from evenhand.policies import NaiveFair as NaiveFair
-    from evenhand.policies import PooledGroupFair as PooledGroupFair
     from evenhand.policies import Policy as Policy
+    from evenhand.policies import PooledGroupFair as PooledGroupFair
     from evenhand.policies import Scores as Scores
     from evenhand.policies import TopInterval as TopInterval
     from evenhand.policies import UniformRandom as UniformRandom

@@ -115,7 +115,12 @@ def _no_nan(policy: Policy, contexts: NDArray[np.float64], reward: float) -> Non
 
 @contract
 def widths_shrink(kind: type[Policy]) -> None:
-    """In a fixed direction, the width of an arm never grows with data."""
+    """In a fixed direction, the width of an arm never grows with data.
+
+    Not so for a policy that estimates its variances: data may show that they are larger.
+    """
+    if kind.estimates_variances:
+        return
     policy = make(kind)
     now = np.ones((len(LABELS), FEATURES))
     before = policy.select(now).scores.width

@@ -222,7 +222,9 @@ def rounds_of(rounds: Sequence[int] | None, number: int) -> list[int]:
         return [0] * number
     numbers = [_checks.whole("rounds", item, least=0, most=2**53) for item in rounds]
     if len(numbers) != number:
-        raise InputError(f"rounds has {len(numbers)} numbers; give one for each of {number} rewards")
+        raise InputError(
+            f"rounds has {len(numbers)} numbers; give one for each of {number} rewards"
+        )
     return numbers
 
 

@@ -37,6 +37,9 @@ class Live(Settled):
     learns_by_round: ClassVar[bool] = False
     """Whether `learn` uses the round of a reward's decision, see `round_learned`."""
 
+    estimates_variances: ClassVar[bool] = False
+    """Whether widths follow variances that are estimated, and so may grow with data."""
+
     # The maths, written by subclasses ------------------------------------------------------------
 
     def rule(self) -> NamedTuple:

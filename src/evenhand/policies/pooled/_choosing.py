@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import subroutine
+from evenhand._compile import compiled, subroutine
 from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.leastsquares._vectors import (
     LANES,
@@ -28,7 +28,7 @@ from evenhand.leastsquares._vectors import (
     same,
     times,
 )
-from evenhand.policies._kernels import FREE, PICKS, best, chance, draw, kernel, score
+from evenhand.policies._kernels import FREE, PICKS, chance, draw, kernel, score
 from evenhand.policies._state import (
     CORRECTION,
     CORRECTION_WIDTH,
@@ -41,11 +41,20 @@ from evenhand.policies._state import (
     WIDTH,
 )
 from evenhand.policies._streams import normal, uniform
-from evenhand.policies.pooled._layout import EMPTY, NUMBER, SEEN, SIGMA2, lane_of
+from evenhand.policies.pooled._layout import (
+    EMPTY,
+    NUMBER,
+    PER_UNIT,
+    REWARD_UNIT,
+    SEEN,
+    SIGMA2,
+    lane_of,
+    of_all,
+)
 from evenhand.policies.pooled._rule import PooledRule
 
-# Rows of memory.work: what z is multiplied by, sqrt(x' S_i x); the corrected estimate; and, first in
-# its row, the probability of a probe and its arm.
+# Rows of memory.work: what z is multiplied by, sqrt(x' S_i x); the corrected estimate; and, at the
+# beginning of its row, the probability of a probe and its arm.
 BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
 UNKNOWN = -2.0
 _PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
@@ -70,7 +79,8 @@ def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
     stays_a_function()
     out, points, x = place(work, 0), place(contexts, 0), place(room, 0)
     columns, u = work.shape[1], d * (d + 1) // 2
-    limit, none = same(HUGE), same(0.0)
+    limit, none, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])
+    per_unit = of_all(own, PER_UNIT, d)
     for block in range(own.arms.shape[0]):
         i = block * LANES
         table = place(own.arms, i * own.arms.shape[1])
@@ -80,6 +90,8 @@ def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
         put(x, LANES, second)
         put(x, 2 * LANES, third)
         put(x, 3 * LANES, fourth)
+        for k in range(d):
+            put(x, LANES * k, times(four(x, LANES * k), same(per_unit[k])))
         estimate, correction, square, p = none, none, none, 0
         for k in range(d):
             of_x, of_mean = none, none
@@ -94,8 +106,9 @@ def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
             estimate = plus(estimate, here, added(of_mean, four(table, LANES * (u + k))))
             estimate = plus(estimate, whole, four(table, LANES * (u + d + k)))
             correction = plus(correction, here, four(table, LANES * (u + 2 * d + k)))
-        estimate, correction = below(estimate, limit, none), below(correction, limit, none)
-        bonus = root(at_least(below(square, limit, same(np.inf)), none))
+        estimate = below(times(estimate, unit), limit, none)
+        correction = below(times(correction, unit), limit, none)
+        bonus = times(root(at_least(below(square, limit, same(np.inf)), none)), unit)
         if own.common[NUMBER] == 0.0:
             bonus = same(np.inf)
         put(out, ESTIMATE * columns + i, estimate)
@@ -109,26 +122,43 @@ def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
 
 @kernel(draw, PooledRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    """The highest score, or the probe; leaves the scores that decided to be seen."""
-    work, probability = memory.work, memory.work[PROBE, 0]
-    if probability > 0.0 and uniform(key, _PROBES) < probability:
-        arm = probe(rule, memory.own, memory.members, memory.contexts, memory.room, work, available)
+    """The highest score at the z of this round, or the probe."""
+    work, own, members = memory.work, memory.own, memory.members
+    if work[PROBE, 0] > 0.0 and uniform(key, _PROBES) < work[PROBE, 0]:
+        arm = probe(rule, own, members, memory.contexts, memory.room, work, available)
         if arm >= 0:
             return arm
-    _draw_scores(work, abs(normal(key, _Z)))
-    if memory.own.common[EMPTY] > 0.0:
-        return best(memory, start(memory.own, memory.members.group_of, available), uniform(key, PICKS))
-    return best(memory, available, uniform(key, PICKS))
+    z, u = half_normal_draw(key), uniform(key, PICKS)
+    if own.common[EMPTY] > 0.0:
+        return _highest(work, start(own, members.group_of, available), z, u)
+    return _highest(work, available, z, u)
+
+
+@compiled
+def half_normal_draw(key):  # type: ignore[no-untyped-def]
+    """z = |N(0, 1)| of a round."""
+    return max(abs(normal(key, _Z)), TINY)
 
 
 @subroutine
-def _draw_scores(work, z):  # type: ignore[no-untyped-def]
-    """The scores at this z."""
-    cells, columns, factor = place(work, 0), work.shape[1], same(max(z, TINY))
-    for i in range(0, columns, LANES):
-        width = times(factor, four(cells, BONUS * columns + i))
-        put(cells, WIDTH * columns + i, width)
-        put(cells, UPPER * columns + i, added(four(cells, VALUE * columns + i), width))
+def _highest(work, allowed, z, u):  # type: ignore[no-untyped-def]
+    """The allowed arm with the highest score at z; ties by the uniform number u."""
+    top, ties, arm = -np.inf, 0, -1
+    for i in range(allowed.size):
+        if allowed[i]:
+            value = work[VALUE, i] + z * work[BONUS, i]
+            if arm < 0 or value > top:
+                top, ties, arm = value, 1, i
+            elif value == top:
+                ties += 1
+    if ties > 1:
+        place_of_it = min(int(u * ties), ties - 1)
+        for i in range(arm, allowed.size):
+            if allowed[i] and work[VALUE, i] + z * work[BONUS, i] == top:
+                if place_of_it == 0:
+                    return i
+                place_of_it -= 1
+    return arm
 
 
 @subroutine
@@ -214,9 +244,9 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
         if available[i] and (leader < 0 or work[VALUE, i] > work[VALUE, leader]):
             leader = i
     for i in range(available.size):
-        if available[i] and group_of[i] != group_of[leader]:
-            if rival < 0 or work[VALUE, i] > work[VALUE, rival]:
-                rival = i
+        other = available[i] and group_of[i] != group_of[leader]
+        if other and (rival < 0 or work[VALUE, i] > work[VALUE, rival]):
+            rival = i
     if rival < 0:
         return -1
     first, second, top = group_of[leader], group_of[rival], work[VALUE, leader]
@@ -230,10 +260,11 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
     if not top - work[VALUE, rival] < 2.0 * doubt < np.inf:
         return -1
     arm, most = -1, 0.0
+    noise = own.common[SIGMA2] * own.common[REWARD_UNIT] * own.common[REWARD_UNIT]
     for i in range(available.size):
         if available[i] and (group_of[i] == first or group_of[i] == second):
             variance, size = work[BONUS, i] ** 2, members.sizes[group_of[i]]
-            less = variance * variance / (variance + own.common[SIGMA2]) / (size * size)
+            less = variance / (variance + noise) * variance / (size * size)
             cost = top - work[VALUE, i] + doubt
             if less / (cost * cost) > most:
                 arm, most = i, less / (cost * cost)
@@ -243,10 +274,11 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
 @subroutine
 def _own_variance(own, arm, x, d):  # type: ignore[no-untyped-def]
     """x' S_i x of an arm, at any x."""
-    S, total, p = lane_of(own, arm), 0.0, 0
+    S, total, p, per_unit = lane_of(own, arm), 0.0, 0, of_all(own, PER_UNIT, d)
     for k in range(d):
+        here = x[k] * per_unit[k]
         for j in range(k):
-            total += 2.0 * S[LANES * (p + j)] * x[j] * x[k]
-        total += S[LANES * (p + k)] * x[k] * x[k]
+            total += 2.0 * S[LANES * (p + j)] * x[j] * per_unit[j] * here
+        total += S[LANES * (p + k)] * here * here
         p += k + 1
-    return total
+    return total * own.common[REWARD_UNIT] * own.common[REWARD_UNIT]

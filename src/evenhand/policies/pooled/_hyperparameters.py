@@ -31,8 +31,10 @@ from evenhand.policies.pooled._posterior import (
 )
 
 STEPS = 6
-START = 0.01  # of the mean square of rewards around one regression for all arms
-LEAST = 1e-12  # of kappa^2: no variance is smaller
+START = 0.01  # of the mean square of rewards around one regression for all arms, or of kappa^2
+LEAST = 1e-12  # of kappa^2: no variance of coefficients is smaller
+# Of the mean square of rewards: beyond these, A / sigma^2 takes all digits from 1 / tau^2.
+LEAST_NOISE, MOST_SPREAD = 1e-13, 100.0
 
 
 class Sums(NamedTuple):
@@ -53,21 +55,21 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
     """
     stays_a_function()
     M, b, yy, number = np.zeros((d, d)), np.zeros(d), 0.0, 0.0
-    for i in range(data.count.size):
-        number += data.count[i]
+    for i in range(data.number.size):
+        number += data.number[i]
         yy += data.yy[i]
         for k in range(d):
             b[k] += data.b[i, k]
             for j in range(d):
                 M[k, j] += data.A[i, k, j]
     square = left = yy / number
-    if not square > 0.0:
+    if not square > 0.5:  # it is 1, in units of itself, unless all rewards are 0
         square = left = 1.0
     elif number > 2.0 * d:
         inverse, fit = M.copy(), np.empty(d)
         for k in range(d):
             inverse[k, k] += 1e-10 * number
-        invert(place(inverse, 0), d)
+        invert(place(inverse, 0), 1e-10 * number, d)
         times_vector(place(inverse, 0), place(b, 0), place(fit, 0), d)
         explained = dot(place(fit, 0), place(b, 0), d)
         left = min(max((yy - explained) / (number - d), LEAST * square), square)
@@ -85,6 +87,17 @@ def _set_along_and_across(out, v, along, across):  # type: ignore[no-untyped-def
         for j in range(v.size):
             out[k, j] = (1.0 / along - 1.0 / across) * v[k] * v[j]
         out[k, k] += 1.0 / across
+
+
+@subroutine
+def _set_bias(variances, v, kappa2, omega2, lambda2):  # type: ignore[no-untyped-def]
+    """Omega and Lambda: kappa^2 and 100 kappa^2 along v, omega^2 and lambda^2 across it."""
+    across = max(omega2, LEAST * kappa2)
+    _set_along_and_across(variances.omega_inverse, v, kappa2, across)
+    variances.least[0] = 1.0 / max(kappa2, across)
+    across = max(lambda2, LEAST * kappa2)
+    _set_along_and_across(variances.lambda_inverse, v, 100.0 * kappa2, across)
+    variances.least[1] = 1.0 / max(100.0 * kappa2, across)
 
 
 @subroutine
@@ -113,11 +126,15 @@ def _add_up(data, variances, post, sums):  # type: ignore[no-untyped-def]
     sums.spread[:] = 0.0
     sums.residual[0] = 0.0
     theta = place(post.room, 0)
-    for i in range(data.count.size):
+    for i in range(data.number.size):
         g = data.group_of[i]
         tau2 = variances.tau2[g]
-        S, total, squares = place(post.S, i * d * d), place(sums.S, g * d * d), place(sums.SS, g * d * d)
-        if data.count[i] == 0.0:
+        S, total, squares = (
+            place(post.S, i * d * d),
+            place(sums.S, g * d * d),
+            place(sums.SS, g * d * d),
+        )
+        if data.number[i] == 0.0:
             for k in range(d):
                 total[k * d + k] += tau2
                 squares[k * d + k] += tau2 * tau2
@@ -161,19 +178,19 @@ def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
     `known_sigma2` is negative where it is not known.
     """
     stays_a_function()
-    n, d, m = data.count.size, data.b.shape[1], data.sizes.size
+    n, d, m = data.number.size, data.b.shape[1], data.sizes.size
     M, square, left, number = _pooled(data, d)
     v, largest = leading_direction(M)
     kappa2 = square / max(largest, 1.0)
     first_sigma2, first_tau2 = START * left, START * left / d
     variances = Variances(
-        np.full(1, first_sigma2 if known_sigma2 < 0.0 else known_sigma2),
+        np.full(1, max(first_sigma2 if known_sigma2 < 0.0 else known_sigma2, LEAST_NOISE * square)),
         np.full(m, first_tau2),
         np.empty((d, d)),
         np.empty((d, d)),
+        np.empty(2),
     )
-    _set_along_and_across(variances.omega_inverse, v, kappa2, START * kappa2)
-    _set_along_and_across(variances.lambda_inverse, v, 100.0 * kappa2, START * kappa2)
+    _set_bias(variances, v, kappa2, START * kappa2, START * kappa2)
     post, freedom, W, psi = blank_posterior(n, m, d), np.zeros(m + 1), np.empty((d, d)), np.empty(d)
     sums = Sums(np.empty((m, d, d)), np.empty((m, d, d)), np.empty(m), np.empty(1))
     for _ in range(STEPS):
@@ -192,20 +209,20 @@ def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
                 bias += _square_across(place(psi, 0), v, d) + _trace_across(W, v)
         freedom[0] = max(number - fitted, 0.0)
         if known_sigma2 < 0.0:
-            variances.sigma2[0] = (sums.residual[0] + first_sigma2) / (freedom[0] + 1.0)
+            sigma2 = (sums.residual[0] + first_sigma2) / (freedom[0] + 1.0)
+            variances.sigma2[0] = max(sigma2, LEAST_NOISE * square)
         of_all, counted = first_tau2, 1.0
         for g in range(m):
             of_all += sums.spread[g]
             counted += freedom[1 + g]
         for g in range(m):
             tau2 = (sums.spread[g] + d * of_all / counted) / (freedom[1 + g] + d)
-            variances.tau2[g] = max(tau2, LEAST * kappa2)
+            variances.tau2[g] = min(max(tau2, LEAST * kappa2), MOST_SPREAD * square)
         if d > 1:
             omega2 = bias / max(m * (d - 1.0) - 1.0, 1.0)
-            lambda2 = (_square_across(place(post.mu, 0), v, d) + _trace_across(post.C, v)) / (d - 1.0)
-            _set_along_and_across(variances.omega_inverse, v, kappa2, max(omega2, LEAST * kappa2))
-            _set_along_and_across(
-                variances.lambda_inverse, v, 100.0 * kappa2, max(lambda2, LEAST * kappa2)
+            lambda2 = (_square_across(place(post.mu, 0), v, d) + _trace_across(post.C, v)) / (
+                d - 1.0
             )
+            _set_bias(variances, v, kappa2, omega2, lambda2)
     psi[0] = 0.0
     return variances, freedom

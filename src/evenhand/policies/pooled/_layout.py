@@ -16,30 +16,33 @@ from evenhand._compile import woven
 from evenhand.leastsquares import LANES, padded
 from evenhand.leastsquares._vectors import place
 
-# The first numbers of `common`: the noise, the latest round with a reward, the limit, whether the
-# posterior is stale, and how many rewards there are, how many groups are without any.
-SIGMA2, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(7)
+# The first numbers of `common`: the noise, the unit of rewards (their root mean square), the
+# latest round with a reward, the limit, whether the posterior is stale, how many rewards there are,
+# and how many groups are without any.
+SIGMA2, REWARD_UNIT, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(8)
 
-# The first numbers of a group: how many rewards it has, and tau^2. Vectors of d numbers follow, and
-# then V: P is the prior's precision, R is r_g, SHRUNK is Omega^-1 V r, MEAN is m_g^.
+# Behind them: two matrices, and vectors: mu, one over the units of features, and room.
+OMEGA_INVERSE, C, MU, PER_UNIT, ROOM = range(5)
+_MATRICES, _ROOM = 2, 4
+
+# The first numbers of a group: how many rewards it has, and tau^2. Three vectors follow: r_g,
+# Omega^-1 V_g r_g and m_g^, and then V_g.
 SEEN, TAU2, N_OF_GROUP = range(3)
-PRECISION, R, SHRUNK, MEAN, V = range(5)
-
-# The parts of `common` behind its numbers, in units of d.
-MATRICES = 2  # Omega^-1 and C; then mu, and room for four vectors
+R, SHRUNK, MEAN, V = range(4)
 
 
 class PooledState(NamedTuple):
-    """The own state of a policy with n arms, d features and m groups, in the caller's units.
+    """The own state of a policy with n arms, d features and m groups.
 
-    Four arms share a block of `arms`, a lane each, to be scored at once: S by rows up to its
-    diagonal, u, P m (the pull of the group's mean), and the correction's coefficients.
+    The sums are in the caller's units, all else in units of the root mean square of features and
+    rewards. Four arms share a block of `arms`, a lane each, to be scored at once: S by rows up to
+    its diagonal, u, p m_g (the pull of the group's mean), and the correction's coefficients.
     """
 
     settled: NDArray[np.float64]  # per arm: X'X (d x d), X'y (d), y'y, count
     fresh: NDArray[np.float64]  # the same, of later decisions
     arms: NDArray[np.float64]  # (blocks, rows, LANES)
-    groups: NDArray[np.float64]  # (groups, 2 + 4 d + d^2)
+    groups: NDArray[np.float64]  # (groups, 2 + 3 d + d^2)
     common: NDArray[np.float64]
 
 
@@ -50,9 +53,10 @@ def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
         np.zeros((n_arms, sums)),
         np.zeros((n_arms, sums)),
         np.zeros((padded(n_arms) // LANES, d * (d + 1) // 2 + 3 * d, LANES)),
-        np.zeros((n_groups, N_OF_GROUP + 4 * d + d * d)),
-        np.zeros(N_NUMBERS + MATRICES * d * d + 5 * d),
+        np.zeros((n_groups, N_OF_GROUP + 3 * d + d * d)),
+        np.zeros(N_NUMBERS + _MATRICES * d * d + (2 + _ROOM) * d),
     )
+    state.common[REWARD_UNIT] = 1.0
     state.common[EMPTY] = n_groups
     return state
 
@@ -71,5 +75,6 @@ def of_group(own, g, which, d):  # type: ignore[no-untyped-def]
 
 @woven
 def of_all(own, which, d):  # type: ignore[no-untyped-def]
-    """0 is Omega^-1, 1 is C; 2 is mu; 3 to 6 are room."""
-    return place(own.common, N_NUMBERS + min(which, MATRICES) * d * d + max(which - MATRICES, 0) * d)
+    """A matrix or vector of `common`; ROOM, ROOM + 1, ... are vectors to work in."""
+    matrices, vectors = min(which, _MATRICES), max(which - _MATRICES, 0)
+    return place(own.common, N_NUMBERS + matrices * d * d + vectors * d)

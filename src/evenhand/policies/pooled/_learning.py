@@ -16,6 +16,7 @@ from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
+from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn, settle
 from evenhand.policies._state import round_learned
@@ -25,13 +26,18 @@ from evenhand.policies.pooled._layout import (
     LATEST,
     LIMIT,
     MEAN,
+    MU,
     NUMBER,
-    PRECISION,
+    OMEGA_INVERSE,
+    PER_UNIT,
+    REWARD_UNIT,
+    ROOM,
     SEEN,
     SHRUNK,
     SIGMA2,
     STALE,
     TAU2,
+    C,
     R,
     V,
     lane_of,
@@ -39,7 +45,13 @@ from evenhand.policies.pooled._layout import (
     of_group,
 )
 from evenhand.policies.pooled._linear import dot, times_vector
-from evenhand.policies.pooled._posterior import blank_posterior, in_units, units_of, work_out
+from evenhand.policies.pooled._posterior import (
+    blank_posterior,
+    in_units,
+    unit_of_rewards,
+    units_of,
+    work_out,
+)
 from evenhand.policies.pooled._rule import PooledRule
 
 
@@ -122,33 +134,42 @@ def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     S_i loses s s' / (sigma^2 + x . s), s = S_i x. So the precision of m_g, and with it that of mu,
     grow by the square of a vector each.
     """
-    s, grown, lost = of_all(own, 3, d), of_all(own, 4, d), of_all(own, 5, d)
+    s, grown, lost, scaled = (
+        of_all(own, ROOM, d),
+        of_all(own, ROOM + 1, d),
+        of_all(own, ROOM + 2, d),
+        of_all(own, ROOM + 3, d),
+    )
     S, u = lane_of(own, arm), place(lane_of(own, arm), LANES * (d * (d + 1) // 2))
-    scale, surprise, p = own.common[SIGMA2], reward, 0
+    scale, surprise, p = own.common[SIGMA2], reward / own.common[REWARD_UNIT], 0
     for k in range(d):
+        scaled[k] = x[k] * of_all(own, PER_UNIT, d)[k]
+        surprise -= scaled[k] * u[LANES * k]
         s[k] = 0.0
-        surprise -= x[k] * u[LANES * k]
     for k in range(d):
         for j in range(k):
-            s[k] += S[LANES * (p + j)] * x[j]
-            s[j] += S[LANES * (p + j)] * x[k]
-        s[k] += S[LANES * (p + k)] * x[k]
+            s[k] += S[LANES * (p + j)] * scaled[j]
+            s[j] += S[LANES * (p + j)] * scaled[k]
+        s[k] += S[LANES * (p + k)] * scaled[k]
         p += k + 1
-    scale += dot(x, s, d)
-    precision, r = of_group(own, group, PRECISION, d), of_group(own, group, R, d)
+    scale += dot(scaled, s, d)
+    if not scale < HUGE:  # a context so far from all others that its square is not a number
+        own.common[STALE] = 1.0
+        return
+    precision, r = 1.0 / own.groups[group, TAU2], of_group(own, group, R, d)
     root, p = 1.0 / np.sqrt(scale), 0
     for k in range(d):
         change = s[k] * surprise / scale
         u[LANES * k] += change
-        r[k] += precision[k] * change
-        grown[k] = precision[k] * s[k] * root
+        r[k] += precision * change
+        grown[k] = precision * s[k] * root
         for j in range(k + 1):
             S[LANES * (p + j)] -= s[k] * s[j] / scale
         p += k + 1
-    omega_inverse, variance = of_all(own, 0, d), of_group(own, group, V, d)
+    omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_group(own, group, V, d)
     _take_out(variance, grown, lost, d)
     times_vector(omega_inverse, lost, grown, d)
-    _take_out(of_all(own, 1, d), grown, lost, d)
+    _take_out(of_all(own, C, d), grown, lost, d)
     times_vector(variance, r, s, d)
     times_vector(omega_inverse, s, of_group(own, group, SHRUNK, d), d)
     _means(rule, own, d)
@@ -158,7 +179,7 @@ def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
 def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
     """The variance after its inverse has grown by `grown` squared; it has lost `lost` squared."""
     times_vector(variance, grown, lost, d)
-    root = 1.0 / np.sqrt(1.0 + dot(grown, lost, d))
+    root = 1.0 / np.sqrt(1.0 + max(dot(grown, lost, d), 0.0))
     for k in range(d):
         lost[k] *= root
     for k in range(d):
@@ -168,15 +189,19 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _means(rule, own, d):  # type: ignore[no-untyped-def]
-    """mu^ and all m_g^, and what they are for the scores of arms."""
-    total, prior, reference = of_all(own, 3, d), of_all(own, 4, d), of_all(own, 5, d)
+    """mu^ and all m_g^, and next to every arm's S and u what they are for its score."""
+    total, prior, reference = (
+        of_all(own, ROOM, d),
+        of_all(own, ROOM + 1, d),
+        of_all(own, ROOM + 2, d),
+    )
     m = own.groups.shape[0]
     for k in range(d):
         total[k] = reference[k] = 0.0
         for g in range(m):
             total[k] += of_group(own, g, SHRUNK, d)[k]
-    times_vector(of_all(own, 1, d), total, of_all(own, 2, d), d)
-    times_vector(of_all(own, 0, d), of_all(own, 2, d), prior, d)
+    times_vector(of_all(own, C, d), total, of_all(own, MU, d), d)
+    times_vector(of_all(own, OMEGA_INVERSE, d), of_all(own, MU, d), prior, d)
     for g in range(m):
         r, mean = of_group(own, g, R, d), of_group(own, g, MEAN, d)
         for k in range(d):
@@ -184,60 +209,49 @@ def _means(rule, own, d):  # type: ignore[no-untyped-def]
         times_vector(of_group(own, g, V, d), total, mean, d)
         for k in range(d):
             reference[k] += rule.weights[g] * mean[k]
-    show_means(rule, own, reference, d)
-
-
-@subroutine
-def show_means(rule, own, reference, d):  # type: ignore[no-untyped-def]
-    """Write the pull of the group's mean, and the correction, next to every arm's S and u."""
     for i in range(rule.group_of.size):
         g = rule.group_of[i]
-        mean, precision = of_group(own, g, MEAN, d), of_group(own, g, PRECISION, d)
+        mean, precision = of_group(own, g, MEAN, d), 1.0 / own.groups[g, TAU2]
         pull = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
         for k in range(d):
-            pull[LANES * k] = precision[k] * mean[k]
+            pull[LANES * k] = precision * mean[k]
             pull[LANES * (d + k)] = reference[k] - mean[k]
 
 
 @compiled
 def work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """Variances from the settled rewards, then the posterior of all, in the caller's units."""
+    """Variances from the settled rewards, then the posterior of all."""
     stays_a_function()
     n, m, d = own.settled.shape[0], own.groups.shape[0], rule.n_features
-    own.common[STALE] = 0.0
-    unit = units_of(own.settled, d)
-    settled = in_units(own.settled, unit, rule.group_of, rule.sizes)
-    variances, _ = estimate_variances(settled, rule.sigma2)
+    unit, of_rewards = units_of(own.settled, d), unit_of_rewards(own.settled)
+    settled = in_units(own.settled, unit, of_rewards, rule.group_of, rule.sizes)
+    known = rule.sigma2 / of_rewards / of_rewards
+    variances, _ = estimate_variances(settled, known)
     post = blank_posterior(n, m, d)
-    work_out(in_units(own.settled + own.fresh, unit, rule.group_of, rule.sizes), variances, post)
+    data = in_units(own.settled + own.fresh, unit, of_rewards, rule.group_of, rule.sizes)
+    work_out(data, variances, post)
+    own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]
-    omega_inverse, C, mu = of_all(own, 0, d), of_all(own, 1, d), of_all(own, 2, d)
+    omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_all(own, C, d)
     for k in range(d):
-        mu[k] = post.mu[k] / unit[k]
+        of_all(own, PER_UNIT, d)[k] = 1.0 / unit[k]
         for j in range(d):
-            omega_inverse[k * d + j] = variances.omega_inverse[k, j] * unit[k] * unit[j]
-            C[k * d + j] = post.C[k, j] / unit[k] / unit[j]
+            omega_inverse[k * d + j] = variances.omega_inverse[k, j]
+            variance[k * d + j] = post.C[k, j]
     for i in range(n):
         S, p = lane_of(own, i), 0
         for k in range(d):
             for j in range(k + 1):
-                S[LANES * (p + j)] = post.S[i, k, j] / unit[k] / unit[j]
-            S[LANES * (d * (d + 1) // 2 + k)] = post.u[i, k] / unit[k]
+                S[LANES * (p + j)] = post.S[i, k, j]
+            S[LANES * (d * (d + 1) // 2 + k)] = post.u[i, k]
             p += k + 1
-    room = of_all(own, 3, d)
     for g in range(m):
         own.groups[g, TAU2] = variances.tau2[g]
-        precision, r, shrunk = (
-            of_group(own, g, PRECISION, d),
-            of_group(own, g, R, d),
-            of_group(own, g, SHRUNK, d),
-        )
-        variance = of_group(own, g, V, d)
+        r, variance = of_group(own, g, R, d), of_group(own, g, V, d)
         for k in range(d):
-            precision[k] = unit[k] * unit[k] / variances.tau2[g]
-            r[k] = post.r[g, k] * unit[k]
+            r[k] = post.r[g, k]
             for j in range(d):
-                variance[k * d + j] = post.V[g, k, j] / unit[k] / unit[j]
-        times_vector(variance, r, room, d)
-        times_vector(omega_inverse, room, shrunk, d)
+                variance[k * d + j] = post.V[g, k, j]
+        times_vector(variance, r, of_all(own, ROOM, d), d)
+        times_vector(omega_inverse, of_all(own, ROOM, d), of_group(own, g, SHRUNK, d), d)
     _means(rule, own, d)

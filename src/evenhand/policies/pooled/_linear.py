@@ -1,4 +1,4 @@
-"""Small vectors and symmetric matrices, compiled: LAPACK's calls take longer than the work at d = 2.
+"""Small vectors and symmetric matrices, compiled: calls of LAPACK take longer than d = 2 does.
 
 They are places in memory (`evenhand.leastsquares._vectors.place`): d numbers, or d x d by rows.
 """
@@ -11,20 +11,19 @@ from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares._vectors import place
 
-TINY = 1e-250
+TINY = 1e-200
 
 
 @subroutine
-def invert(matrix, d):  # type: ignore[no-untyped-def]
-    """Invert a symmetric positive definite matrix in place (Gauss and Jordan).
+def invert(matrix, least, d):  # type: ignore[no-untyped-def]
+    """Invert a symmetric matrix in place (Gauss and Jordan), whose eigenvalues are `least` or more.
 
-    A pivot that rounding has made 0 or negative stands for a direction without any precision: it
-    counts as a tiny number, so that the inverse is large there and not NaN.
+    No pivot can be smaller then, but for rounding, which could even make it negative.
     """
     stays_a_function()
     for k in range(d):
         row = place(matrix, k * d)
-        pivot = 1.0 / max(row[k], TINY)
+        pivot = 1.0 / max(row[k], least)
         row[k] = 1.0
         for j in range(d):
             row[j] *= pivot
@@ -105,7 +104,7 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
         trace = 0.0
         for k in range(d):
             trace += power[k, k]
-        if not trace > 0.0:
+        if not trace > TINY:
             break
         for k in range(d):
             for j in range(d):
@@ -119,7 +118,7 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
     direction, length = np.zeros(d), 0.0
     for k in range(d):
         length += power[best, k] * power[best, k]
-    if length > 0.0:
+    if length > TINY:
         for k in range(d):
             direction[k] = power[best, k] / np.sqrt(length)
     else:

@@ -2,9 +2,10 @@
 
     y = theta_i . x + noise              noise ~ N(0, sigma^2)
     theta_i ~ N(m_g, tau_g^2 I)          the arms of group g are alike, up to their spread tau_g
-    m_g = mu + psi_g                     psi_g ~ N(0, Omega), the bias of the group; mu ~ N(0, Lambda)
+    m_g = mu + psi_g                     psi_g ~ N(0, Omega) is the group's bias; mu ~ N(0, Lambda)
 
-Features are in units of their root mean square, so that one spread serves all of them. With
+Features and rewards are in units of their root mean square, so that one spread serves all features
+and no number leaves the range of floating point. With
 A_i = X'X and b_i = X'y of arm i, and p = 1 / tau_g^2,
 
     S_i = (A_i / sigma^2 + p I)^-1                            what is left of an arm's own variance
@@ -28,12 +29,12 @@ from evenhand.policies.pooled._linear import add_product, invert, product, times
 
 
 class Data(NamedTuple):
-    """The sums of all arms, with features in units of their root mean square."""
+    """The sums of all arms, in units of the root mean square of features and rewards."""
 
     A: NDArray[np.float64]  # (arms, d, d)
     b: NDArray[np.float64]  # (arms, d)
     yy: NDArray[np.float64]
-    count: NDArray[np.float64]
+    number: NDArray[np.float64]  # how many rewards each arm has
     group_of: NDArray[np.int64]
     sizes: NDArray[np.float64]  # how many arms each group has
 
@@ -45,6 +46,7 @@ class Variances(NamedTuple):
     tau2: NDArray[np.float64]  # per group: of the arms around the mean of their group
     omega_inverse: NDArray[np.float64]  # (d, d), one over the variance of the bias
     lambda_inverse: NDArray[np.float64]  # (d, d), one over that of the mean of all groups
+    least: NDArray[np.float64]  # the smallest eigenvalues of both
 
 
 class Posterior(NamedTuple):
@@ -76,8 +78,19 @@ def units_of(sums, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def in_units(sums, unit, group_of, sizes):  # type: ignore[no-untyped-def]
-    """The sums of a table as in `PooledState`, for features divided by their `unit`."""
+def unit_of_rewards(sums):  # type: ignore[no-untyped-def]
+    """The root mean square of rewards; 1 where all are 0."""
+    squares, number = 0.0, 0.0
+    for i in range(sums.shape[0]):
+        squares += sums[i, sums.shape[1] - 2]
+        number += sums[i, sums.shape[1] - 1]
+    unit = np.sqrt(squares / max(number, 1.0))
+    return unit if unit > 1e-150 else 1.0
+
+
+@compiled
+def in_units(sums, unit, of_rewards, group_of, sizes):  # type: ignore[no-untyped-def]
+    """The sums of a table as in `PooledState`, for features and rewards divided by their units."""
     n, d = sums.shape[0], unit.size
     A, b = np.empty((n, d, d)), np.empty((n, d))
     yy, count = np.empty(n), np.empty(n)
@@ -85,8 +98,9 @@ def in_units(sums, unit, group_of, sizes):  # type: ignore[no-untyped-def]
         for k in range(d):
             for j in range(d):
                 A[i, k, j] = sums[i, k * d + j] / unit[k] / unit[j]
-            b[i, k] = sums[i, d * d + k] / unit[k]
-        yy[i], count[i] = sums[i, d * d + d], sums[i, d * d + d + 1]
+            b[i, k] = sums[i, d * d + k] / unit[k] / of_rewards
+        yy[i] = sums[i, d * d + d] / of_rewards / of_rewards
+        count[i] = sums[i, d * d + d + 1]
     return Data(A, b, yy, count, group_of, sizes)
 
 
@@ -123,7 +137,7 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
         for k in range(d * d):
             V[k] += omega_inverse[k]
             C[k] += omega_inverse[k]
-        invert(V, d)
+        invert(V, variances.least[0], d)
         product(omega_inverse, V, first, d)  # Omega^-1 V
         product(first, omega_inverse, second, d)
         for k in range(d * d):
@@ -131,7 +145,7 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
         times_vector(first, r, second, d)
         for k in range(d):
             mu[k] += second[k]
-    invert(C, d)
+    invert(C, variances.least[1], d)
     times_vector(C, mu, first, d)
     for k in range(d):
         mu[k] = first[k]
@@ -149,11 +163,11 @@ def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
     d, sigma2 = post.mu.size, variances.sigma2[0]
     post.V[:] = 0.0
     post.r[:] = 0.0
-    for i in range(data.count.size):
+    for i in range(data.number.size):
         g = data.group_of[i]
         p = 1.0 / variances.tau2[g]
         S, u, A = place(post.S, i * d * d), place(post.u, i * d), place(data.A, i * d * d)
-        if data.count[i] == 0.0:  # nothing seen: S_i = tau^2 I, which adds nothing to V and r
+        if data.number[i] == 0.0:  # nothing seen: S_i = tau^2 I, which adds nothing to V and r
             for k in range(d * d):
                 S[k] = 0.0
             for k in range(d):
@@ -164,7 +178,7 @@ def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
             S[k] = A[k] / sigma2
         for k in range(d):
             S[k * d + k] += p
-        invert(S, d)
+        invert(S, p, d)
         times_vector(S, place(data.b, i * d), u, d)
         V, r = place(post.V, g * d * d), place(post.r, g * d)
         for k in range(d * d):

@@ -2,25 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Unpack
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.groups import Groups
+from evenhand.policies import _checks as checking
 from evenhand.policies._settings import Common
+from evenhand.policies._streams import mix
 from evenhand.policies.base import Policy
-from evenhand.policies.pooled import _choosing as _choosing  # registers its kernels
-from evenhand.policies.pooled._layout import LATEST, LIMIT, STALE, PooledState, new_state
+from evenhand.policies.decision import Decision
+from evenhand.policies.pooled._choosing import half_normal_draw
+from evenhand.policies.pooled._layout import (
+    EMPTY,
+    LATEST,
+    LIMIT,
+    NUMBER,
+    SEEN,
+    STALE,
+    PooledState,
+    new_state,
+)
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled.beliefs import Beliefs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.policies.pooled.report import PooledBias
 
 
 class PooledGroupFair(Policy):
-    """TODO"""
+    """Learn the bias of every group with arms that learn from each other, and correct for it.
+
+    The coefficients of the arms of a group vary around the group's mean, and the means of the
+    groups differ by their bias. All variances are estimated, so there is nothing to tune. The score
+    of an arm is its estimate, less the mean of its group, plus that of the reference, and a bonus
+    for what is not known of the arm: z standard deviations, where z = |N(0, 1)| is drawn once a
+    round for all arms. docs/explanation/pooling.md has the model, and
+    docs/explanation/which-policy.md the cases in which another policy is better.
+
+    It assumes that the true averages of the groups are equal. Feedback alone cannot check that.
+
+    Args:
+        groups: two or more.
+        reference: what groups are corrected towards: the name of a group whose feedback is
+            undistorted, or a list of such names, or "mean" for the mean of all groups. By default
+            it is, of two groups, the one that is not sensitive, and otherwise the mean. Name a
+            group if you know one: the mean costs more where the bias of a feature is unlike that
+            of the others.
+        probe: whether to pull, now and then, the arm that says most about which group leads. It
+            matters where contexts hardly vary, and costs next to nothing elsewhere.
+        noise: the standard deviation of rewards around their mean if it is known; by default it is
+            estimated.
+
+    All other arguments are those of `Policy`. `horizon` and `delta` are taken so that policies can
+    be exchanged; nothing here depends on them. `exploration` is "none" unless you ask for it.
+
+    Late, batched and shuffled rewards give the same state: `_learning` says how.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+        >>> policy = eh.PooledGroupFair(groups, n_features=1, seed=7)
+        >>> policy.absorb([0, 1, 2, 3] * 5, np.ones((20, 1)), rewards=[1.0, 2.0, 7.0, 8.0] * 5)
+        >>> policy.select(np.ones((4, 1))).scores.correction.round(1).tolist()
+        [6.0, 6.0, 0.0, 0.0]
+    """
 
     learns_by_round = True
+    estimates_variances = True
 
     def __init__(
         self,
@@ -33,27 +89,41 @@ class PooledGroupFair(Policy):
         probe: bool = True,
         **common: Unpack[Common],
     ) -> None:
-        super().__init__(
-            groups,
-            n_features,
-            horizon,
-            delta,
-            **{"noise": "estimate", "exploration": "none", **common},
-        )
-        self.reference = reference
+        usual: Common = {"noise": "estimate", "exploration": "none"}
+        usual.update(common)
+        super().__init__(groups, n_features, horizon, delta, **usual)
+        if len(self.groups) < 2:
+            raise InputError(
+                f"groups are {self.groups.names[0]} alone; allowed are two or more: "
+                "a bias can only be seen against another group"
+            )
+        if not isinstance(probe, bool):
+            raise InputError(f"probe is {_checks.shown(probe)}; allowed are True and False")
+        self.reference = reference if _is_name(reference) else _names(reference)
         self.probe = probe
-        self._weights = self._reference_weights()
+        self._weights = self._weights_of(self.reference)
 
-    def _reference_weights(self):
+    def _weights_of(self, reference: object) -> NDArray[np.float64]:
+        """The weight of every group in the reference; groups that are named weigh by their arms."""
+        chosen = self.groups.reference if reference is None else reference
         m = len(self.groups)
-        reference = self.groups.reference if self.reference is None else self.reference
-        if reference is None or reference == "mean":
+        if chosen is None or (chosen == "mean" and "mean" not in self.groups.names):
             return np.full(m, 1.0 / m)
-        names = [reference] if isinstance(reference, str) else list(reference)
-        w = np.zeros(m)
-        for name in names:
-            w[self.groups.index(name)] = self.groups.sizes[self.groups.index(name)]
-        return w / w.sum()
+        weights = np.zeros(m)
+        for name in [chosen] if _is_name(chosen) else _names(chosen):
+            if str(name) not in self.groups.names:
+                raise InputError(
+                    f"reference is {_checks.shown(reference)}; allowed are 'mean', one of "
+                    f"{', '.join(self.groups.names)}, or a list of these"
+                )
+            g = self.groups.index(name)
+            weights[g] = self.groups.sizes[g]
+        if not weights.any():
+            raise InputError("reference is an empty list; name a group, or leave it out")
+        shares: NDArray[np.float64] = weights / weights.sum()
+        return shares
+
+    # The maths ----------------------------------------------------------------------------------
 
     def learns(self) -> PooledState:
         """Sums of rewards, and the posterior."""
@@ -61,8 +131,161 @@ class PooledGroupFair(Policy):
 
     def rule(self) -> PooledRule:
         """The groups, and what they are compared with."""
-        sigma2 = -1.0 if isinstance(self.noise, str) else float(self.noise) ** 2
         return PooledRule(
-            self.n_features, self.groups.of, self.groups.sizes.astype(np.float64), self._weights,
-            sigma2, self.probe,
+            self.n_features,
+            self.groups.of,
+            self.groups.sizes.astype(np.float64),
+            self._weights,
+            -1.0 if isinstance(self.noise, str) else self.noise**2,
+            self.probe,
         )
+
+    def merge_own(self, mine: Any, its: Any) -> None:
+        """Add the sums of another policy; what was settled in either is settled."""
+        mine.settled[...] += its.settled
+        mine.fresh[...] += its.fresh
+        mine.groups[:, SEEN] += its.groups[:, SEEN]
+        for number in (LATEST, LIMIT):
+            mine.common[number] = max(mine.common[number], its.common[number])
+        mine.common[NUMBER] += its.common[NUMBER]
+        mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
+        if mine.common[NUMBER]:
+            mine.common[STALE] = 1.0
+            work_out_all(self._rule, mine)
+
+    # What was learned ---------------------------------------------------------------------------
+
+    def beliefs(self) -> Beliefs:
+        """The posterior of everything learned so far, with variances estimated from all of it.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1, seed=1)
+            >>> policy.absorb([0, 1, 2, 3] * 5, np.ones((20, 1)), [1.0, 2.0, 7.0, 8.0] * 5)
+            >>> policy.beliefs().means.round(1).tolist()
+            [[1.5], [7.5]]
+        """
+        with self._lock:
+            sums = self._state.own.settled + self._state.own.fresh
+        return Beliefs(self.groups, sums, self._weights, self.rule().sigma2)
+
+    def intervals(
+        self, contexts: ArrayLike, level: float = 0.9
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimate and width of the expected observed reward of every arm, before any correction.
+
+        Args:
+            contexts: the context of every arm.
+            level: the probability that the interval holds the truth.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1, seed=1)
+            >>> rewards = np.repeat([1.0, 2.0, 7.0, 8.0], 5) + np.tile([-1, -0.5, 0, 0.5, 1], 4)
+            >>> policy.absorb(np.repeat([0, 1, 2, 3], 5), np.ones((20, 1)), rewards)
+            >>> estimate, width = policy.intervals(np.ones((4, 1)))
+            >>> estimate.round(1).tolist(), bool((width > 0.5).all())
+            ([1.1, 1.9, 7.1, 7.9], True)
+        """
+        return self.beliefs().of_arms(self._rows(contexts), self._level(level))
+
+    def corrected_intervals(
+        self, contexts: ArrayLike, level: float = 0.9
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same for the corrected reward: what the arm is worth if averages are equal.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1, reference="M")
+            >>> rewards = np.repeat([1.0, 2.0, 7.0, 8.0], 5) + np.tile([-1, -0.5, 0, 0.5, 1], 4)
+            >>> policy.absorb(np.repeat([0, 1, 2, 3], 5), np.ones((20, 1)), rewards)
+            >>> policy.corrected_intervals(np.ones((4, 1)))[0].round(1).tolist()
+            [7.1, 7.9, 7.1, 7.9]
+        """
+        return self.beliefs().of_arms(self._rows(contexts), self._level(level), corrected=True)
+
+    def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
+        rows = checking.rows_of(contexts, self._shape)
+        bad = np.flatnonzero(~(np.abs(rows) <= _checks.LARGEST).all(axis=1))
+        if bad.size:
+            raise checking.bad_contexts(int(bad[0]), rows)
+        return rows
+
+    @staticmethod
+    def _level(level: float) -> float:
+        return _checks.number("level", level, 0.0, 1.0, open_ends=True)
+
+    def bias(  # type: ignore[override]
+        self, level: float = 0.9, feature_names: Sequence[object] | None = None
+    ) -> PooledBias:
+        """The bias of every group, feature by feature: estimate, interval, and what rests on what.
+
+        Args:
+            level: the probability that an interval holds the truth, one at a time.
+            feature_names: the names of the features, by default x1, x2, ...
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> groups = eh.Groups(["F"] * 3 + ["M"] * 3, sensitive="F")
+            >>> policy = eh.PooledGroupFair(groups, n_features=1, seed=1)
+            >>> policy.absorb([0, 1, 2, 3, 4, 5] * 5, np.ones((30, 1)), [1, 2, 3, 6, 7, 8] * 5)
+            >>> policy.bias().to_frame()[["group", "estimate"]].round(1).values.tolist()
+            [['F', -5.0], ['M', 0.0]]
+        """
+        from evenhand.policies.pooled.report import PooledBias
+
+        names = _feature_names(feature_names, self.n_features)
+        return PooledBias(self.beliefs(), self._level(level), names)
+
+    def explain(self, decision: Decision) -> pd.DataFrame:
+        """The score of every arm in a decision of this policy, and the parts that it is the sum of.
+
+        `bonus` is the width times z, the random number of the round. The arm with the highest
+        score was chosen, except where `probe` or exploration chose.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> policy = eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1, seed=7)
+            >>> policy.absorb([0, 1, 2, 3] * 5, np.ones((20, 1)), rewards=[1.0, 2.0, 7.0, 8.0] * 5)
+            >>> table = policy.explain(policy.select(np.ones((4, 1))))
+            >>> list(table.columns)
+            ['group', 'estimate', 'correction', 'bonus', 'score']
+            >>> parts = table.estimate + table.correction + table.bonus
+            >>> bool(np.allclose(parts, table.score))
+            True
+        """
+        import pandas as pd
+
+        if not isinstance(decision, Decision):
+            raise InputError(f"decision is {decision!r}; allowed is the result of `select`")
+        scores = decision.scores
+        z = half_normal_draw(mix(np.uint64(self._key), decision.round))
+        bonus = z * scores.width
+        return pd.DataFrame(
+            {
+                "group": list(self.groups.labels),
+                "estimate": scores.estimate,
+                "correction": scores.correction,
+                "bonus": bonus,
+                "score": scores.estimate + scores.correction + bonus,
+            }
+        )
+
+
+def _is_name(reference: object) -> bool:
+    return reference is None or isinstance(reference, str) or not isinstance(reference, Iterable)
+
+
+def _names(reference: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in reference)
+
+
+def _feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"x{k}" for k in range(1, number + 1))
+    names = tuple(str(name) for name in given)
+    if len(names) != number or len(set(names)) != number or isinstance(given, str):
+        raise InputError(
+            f"feature_names is {_checks.shown(given)}; allowed are {number} different names"
+        )
+    return names
