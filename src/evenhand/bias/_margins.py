@@ -105,17 +105,12 @@ def shrink(level: Array, covariance: Array, design: Array, tau: float | None = N
         taus, weights = _open(y, spread, x, best)
     else:  # without degrees of freedom the cells stay as they are, whatever tau is
         taus, weights = np.array([best]), np.ones(1)
-    parts = [_given(value, y, spread, basis, known) for value in taus]
-    middle = sum(w * part[0] for w, part in zip(weights, parts, strict=True))
-    whole = sum(
-        w * (part[1] + np.outer(part[0] - middle, part[0] - middle))
-        for w, part in zip(weights, parts, strict=True)
-    )
-    own = sum(w * part[2] for w, part in zip(weights, parts, strict=True))
+    levels, covariances, own = _given(taus, y, spread, basis, known)
+    middle = weights @ levels
+    off = levels - middle
+    whole = np.tensordot(weights, covariances + off[:, :, None] * off[:, None, :], 1)
     nowhere = ~(reached | known)
-    return Shrunk(
-        np.where(nowhere, np.nan, middle), np.asarray(whole), np.asarray(own), best, freedom
-    )
+    return Shrunk(np.where(nowhere, np.nan, middle), whole, weights @ own, best, freedom)
 
 
 def _invertible(spread: Array, y: Array) -> Array:
@@ -135,23 +130,23 @@ def _basis(design: Array, known: Bools) -> tuple[Array, Bools]:
 
 
 def _given(
-    tau: float, y: Array, spread: Array, basis: Array, known: Bools
+    taus: Array, y: Array, spread: Array, basis: Array, known: Bools
 ) -> tuple[Array, Array, Array]:
-    """Levels, their covariance and the weight of own data, if tau is known."""
-    x, identity = basis[known], np.eye(len(y))
-    precision = np.linalg.inv(spread + tau**2 * identity)
+    """For each tau: levels, their covariance, and the weight of own data."""
+    x, identity, squares = basis[known], np.eye(len(y)), taus[:, None, None] ** 2
+    precision = np.linalg.inv(spread + squares * identity)
     margin = np.linalg.inv(x.T @ precision @ x)
-    b = margin @ x.T @ precision @ y
-    pull = tau**2 * precision
-    level, moves = basis @ b, basis.copy()
-    level[known] += pull @ (y - x @ b)
-    moves[known] = (identity - pull) @ x
-    rest = np.diag(np.where(known, 0.0, tau**2))
+    b = margin @ (x.T @ (precision @ y)[..., None])
+    pull = squares * precision
+    level, moves = (basis @ b)[..., 0], np.tile(basis, (len(taus), 1, 1))
+    level[:, known] += (pull @ (y[:, None] - x @ b))[..., 0]
+    moves[:, known] = (identity - pull) @ x
+    rest = squares * np.diag(~known)
     within = pull @ spread
-    rest[np.ix_(known, known)] = (within + within.T) / 2.0
-    own = np.zeros(len(known))
-    own[known] = np.diag(pull)
-    return level, rest + moves @ margin @ moves.T, own
+    rest[:, np.outer(known, known)] = ((within + within.mT) / 2.0).reshape(len(taus), -1)
+    own = np.zeros((len(taus), len(known)))
+    own[:, known] = np.einsum("tii->ti", pull)
+    return level, rest + moves @ margin @ moves.mT, own
 
 
 def paule_mandel(y: Array, spread: Array, x: Array) -> float:
@@ -165,26 +160,30 @@ def paule_mandel(y: Array, spread: Array, x: Array) -> float:
         3.0
     """
     freedom = len(y) - x.shape[1]
-    if freedom < 1 or _left_over(0.0, y, spread, x)[0] <= freedom:
+
+    def excess(square: float) -> float:
+        return float(_left_over(np.array([square]), y, spread, x)[0][0] - freedom)
+
+    if freedom < 1 or excess(0.0) <= 0.0:
         return 0.0
     top = _usual(spread)
-    while _left_over(top, y, spread, x)[0] > freedom:
+    while excess(top) > 0.0:
         top *= 4.0
     from scipy.optimize import brentq  # 0.1 s, which audits of one attribute need not wait for
 
-    square = brentq(lambda v: _left_over(v, y, spread, x)[0] - freedom, 0.0, top, xtol=1e-14 * top)
-    return float(np.sqrt(square))
+    return float(np.sqrt(brentq(excess, 0.0, top, xtol=1e-14 * top)))
 
 
-def _left_over(square: float, y: Array, spread: Array, x: Array) -> tuple[float, float]:
-    """For a tau^2: the weighted sum of squared residuals, and the log-likelihood of REML."""
-    whole = spread + square * np.eye(len(y))
+def _left_over(squares: Array, y: Array, spread: Array, x: Array) -> tuple[Array, Array]:
+    """For each tau^2: the weighted sum of squared residuals, and the log-likelihood of REML."""
+    whole = spread + squares[:, None, None] * np.eye(len(y))
     precision = np.linalg.inv(whole)
     inner = x.T @ precision @ x
-    b = np.linalg.solve(inner, x.T @ precision @ y)
-    left = float((y - x @ b) @ precision @ (y - x @ b))
+    b = np.linalg.solve(inner, x.T @ (precision @ y)[..., None])
+    rest = y[:, None] - x @ b
+    left = (rest.mT @ precision @ rest)[:, 0, 0]
     size = np.linalg.slogdet(whole)[1] + np.linalg.slogdet(inner)[1]
-    return left, -0.5 * float(size + left)
+    return left, -0.5 * (size + left)
 
 
 def _usual(spread: Array) -> float:
@@ -202,7 +201,7 @@ def _open(y: Array, spread: Array, x: Array, best: float) -> tuple[Array, Array]
     most = max(usual, best**2)
     squares = np.geomspace(NEAR * usual, FAR * most, STEPS)
     prior = np.log(squares) - 2.0 * np.log(usual + squares)
-    logs = prior + np.array([_left_over(square, y, spread, x)[1] for square in squares])
+    logs = prior + _left_over(squares, y, spread, x)[1]
     weights = np.exp(logs - logs.max())
     keep = weights > LIKELY
     return np.sqrt(squares[keep]), weights[keep] / weights[keep].sum()
