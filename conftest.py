@@ -18,11 +18,13 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
@@ -39,6 +41,16 @@ settings.register_profile(
 )
 settings.load_profile("evenhand")
 os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "30 minutes")  # 30 s unless told
+# Tests run in a process per core. More threads in each only wait for one another: solving 40 x 40
+# systems took three times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with many slow tests first: at the end, one of them would keep a single core busy."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
+
 
 ROOT = Path(__file__).parent
 FILES = ROOT / ".cache" / "docs"  # always the same place, so that compiled code is found again
@@ -47,9 +59,9 @@ FILES = ROOT / ".cache" / "docs"  # always the same place, so that compiled code
 def titled_blocks(document: Document) -> Iterator[Region]:
     """The blocks that are files."""
     lexer = FencedCodeBlockLexer(r'python title="[^"]+"', {"language": "title", "source": "source"})
-    for found in lexer(document):
-        name = re.findall('"(.+)"', found.lexemes["title"])[0]
-        yield Region(found.start, found.end, (name, str(found.lexemes["source"])), write)
+    for block in lexer(document):
+        name = re.findall('"(.+)"', block.lexemes["title"])[0]
+        yield Region(block.start, block.end, (name, str(block.lexemes["source"])), write)
 
 
 def write(example: Example) -> None:
@@ -66,29 +78,28 @@ def write(example: Example) -> None:
 
 def figures(document: Document) -> Iterator[Region]:
     """The comments that say where the figures of the paragraph before come from."""
-    for found in re.finditer(
-        r"^ *<!-- figures: (.+?) -->$", document.text, re.MULTILINE | re.DOTALL
-    ):
-        before = re.sub(r"<!--.*?-->", "", document.text[: found.start()], flags=re.DOTALL)
+    pattern = re.compile(r"^ *<!-- figures: (.+?) -->$", re.MULTILINE | re.DOTALL)
+    for comment in pattern.finditer(document.text):
+        before = re.sub(r"<!--.*?-->", "", document.text[: comment.start()], flags=re.DOTALL)
         paragraph = re.split(r"\n\s*\n", before.rstrip())[-1]
-        yield Region(found.start(), found.end(), (paragraph, found[1]), compare)
+        yield Region(comment.start(), comment.end(), (paragraph, comment[1]), compare)
 
 
 def compare(example: Example) -> str | None:
     """The numbers of a paragraph and of its comment, in their order."""
     paragraph, template = example.parsed
     stated = numbers(paragraph)
-    found = numbers(eval(f'f"""{template}"""', example.namespace))
-    if stated == found:
+    computed = numbers(eval(f'f"""{template}"""', example.namespace))
+    if stated == computed:
         return None
-    return f"the text says {stated}, and the examples {found}:\n{paragraph}"
+    return f"the text says {stated}, and the examples {computed}:\n{paragraph}"
 
 
 def numbers(text: str) -> list[str]:
     """The numbers of a text: 17 %, 4,000, -.5; none of code, addresses and names such as T_1."""
     prose = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", text)
-    found = re.findall(r"(?<![\w.,])-?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)", prose)
-    return [re.sub(r"^(-?)\.", r"\g<1>0.", one) for one in found]
+    written = re.findall(r"(?<![\w.,])-?(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)", prose)
+    return [re.sub(r"^(-?)\.", r"\g<1>0.", number) for number in written]
 
 
 def enter(namespace: dict[str, Any]) -> None:

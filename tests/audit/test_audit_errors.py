@@ -135,6 +135,7 @@ def test_where_welchs_test_is_good_chance_says_the_same():
     assert _drawn(estimate, variance, freedom) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("windows", "fewest"), [(4, 4), (8, 4), (20, 4), (20, 8)])
 def test_the_test_for_change_holds_its_level_with_few_rows(monkeypatch, windows, fewest):
     """Normal windows of unlike variance, half of them with few degrees of freedom: 600 draws.

@@ -31,6 +31,7 @@ def fits(log, columns):
     return out
 
 
+@pytest.mark.slow
 def test_missing_values_are_an_error_that_counts_them():
     log = gappy()
     with pytest.raises(ValueError, match=r"in 52 of 500 rows \(x1 25, town 16, reward 13\)"):
@@ -97,6 +98,7 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
     assert eh.audit(path, missing="drop").facts.used == 99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [

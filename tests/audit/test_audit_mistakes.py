@@ -44,6 +44,7 @@ def csv(tmp_path):
 # Commas in numbers
 
 
+@pytest.mark.slow
 def test_a_reward_with_a_decimal_comma_is_not_made_larger():
     log = made_log(82)
     log["reward"] = log["reward"].map(lambda one: f"{one:.2f}".replace(".", ","))
@@ -80,6 +81,7 @@ def test_a_mark_gets_no_number_in_the_advice(mark, flag):
     assert f"--reward-values approved=1,denied=0 {flag}, or" in said
 
 
+@pytest.mark.slow
 def test_the_flags_of_the_advice_work(tmp_path, capsys):
     path, out = tmp_path / "log.csv", tmp_path / "r.json"
     words_with("?", "-").to_csv(path, index=False)
@@ -100,6 +102,7 @@ def by_column():
     return log, plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["frame", "parquet", "csv"])
 @pytest.mark.parametrize("marks", [{"a": [-1]}, {"a": -1}, {"a": ["-1"], "*": []}])
 def test_marks_of_one_column_leave_the_others_alone(form, marks, tmp_path):
@@ -333,6 +336,7 @@ def test_columns_without_a_name_are_left_out_and_told(tmp_path):
     assert said == [] and "Unnamed: 0" in found.bias.features
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [",", ";", "\t"])
 @pytest.mark.parametrize("second", ["x0", "X0"])
 def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):

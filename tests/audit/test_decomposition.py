@@ -99,6 +99,7 @@ def test_without_an_engine_it_is_the_same():
     np.testing.assert_allclose(fitted(log)[0].loc[("left", ""), PARTS].astype(float), left)
 
 
+@pytest.mark.slow
 def test_intervals_cover():
     """Of 400 logs each misses in 5 %: fewer than 4 or more than 39 in one of 10,000 such tests."""
     logs, misses = 400, dict.fromkeys([("explained", ""), ("feature", "income")], 0)
@@ -112,6 +113,7 @@ def test_intervals_cover():
     assert misses["feature", "income"] <= 39, misses  # at the level for two features at once
 
 
+@pytest.mark.slow
 def test_simpson_is_told(tmp_path):
     """Women apply where few are admitted, and are admitted more often in every place."""
     counts = {("F", "easy"): (90, 10), ("M", "easy"): (560, 240), ("F", "hard"): (280, 520)}
@@ -130,6 +132,7 @@ def test_simpson_is_told(tmp_path):
     assert page.index('id="gap"') < page.index('id="summary"')
 
 
+@pytest.mark.slow
 def test_nothing_reverses_without_proof():
     for seed in range(5):
         audit = eh.audit(log_of(50 + seed, 200), reference="M")
@@ -170,6 +173,7 @@ def test_features_that_cannot_be_told_apart_are_not_named():
     assert parts["estimate"]["explained", ""] == pytest.approx(alone["explained", ""])
 
 
+@pytest.mark.slow
 def test_detectable_sizes_are_found_with_80_percent():
     """Power at the stated size: of 400 logs 320 on average; 289 to 348 but for one in 1,000."""
     size = float(fitted(log_of(9))[1].by_group.loc["F", "detectable"])

@@ -128,12 +128,14 @@ FORMATS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_numbers(name, log, expected, tmp_path):
     said = write(log, tmp_path / name)
     assert_alike(eh.audit(tmp_path / name, **OPTIONS, **said), expected)
 
 
+@pytest.mark.slow
 def test_any_character_may_stand_between_columns(log, tmp_path):
     said = write(log, tmp_path / "colon.csv")
     log.drop(columns="timestamp").to_csv(tmp_path / "log.csv", index=False)
@@ -141,6 +143,7 @@ def test_any_character_may_stand_between_columns(log, tmp_path):
     assert_alike(eh.audit(tmp_path / "colon.csv", **OPTIONS, **said), expected)
 
 
+@pytest.mark.slow
 def test_several_files_of_a_folder(log, expected, tmp_path):
     for form, write_part in {
         "jsonl": lambda part, path: part.to_json(path, orient="records", lines=True),
@@ -157,6 +160,7 @@ def test_several_files_of_a_folder(log, expected, tmp_path):
         assert_alike(eh.audit(folder, **OPTIONS, **said), expected)
 
 
+@pytest.mark.slow
 def test_marks_and_labels_of_all_formats(tmp_path):
     log = made_log(42, n=300, d=2, groups=("01", "1"))
     log["x1"] = log["x1"].round(3).astype(object)
@@ -260,6 +264,7 @@ def test_messages_name_the_file_and_not_its_copy(tmp_path):
 # The command line, and files of columns
 
 
+@pytest.mark.slow
 def test_flags_and_keys(log, expected, tmp_path, capsys):
     said = write(log, tmp_path / "latin-comma.csv.gz")
     call = ["audit", str(tmp_path / "latin-comma.csv.gz"), "--missing", "fill"]

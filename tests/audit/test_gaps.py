@@ -164,6 +164,7 @@ def test_one_number_has_one_interval():
     assert f"{row['low']:,.5g}" not in cells
 
 
+@pytest.mark.slow
 def test_a_policy_compares_two_groups_with_the_one_that_is_not_sensitive():
     groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
     policy = eh.TopInterval(groups, n_features=1, seed=1)

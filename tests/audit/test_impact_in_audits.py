@@ -35,6 +35,7 @@ def table_of(log, **more):
     return found, found.impact.drop(columns="attribute")
 
 
+@pytest.mark.slow
 def test_it_is_the_table_of_the_counts():
     log = decisions()
     found, table = table_of(log, reward="hired", reference="M")
@@ -97,6 +98,7 @@ def test_scores_with_weights():
     np.testing.assert_allclose(table["rate"], rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "said"), [(0, "is 0.0 %"), (1, "the same selection rate")])
 def test_where_everybody_fares_the_same(value, said):
     log = decisions()

@@ -40,6 +40,7 @@ def same(one, two, rtol=1e-9):
     np.testing.assert_allclose(mine[NUMBERS], theirs[NUMBERS], rtol=rtol, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [{}, {"errors": "classical"}, {"cluster": "person"}, {"weight": "w"}],
@@ -91,6 +92,7 @@ def test_a_cell_of_few_rows_shows_what_its_margins_say():
     assert "Of 'F & c' too little is known" in found.to_words()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "sex", "race", "cell"),
     [
@@ -199,6 +201,7 @@ def test_six_attributes_are_only_the_cells_that_occur():
     )
 
 
+@pytest.mark.slow
 def test_counts_of_berkeley():
     counted = eh.audit(
         berkeley(), group=["sex", "dept"], reward="admitted", count="people", reference="Male"
@@ -254,6 +257,7 @@ def test_slid_scores_above_the_median():
         assert table.loc[("sex", sex), "rate"] == pytest.approx(rate)
 
 
+@pytest.mark.slow
 def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people()[["sex", "race", "age", "paid"]].to_csv("log.csv", index=False)

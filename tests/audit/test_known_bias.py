@@ -76,6 +76,7 @@ def test_clusters_cover_where_plain_errors_do_not():
     assert np.mean(hits["plain"]) < 0.8
 
 
+@pytest.mark.slow
 def test_collinear_features_have_no_number_and_the_others_do():
     log = made_log(41, shift=30.0)
     log["double"] = 2.0 * log["x1"] + 7.0

@@ -99,6 +99,7 @@ def test_classical_errors_are_the_inverse_of_the_information():
     assert_like_statsmodels(found, expected, "C", names)
 
 
+@pytest.mark.slow
 def test_units_do_not_matter():
     log, _ = chances(2)
     far, _ = chances(2, scale=(1e9, 1e-9, 1.0))
@@ -143,6 +144,7 @@ def test_link_tests_are_score_tests_of_squared_predictions():
     assert found.logistic_p_value == pytest.approx(expected, 1e-6)
 
 
+@pytest.mark.slow
 def test_arms_count_the_same():
     """The mean over arms of each arm's own logistic model, as straight lines have it."""
     log, names = chances(4, n=3000)
@@ -160,6 +162,7 @@ def test_arms_count_the_same():
     )
 
 
+@pytest.mark.slow
 def test_collinear_features_leave_the_rest_as_it_is():
     log, _ = chances(5)
     without = eh.audit(log, reference="M", errors="robust").logistic
@@ -195,6 +198,7 @@ def test_a_log_that_changes_between_passes_is_refused(monkeypatch):
         eh.audit(log, reference="M")
 
 
+@pytest.mark.slow
 def test_everything_is_in_the_report():
     log, _ = chances(8, shift=0.5)
     found = eh.audit(log, reference="M")
@@ -208,6 +212,7 @@ def test_everything_is_in_the_report():
     assert isinstance(found.logistic.by_group, pd.DataFrame)
 
 
+@pytest.mark.slow
 def test_the_flag_and_the_key(tmp_path, capsys):
     log, _ = chances(9)
     log.to_csv(tmp_path / "log.csv", index=False)

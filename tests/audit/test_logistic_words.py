@@ -30,6 +30,7 @@ def curved(seed, n=3000, change=0.0, level=0.0):
     return log.assign(reward=(rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(int))
 
 
+@pytest.mark.slow
 def test_a_curve_is_not_taken_for_bias():
     log = curved(1)
     straight = eh.audit(log, reference="M", logistic=False).to_words()
@@ -51,6 +52,7 @@ def test_a_change_that_both_find_is_claimed():
     assert claimed["F", "x0"] and claimed.sum() == 1
 
 
+@pytest.mark.slow
 def test_a_gap_of_the_logistic_models_comes_first_where_a_straight_line_is_rejected():
     found, words = audited(curved(3, level=-1.0))
     assert found.logistic.fits == "logistic"
@@ -60,6 +62,7 @@ def test_a_gap_of_the_logistic_models_comes_first_where_a_straight_line_is_rejec
     assert first < second and " lower (95 % interval " in lines[first]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0, 1])
 def test_a_group_that_has_one_outcome_only(value):
     log, _ = chances(11)
@@ -92,6 +95,7 @@ def test_nothing_but_zeros():
     assert found.logistic.to_dict()["by_group"][0]["gap"] is None
 
 
+@pytest.mark.slow
 def test_separated_rewards_have_no_logistic_model():
     log, _ = chances(14)
     complete = log.assign(reward=(log["x0"] > 0.0).astype(int))
@@ -107,6 +111,7 @@ def test_separated_rewards_have_no_logistic_model():
     assert not found.logistic.by_feature["claimed"].any()
 
 
+@pytest.mark.slow
 def test_a_tiny_third_group_leaves_the_others_theirs():
     log, _ = chances(15)
     log.loc[:2, "group"] = "X"
@@ -120,6 +125,7 @@ def test_a_tiny_third_group_leaves_the_others_theirs():
     )
 
 
+@pytest.mark.slow
 def test_features_that_are_constant_in_a_group():
     log, _ = chances(16)
     log.loc[log["group"] == "F", "x1"] = 5.0
@@ -131,6 +137,7 @@ def test_features_that_are_constant_in_a_group():
     assert np.isfinite(found.logistic.by_group["gap"]).all()
 
 
+@pytest.mark.slow
 def test_weights_count_and_outcomes_may_be_bad():
     log, _ = chances(17)
     log.loc[log["group"] == "F", "reward"] = (np.arange((log["group"] == "F").sum()) % 8 == 0) * 1
@@ -166,6 +173,7 @@ def test_the_mean_of_the_groups_as_reference():
     assert "the average of the groups" in found.to_words()
 
 
+@pytest.mark.slow
 def test_within_time_windows_claims_are_checked_too():
     log = curved(20)
     log["timestamp"] = np.arange(len(log))

@@ -62,6 +62,7 @@ MARKS = ("?", "NA", -9)
 # Rewards in words
 
 
+@pytest.mark.slow
 def test_a_reward_in_words_is_that_in_numbers():
     words, plain = in_words()
     found = eh.audit(words, reference="M", reward_values={"approved": 1, "denied": 0})
@@ -71,6 +72,7 @@ def test_a_reward_in_words_is_that_in_numbers():
     assert json.loads(found.to_json())["reward_values"] == {"approved": 1.0, "denied": 0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -89,6 +91,7 @@ def test_any_value_can_have_a_number(kind, values):
     assert_same(found, eh.audit(plain, reference="M"))
 
 
+@pytest.mark.slow
 def test_a_value_without_a_number_is_counted_and_named():
     words, _ = in_words()
     words.loc[words.index[::50], "reward"] = "pending"
@@ -314,6 +317,7 @@ def test_words_and_marks_in_postgresql(postgres):
 # What cannot be filled in, and what the value filled in does
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["group", "reward", "weight", "cluster"])
 @pytest.mark.parametrize("missing", ["drop", "fill"])
 def test_rows_that_cannot_be_filled_in_are_left_out_and_told(role, missing):
@@ -387,6 +391,7 @@ def test_the_value_filled_in_changes_no_other_coefficient():
     assert np.ptp(gaps) > 1e-3  # that column takes it up
 
 
+@pytest.mark.slow
 def test_features_without_values_or_with_a_single_one():
     log = made_log(62)
     log["c"] = pd.Series(["a"] * len(log), dtype="str")

@@ -196,6 +196,7 @@ def denied():
     return pd.DataFrame(rows, columns=["group", "deny"]).assign(x=rng.normal(size=200))
 
 
+@pytest.mark.slow
 def test_unfavourable_rewards_are_screened_by_what_is_good():
     good = eh.audit(denied(), reward="deny", unfavourable=True).metrics.screening()
     row = good.set_index("group").loc["F"]

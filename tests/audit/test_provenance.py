@@ -114,6 +114,7 @@ def numbers(plain):
     return {k: v for k, v in plain.items() if k not in ("made", "method", "limits", "summary")}
 
 
+@pytest.mark.slow
 def test_the_command_and_the_call_repeat_it(tmp_path):
     path, options = everything(tmp_path)
     found = eh.audit(path, **options).to_dict()
@@ -134,6 +135,7 @@ def test_what_has_no_flag_has_no_command(tmp_path):
     assert told.command is None and told.call.endswith('units={"x0": 5})')
 
 
+@pytest.mark.slow
 def test_versions_and_the_page(tmp_path):
     path = tmp_path / "log.csv"
     made_log(68, n=60, d=1).to_csv(path, index=False)

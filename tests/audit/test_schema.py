@@ -77,6 +77,7 @@ def test_it_is_a_schema_with_a_version():
     assert SCHEMA["$id"] == SCHEMA["properties"]["$schema"]["const"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_json_follows_the_schema(kind):

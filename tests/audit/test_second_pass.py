@@ -11,6 +11,7 @@ from evenhand.audit._inference import second_pass
 from evenhand.audit._inference.second_pass import _queried, _queried_squares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("arms", [False, True])
 def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted, arms):

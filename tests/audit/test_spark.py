@@ -29,7 +29,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def spark():
-    with warnings.catch_warnings():
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        # Java's second compiler pays after minutes only: without it, half of the time.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
         warnings.simplefilter("ignore")
         session = open_spark()._session
     session.conf.set("spark.sql.shuffle.partitions", "1")  # for a few hundred rows

@@ -56,6 +56,7 @@ def test_tells_bias_from_a_true_difference():
     assert table["simultaneous_low"].iloc[2] > 0.0
 
 
+@pytest.mark.slow
 def test_is_in_words_page_and_json():
     found = eh.audit(log_of(3), reference="M")
     said = [one for one in found.summary if one.startswith("true_reward is known in")]
@@ -91,6 +92,7 @@ def test_feedback_that_is_the_truth_has_no_bias():
     assert not (table["p_value"] < 0.05).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["weight", "cluster"])
 def test_takes_weights_and_clusters_along(how):
     log = log_of(7)
@@ -127,6 +129,7 @@ def test_other_units_are_refused():
     assert "in the same units: one changes" in cents.to_words()
 
 
+@pytest.mark.slow
 def test_a_truth_that_depends_on_the_decision_is_doubted():
     """Only loans that were given can be repaid; or only high scores were followed up."""
     log = log_of(9)

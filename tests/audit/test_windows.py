@@ -27,6 +27,7 @@ def in_windows(log, count=8):
     return np.minimum(((when - when.min()) / width).astype(int), count - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [False, True])
 def test_the_gap_within_windows_is_that_of_statsmodels(cluster):
     log = shifting().assign(person=lambda frame: np.arange(len(frame)) // 3)
@@ -85,6 +86,7 @@ def test_a_bias_that_a_shift_hides_is_found():
     assert "lower than that for group M" in found.summary[3]
 
 
+@pytest.mark.slow
 def test_without_a_shift_both_say_the_same_and_are_shown():
     found = eh.audit(shifting(slope=0.0, mix=0.0, gap=-1.0), reference="M")
     assert found.believe == "whole log"

@@ -50,6 +50,7 @@ def today(tmp_path):
     return tmp_path / "today.csv"
 
 
+@pytest.mark.slow
 @EACH
 def test_older_logs_are_read_and_replayed(name, today, tmp_path):
     path, expected = copied(name, tmp_path), eh.read_log(today)

@@ -52,6 +52,7 @@ def squeezed(text):
     return re.sub(r"[\s\u200b\ufffe\u00ad-]+", "", text)
 
 
+@pytest.mark.slow
 def test_all_words_of_the_page_are_in_the_pdf(found):
     pages = read_pdf(found.to_pdf())
     text = squeezed("".join(pages))
@@ -66,12 +67,14 @@ def test_all_words_of_the_page_are_in_the_pdf(found):
     assert [f"{k} / {len(pages)}" in page for k, page in enumerate(pages, 1)] == [True] * len(pages)
 
 
+@pytest.mark.slow
 def test_a_table_over_several_pages_repeats_its_head(found):
     pages = read_pdf(found.to_pdf())
     headed = [page for page in pages if "simultaneous low" in page.replace("\r\n", " ")]
     assert len(headed) >= 3
 
 
+@pytest.mark.slow
 def test_pictures_stay_vectors_and_text_is_no_markup(found):
     content = content_of(found.to_html())
     assert content["title"] == "Loans & more, by evenhand"
@@ -95,6 +98,7 @@ def test_a_picture_that_is_taller_than_a_page_is_made_smaller():
     assert len(read_pdf(to_pdf(page))) <= 2
 
 
+@pytest.mark.slow
 def test_a_pdf_is_saved_with_its_json(found, tmp_path):
     paths = found.save(tmp_path / "audit.pdf")
     assert [one.name for one in paths] == ["audit.pdf", "audit.json"]
@@ -138,6 +142,7 @@ def test_a_browser_prints_what_is_folded(found, tmp_path):
     document.close()
 
 
+@pytest.mark.slow
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_json(found):
     page = found.to_html()
     numbers = re.findall(r'class="number">(-?[\d,]*\.\d+(?:e-\d+)?)<', page)

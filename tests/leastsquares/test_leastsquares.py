@@ -24,7 +24,7 @@ from evenhand.leastsquares import (
     solve_each,
     solve_shared,
 )
-from evenhand.leastsquares._table import from_saved, to_saved
+from evenhand.leastsquares._saved import from_saved, to_saved
 
 KINDS = [("infinite", 0.0), ("pseudo-inverse", 0.0), ("ridge", 1e-8), ("ridge", 1.0)]
 GRID = 2.0**30

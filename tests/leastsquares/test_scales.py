@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.leastsquares import absorb, coefficients, rank_of, regressions
+from evenhand.leastsquares._saved import from_saved, to_saved
 from evenhand.leastsquares._sums import sums
-from evenhand.leastsquares._table import from_saved, to_saved
 from evenhand.policies.saving import from_dict, to_dict
 
 RATIOS = [1e6, 1e10, 1e13, 1e16]

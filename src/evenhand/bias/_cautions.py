@@ -48,7 +48,7 @@ def _blocked(report: BiasReport) -> list[str]:
 
 
 def _collinear(report: BiasReport) -> list[str]:
-    """A sentence for each set of collinear features, naming where that is so."""
+    """A sentence for each set of collinear features, with the groups or arms that have it."""
     fit, where = report._fit, dict[str, list[int]]()
     for row in range(len(fit.labels)):
         if fit.blocked[fit.of[row]] or fit.designs.rank[row] == len(report.features):
@@ -104,7 +104,7 @@ def _together(report: BiasReport) -> list[str]:
 
 
 def _far_arms(report: BiasReport) -> list[str]:
-    """Arms whose coefficients count for contexts that they hardly had."""
+    """Arms whose coefficients are used at contexts that they hardly had."""
     far = report._contexts.arms
     if far is None or report.weighting != ARMS:
         return []
@@ -134,22 +134,22 @@ def _weighting(report: BiasReport) -> list[str]:
 
 def _disagreements(report: BiasReport) -> list[str]:
     """Where the other weighting says something else, by more than chance and than the error."""
-    between, found, said = report._between, report._by_feature, []
+    between, bias = report._between, report._by_feature
     if between is None:
         return []
-    d = len(report.features)
+    said, d = [], len(report.features)
     by_arms = report.weighting == ARMS
-    matters = np.abs(between.estimate) > found.error  # NaN where there is nothing to compare
+    matters = np.abs(between.estimate) > bias.error  # NaN where there is nothing to compare
     for g, name in enumerate(report.groups):
         rows = [g * d + k for k in range(d) if report._disagrees[g * d + k] is True]
         rows = [row for row in rows if matters[row]]
         if not rows or _mirrored(report, g):
             continue
         apart = between.estimate[rows]
-        arms = found.estimate[rows] - (0.0 if by_arms else apart)
+        arms = bias.estimate[rows] - (0.0 if by_arms else apart)
         numbers = [
-            f"{report.features[row % d]} ({one:.3g}, and {one + more:.3g})"
-            for row, one, more in zip(rows, arms, apart, strict=True)
+            f"{report.features[row % d]} ({by_arm:.3g}, and {by_arm + more:.3g})"
+            for row, by_arm, more in zip(rows, arms, apart, strict=True)
         ]
         said.append(
             f"For group {name} it matters how arms count: the same, or by how often they were "
@@ -165,7 +165,7 @@ def _disagreements(report: BiasReport) -> list[str]:
 
 
 def _mirrored(report: BiasReport, group: int) -> bool:
-    """Whether a group says what the one before it says: two groups about their mean."""
+    """Whether a group only repeats the first: each of two groups mirrors the other."""
     return report.reference is None and len(report.groups) == 2 and group == 1
 
 
@@ -188,7 +188,7 @@ def _digits(report: BiasReport) -> list[str]:
 
 
 def _listed(rows: list[int], report: BiasReport) -> str:
-    """Where that is so: groups, if it is so in all of their arms."""
+    """The names of regressions; a group's name stands for all of its arms."""
     fit, labels = report._fit, list[str]()
     for group, home in enumerate(fit.homes):
         own = np.flatnonzero(fit.of == group)

@@ -1,11 +1,10 @@
 """The contexts behind a report: averages, spread, kinds of features, and how groups overlap.
 
-The columns that people know, and the features that they became in a report.
-
-A coefficient of the bias says how the gap between two groups changes with a feature. It is no gap:
-where women have 20 points more in one department and 1 point more in another, the coefficient of
-the second is -19. So a report also gives the gap itself, within each category and at values of each
-number, with all other features at their average.
+Here are also the columns of people's tables, and the features that each became. A coefficient of
+the bias says how the gap between two groups changes with a feature. It is not a gap itself: if
+women have 20 points more in one department and 1 point more in another, the coefficient of the
+second is -19. So a report also gives the gaps, within each category and at values of each number,
+with all other features at their averages.
 """
 
 from __future__ import annotations
@@ -68,22 +67,22 @@ def describe(stats: Statistics) -> Contexts:
 
 
 def _together(stats: Statistics, means: Array, total: Array) -> Array:
-    """How far groups are apart on the combination of features that tells them apart best."""
+    """The distance of groups on the combination of features that separates them best."""
     groups, d = means.shape
     gram = totals(stats.gram, stats.of, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = gram / total[:, None, None] - means[:, :, None] * means[:, None, :]
-    found = np.zeros((groups, groups))
+    distance = np.zeros((groups, groups))
     for a, b in np.argwhere(np.triu(np.outer(total > d, total > d), 1)):
         pooled = (inside[a] + inside[b]) / 2.0
         size = np.sqrt(np.maximum(np.diag(pooled), 0.0))
-        # A feature that does not vary is not told apart here, but one by one.
+        # A feature that does not vary has no scale here; `_apart` looks at it by itself.
         known = size > 1e-6 * np.sqrt(np.diag(gram[a] + gram[b]) / (total[a] + total[b]))
         gap = (means[a] - means[b])[known] / size[known]
         shape = pooled[np.ix_(known, known)] / np.outer(size[known], size[known])
         inverse = np.linalg.pinv(shape, rcond=1e-9, hermitian=True)
-        found[a, b] = found[b, a] = np.sqrt(max(float(gap @ inverse @ gap), 0.0))
-    return found
+        distance[a, b] = distance[b, a] = np.sqrt(max(float(gap @ inverse @ gap), 0.0))
+    return distance
 
 
 def _arms_from(stats: Statistics, overall: Array, spread: Array) -> Array | None:
@@ -92,14 +91,15 @@ def _arms_from(stats: Statistics, overall: Array, spread: Array) -> Array | None
     gap = np.where(stats.n[:, None] > 0.0, stats.means - overall, 0.0)
     gap = np.where(np.abs(gap) > 1e-9 * np.abs(overall), gap, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
-    return found
+        distance: Array = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+    return distance
 
 
 def _variance(mean: Array, square: Array) -> Array:
-    """Mean square less squared mean; what is no more than rounding is 0."""
-    found = square - mean**2
-    return np.where(found > 1e-12 * square, found, np.where(np.isnan(found), np.nan, 0.0))
+    """Mean square less squared mean; 0 if that is no more than rounding."""
+    variance = square - mean**2
+    rounded = np.where(np.isnan(variance), np.nan, 0.0)
+    return np.where(variance > 1e-12 * square, variance, rounded)
 
 
 def _apart(means: Array, variance: Array) -> Array:
@@ -107,8 +107,8 @@ def _apart(means: Array, variance: Array) -> Array:
     gap = np.where(np.abs(gap) > 1e-9 * np.abs(means[:, None]), gap, 0.0 * gap)
     pooled = np.sqrt((variance[:, None] + variance[None]) / 2.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = np.where(gap == 0.0, 0.0, gap / pooled)
-    return found
+        distance: Array = np.where(gap == 0.0, 0.0, gap / pooled)
+    return distance
 
 
 def _kind(means: Array, squares: Array) -> str:
@@ -144,16 +144,16 @@ def units_of(
 
 
 def weak_overlap(contexts: Contexts, group: int, others: Whole) -> dict[int, tuple[int, float]]:
-    """The features in which a group hardly overlaps with one of the others: with which, how far."""
+    """The features in which a group hardly overlaps with another: which other, and how far."""
     if contexts.apart is None:
         return {}
-    found = {}
+    weak = {}
     for k in range(contexts.apart.shape[2]):
         far = [(abs(contexts.apart[group, g, k]), int(g)) for g in others if g != group]
         distance, other = max(far, default=(0.0, 0))
         if distance > WEAK_OVERLAP:
-            found[k] = (other, float(contexts.apart[group, other, k]))
-    return found
+            weak[k] = (other, float(contexts.apart[group, other, k]))
+    return weak
 
 
 FLAGS = ("0", "1")  # the categories of a number that is nothing else
@@ -166,8 +166,8 @@ class Column:
     Attributes:
         name: of the column.
         features: their positions in a context.
-        categories: empty for a number. Otherwise one for each feature; one more, in front, where
-            that one has no feature of its own: the baseline, at which all of them are 0.
+        categories: empty for a number. Otherwise a category for each feature, and before them the
+            baseline if it has no feature of its own: there, all of them are 0.
         low: the least value of a number, where it is known.
         high: the largest.
         centres: what was subtracted from each feature before it came into a context, if anything.
@@ -181,9 +181,9 @@ class Column:
     centres: tuple[float, ...] = ()
 
     def at(self, values: Sequence[float]) -> Array:
-        """What a context holds where the features have these values."""
-        found: Array = np.asarray(values, dtype=np.float64) - (self.centres or 0.0)
-        return found
+        """The entries of a context in which the features have these values."""
+        centred: Array = np.asarray(values, dtype=np.float64) - (self.centres or 0.0)
+        return centred
 
     @property
     def baseline(self) -> str | None:
@@ -198,7 +198,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A context to look at: a column, its value there, in words or as a number."""
+    """A context to look at: everyone's average, but for one column and its value there."""
 
     column: str
     at: str
@@ -206,7 +206,7 @@ class Place:
 
 
 def columns_of(features: tuple[str, ...], contexts: Contexts) -> tuple[Column, ...]:
-    """A column for each feature but the intercept, where nobody says more."""
+    """A column for each feature but the intercept: what is assumed unless columns are given."""
     return tuple(
         Column(name, (k,))
         for k, (name, kind) in enumerate(zip(features, contexts.kinds, strict=True))
@@ -237,22 +237,22 @@ def places_of(
             f"{setting('values')} has {unknown[0]!r}, which is no column of numbers; allowed are "
             f"{', '.join(sorted(known)) or 'none'}"
         )
-    found = []
+    places = []
     for column in columns:
         if column.categories:
             spare = len(column.categories) - len(column.features)
             for i, category in enumerate(column.categories):
                 flags = [float(i - spare == j) for j in range(len(column.features))]
-                found.append(_place(column, category, flags, overall))
+                places.append(_place(column, category, flags, overall))
             continue
         k = column.features[0]
         mean = overall[k] - float(column.at([0.0])[0])
-        for one in given.get(column.name, _two_values(column, mean, spread[k])):
+        for asked in given.get(column.name, _two_values(column, mean, spread[k])):
             value = _checks.number(
-                f"values of {column.name}", one, -_checks.LARGEST, _checks.LARGEST
+                f"values of {column.name}", asked, -_checks.LARGEST, _checks.LARGEST
             )
-            found.append(_place(column, f"{value:.6g}", [value], overall))
-    return found
+            places.append(_place(column, f"{value:.6g}", [value], overall))
+    return places
 
 
 def _place(column: Column, at: str, values: list[float], overall: Array) -> Place:
@@ -270,4 +270,4 @@ def _two_values(column: Column, mean: float, spread: float) -> list[float]:
         return []
     digits = int(1 - np.floor(np.log10(spread)))
     ends = [round(mean - spread, digits), round(mean + spread, digits)]
-    return [float(np.clip(one, column.low, column.high)) for one in ends]
+    return [float(np.clip(end, column.low, column.high)) for end in ends]

@@ -1,6 +1,6 @@
 """The bias of groups at contexts: a difference of the groups' vectors, and its interval.
 
-The largest difference and the smallest ratio between groups at one context.
+Here are also the largest difference and the smallest ratio between groups at a context.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 NOT = "not identified: "
-POWER = 0.8  # with which a bias of the size that is called detectable would have been found
+POWER = 0.8  # of the test for a bias of the size that is called detectable
 
 
 class Comparison(NamedTuple):
     """A row per question "how much is this group's feedback distorted at this context?".
 
-    `low` and `high` are one interval at its level; `all_low` and `all_high` hold for all rows at
-    once. `detectable` is the smallest size that these would have told from zero with 80 % power.
+    `low` and `high` are an interval for its row alone; `all_low` and `all_high` hold for all rows
+    at once. `detectable` is the smallest size that these tell from zero with 80 % power.
     Where `why` starts with "not identified", all numbers are NaN.
     """
 
@@ -136,7 +136,7 @@ def compare(
 
 
 def how_many(weights: Array, contexts: Array) -> int:
-    """How many rows differ. With two groups, what one lacks is what the other has."""
+    """How many rows differ. Rows that differ only in their sign, as of two groups, are the same."""
     if not len(weights):
         return 0
     leading = np.take_along_axis(weights, np.argmax(weights != 0.0, axis=1)[:, None], axis=1)
@@ -148,7 +148,7 @@ def how_many(weights: Array, contexts: Array) -> int:
 def why_not(
     fit: Fit, weights: Array, context: Array, shown: Bools, features: tuple[str, ...]
 ) -> str:
-    """Why the bias is not known here, in words: the own group's reason before another's."""
+    """Why the bias is not known here, in words: the group's own reason before another's."""
     if np.isnan(weights).any():
         return "no other group to compare with"
     own = int(np.argmax(weights))
@@ -164,7 +164,7 @@ def why_not(
 
 
 def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ...]) -> str:
-    """What a regression has not shown of a context."""
+    """Why a regression says nothing about a context."""
     designs = fit.designs
     asked = np.flatnonzero(context).astype(np.int64)
     zero = [k for k in asked if designs.absent[row, k]]
@@ -179,7 +179,7 @@ def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ..
 
 
 def few(names: list[str], most: int = 6) -> str:
-    """Names in a row, not too many of them."""
+    """The first names of a list, and how many more there are."""
     left = len(names) - most
     return ", ".join(names) if left <= 1 else f"{', '.join(names[:most])} and {left} more"
 
@@ -215,16 +215,16 @@ def largest_difference(report: BiasReport, place: Array | None) -> Gap:
     own = np.eye(len(report.groups))
     weights = np.array([own[a] - own[b] for a, b in pairs])
     rows = np.tile(place, (len(pairs), 1))
-    found = compare(report._fit, weights, rows, report.level, report.features)
-    far = int(np.argmax(np.abs(found.estimate)))
+    gaps = compare(report._fit, weights, rows, report.level, report.features)
+    far = int(np.argmax(np.abs(gaps.estimate)))
     higher, lower = pairs[far]
-    ends = found.all_low[far], found.all_high[far]
-    if found.estimate[far] < 0.0:
+    ends = gaps.all_low[far], gaps.all_high[far]
+    if gaps.estimate[far] < 0.0:
         higher, lower, ends = lower, higher, (-ends[1], -ends[0])
     return Gap(
         report.groups[lower],
         report.groups[higher],
-        float(abs(found.estimate[far])),
+        float(abs(gaps.estimate[far])),
         float(ends[0]),
         float(ends[1]),
         why,
@@ -240,18 +240,18 @@ def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
     if place is None or len(known) < 2:
         return Gap("", "", np.nan, np.nan, np.nan, why)
     fit, own = report._fit, np.eye(len(report.groups))[known]
-    found = compare(fit, own, np.tile(place, (len(known), 1)), report.level, report.features)
-    if not (found.all_low > 0.0).all():
+    feedback = compare(fit, own, np.tile(place, (len(known), 1)), report.level, report.features)
+    if not (feedback.all_low > 0.0).all():
         why = NOT + "the feedback is not positive beyond doubt at this context"
         return Gap("", "", np.nan, np.nan, np.nan, why)
-    lower, higher = int(np.argmin(found.estimate)), int(np.argmax(found.estimate))
+    lower, higher = int(np.argmin(feedback.estimate)), int(np.argmax(feedback.estimate))
     pairs = len(known) * (len(known) - 1) / 2
-    freedom = min(found.freedom[lower], found.freedom[higher])
+    freedom = min(feedback.freedom[lower], feedback.freedom[higher])
     t = float(stdtrit(freedom, 1.0 - (1.0 - report.level) / (2.0 * pairs)))
-    a, b = float(found.estimate[lower]), float(found.estimate[higher])
+    a, b = float(feedback.estimate[lower]), float(feedback.estimate[higher])
     # (a - r b)^2 <= t^2 (Va - 2 r C + r^2 Vb), solved for r.
-    outer = b**2 - (t * float(found.error[higher])) ** 2
-    inner = a**2 - (t * float(found.error[lower])) ** 2
+    outer = b**2 - (t * float(feedback.error[higher])) ** 2
+    inner = a**2 - (t * float(feedback.error[lower])) ** 2
     cross = a * b - t**2 * fit.covariance(known[lower], known[higher], place)
     root = math.sqrt(max(cross**2 - outer * inner, 0.0))
     names = report.groups[known[lower]], report.groups[known[higher]]
@@ -261,7 +261,7 @@ def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
 
 
 def _known(report: BiasReport, place: Array | None) -> tuple[list[int], str]:
-    """The groups whose feedback is known at a context, and what is to be said of the others."""
+    """The groups whose feedback is known at a context, and a note about the others."""
     if place is None:
         return [], NOT + "the average context is not known; give context"
     fit = report._fit

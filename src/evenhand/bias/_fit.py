@@ -16,25 +16,25 @@ from evenhand._checks import numbers
 from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
 from evenhand.errors import InputError, setting
 
-# Sums that are exact to a part p of their size show directions down to 1000 p of theirs.
+# Sums with a relative error p show directions down to 1000 p of their size.
 ROOM = 1000.0
-# A context leaves the directions seen if more than this part of it lies outside of them.
+# A context is outside of the directions seen if more than this part of its length is.
 OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Designs:
-    """X'X of several regressions, solved: what can be told from each, and how exactly.
+    """X'X of several regressions, solved: what is identified in each, and how exactly.
 
-    `inverse` is (X'X)^-1, or a generalised one where directions are missing. Everything is done
-    after every feature has been scaled to unit length, so units do not matter.
+    `inverse` is (X'X)^-1, or a generalised inverse where directions are missing. All features are
+    scaled to unit length first, so units do not matter.
     """
 
     inverse: Array  # (rows, d, d)
     rank: Whole  # (rows,)
     scale: Array  # (rows, d): the length of each feature, 1 where it is always zero
     absent: Bools  # (rows, d): features that are always zero
-    missing: Array  # (rows, d, d): the projection on what is missing, of scaled features
+    missing: Array  # (rows, d, d): the projection on the missing directions, of scaled features
 
     def reaches(self, contexts: Array) -> Bools:
         """Whether each regression says something about each context: (rows, contexts)."""
@@ -47,18 +47,18 @@ class Designs:
         return reached
 
     def partners(self, row: int, features: Whole) -> Whole:
-        """The features that are collinear with one of these in a regression, these included."""
+        """The features that are collinear with these in a regression, these included."""
         linked = (np.abs(self.missing[row][features]) > OUTSIDE).any(axis=0)
         return np.flatnonzero(linked).astype(np.int64)
 
     def sets(self, row: int) -> list[list[int]]:
-        """The sets of collinear features in a regression, each linked by what is missing."""
+        """The sets of collinear features in a regression: those that share a missing direction."""
         from scipy.sparse.csgraph import connected_components  # 0.06 s, and rarely needed
 
         links = np.abs(self.missing[row]) > OUTSIDE
         _, label = connected_components(links, directed=False)
-        sets = [np.flatnonzero(label == one).tolist() for one in dict.fromkeys(label)]
-        return [one for one in sets if links[one].any()]
+        sets = [np.flatnonzero(label == number).tolist() for number in dict.fromkeys(label)]
+        return [features for features in sets if links[features].any()]
 
 
 def solve_designs(gram: Array, precision: float) -> Designs:
@@ -93,10 +93,10 @@ WEIGHTINGS = (AUTO, PULLS, ARMS)
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Vectors of the groups, (groups, d), and how sure they are.
+    """The coefficient vector of each group, (groups, d), with its covariance.
 
-    `blocked` says in words why nothing at all is known of a group, and is empty where that is not
-    so. Directions that a group has not shown are in `designs`: of each group, or of each arm.
+    `blocked` says in words why nothing is known about a group, and is empty otherwise. Directions
+    that a group's contexts never showed are in `designs`: by group, or by arm.
     """
 
     vectors: Array
@@ -106,15 +106,15 @@ class Fit:
     blocked: tuple[str, ...]
     designs: Designs
     of: Whole  # the group of each design
-    labels: tuple[str, ...]  # what each design is called
-    homes: tuple[str, ...]  # what each group is called
+    labels: tuple[str, ...]  # the name of each design
+    homes: tuple[str, ...]  # the name of each group
     rounding: Array  # (groups, d, d): the covariance that the rounding of the sums alone gives
-    # (groups, groups, d, d), where vectors of groups depend on each other; None where they do not.
+    # (groups, groups, d, d) if the vectors of groups depend on each other; None if they do not.
     between: Array | None = None
 
     @cached_property
     def usable(self) -> Bools:
-        """The groups that are known at least in some direction."""
+        """The groups that are known in some direction."""
         return np.array([not reason for reason in self.blocked])
 
     def reaches(self, shown: Bools) -> Bools:
@@ -126,18 +126,20 @@ class Fit:
         np.logical_and.at(reached, self.of, shown)
         return reached & self.usable[:, None]
 
-    def covariance(self, one: int, other: int, context: Array) -> float:
+    def covariance(self, group: int, other: int, context: Array) -> float:
         """Of two groups' feedback at a context."""
-        if one == other:
-            return float(context @ self.covariances[one] @ context)
-        return 0.0 if self.between is None else float(context @ self.between[one, other] @ context)
+        if group == other:
+            return float(context @ self.covariances[group] @ context)
+        if self.between is None:
+            return 0.0
+        return float(context @ self.between[group, other] @ context)
 
 
 def by_pulls(stats: Statistics, noise: float | None) -> Fit:
     """Least squares on all data of each group, psi_j in the paper: arms weigh by their pulls.
 
-    The noise of a group is what its own fit leaves over, with n - d degrees of freedom. Arms with
-    unlike coefficients are part of that, so it is not too small.
+    The noise of a group is estimated from the residuals of its fit, with n - d degrees of freedom.
+    They include the differences between its arms, so the estimate is not too small.
     """
     groups = len(stats.groups)
     n, gram = totals(stats.n, stats.of, groups), totals(stats.gram, stats.of, groups)
@@ -164,8 +166,8 @@ def by_pulls(stats: Statistics, noise: float | None) -> Fit:
 def by_arms(stats: Statistics, noise: float | None) -> Fit:
     """The plain average of the arms' own coefficients in each group: every arm weighs the same.
 
-    The noise of a group is what the fits of all its arms leave over, with n - d |P_j| degrees of
-    freedom.
+    The noise of a group is estimated from the residuals of all its arms' fits, with n - d |P_j|
+    degrees of freedom.
     """
     groups, names = len(stats.groups), stats.arms or ()
     designs = solve_designs(stats.gram, stats.precision)
@@ -201,7 +203,7 @@ def by_arms(stats: Statistics, noise: float | None) -> Fit:
 
 
 def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tuple[str, str]:
-    """The weighting to use, and why it is not the average over arms where "auto" wanted that.
+    """The weighting to use, and, if "auto" cannot average over arms, why.
 
     The assumption of equal averages is about arms, so their average is the answer if it is known.
     """
@@ -218,17 +220,17 @@ def settled(stats: Statistics, weighting: str, noise: float | None = None) -> tu
 
 
 def between_weightings(stats: Statistics, noise: float | None) -> Fit:
-    """How far the two vectors of each group are apart, with the covariance of that.
+    """The difference of the two vectors of each group, with its covariance.
 
-    Both are averages of the arms' own coefficients, and the one by pulls is the best of all such
-    averages if the arms are alike. So the covariance of the difference is the difference of the
-    covariances, with the noise that the arms' own fits leave over.
+    Both are averages of the arms' own coefficients. If the arms are alike, the fit by pulls has the
+    smallest variance of all such averages. So the covariance of the difference is the difference of
+    the covariances, with the noise of the arms' own fits.
     """
     pulls, arms = by_pulls(stats, noise), by_arms(stats, noise)
     best = arms.noise[:, None, None] * pulls.designs.inverse
     apart = arms.covariances - best
     sizes = np.einsum("gkk->gk", arms.covariances)
-    # Arms with equal designs have no difference at all: keep its rounding from looking like one.
+    # Arms with equal designs have no difference at all: keep rounding from looking like one.
     apart = apart + 1e-9 * sizes[:, :, None] * np.eye(sizes.shape[1])
     return replace(arms, vectors=pulls.vectors - arms.vectors, covariances=apart)
 
@@ -241,10 +243,10 @@ def with_covariances(
     blocked: tuple[str, ...],
     between: Mapping[tuple[str, str], ArrayLike] | None = None,
 ) -> Fit:
-    """The fit with covariances from elsewhere for some groups, say robust ones.
+    """The fit with covariances from elsewhere for some groups, such as robust ones.
 
-    `blocked` is what is in the way if the noise need not be known; `between` has the covariances of
-    vectors of two groups, where they are not independent.
+    `blocked` has the reasons that remain if the noise need not be known; `between` the covariances
+    of the vectors of two groups that are not independent.
     """
     matrices, degrees, reasons = fit.covariances.copy(), fit.freedom.copy(), list(fit.blocked)
     given = freedom or {}
@@ -268,7 +270,7 @@ def with_covariances(
         degree = float(given.get(name, np.inf))
         if not degree > 0.0:
             raise InputError(f"freedom of group {name} is {degree}; allowed is a number above 0")
-        # A fit that leaves nothing over is exact to its rounding, and not more.
+        # A fit without residuals is still only exact to its rounding.
         matrices[g], degrees[g], reasons[g] = own + fit.rounding[g], degree, blocked[g]
     return replace(
         fit,
@@ -285,18 +287,18 @@ def _between(
     if not given:
         return None
     m, d = own.shape[:2]
-    found = np.zeros((m, m, d, d))
-    found[np.arange(m), np.arange(m)] = own
+    covariances = np.zeros((m, m, d, d))
+    covariances[np.arange(m), np.arange(m)] = own
     for pair, matrix in given.items():
         if len(set(pair)) != 2 or not set(pair) <= set(names):
             raise InputError(
                 f"{setting('between')} has {pair!r}; allowed are pairs of different groups: "
                 f"{', '.join(names)}"
             )
-        one, other = (names.index(name) for name in pair)
-        found[one, other] = numbers(f"between {pair[0]} and {pair[1]}", matrix, (d, d))
-        found[other, one] = found[one, other].T
-    return found
+        a, b = (names.index(name) for name in pair)
+        covariances[a, b] = numbers(f"between {pair[0]} and {pair[1]}", matrix, (d, d))
+        covariances[b, a] = covariances[a, b].T
+    return covariances
 
 
 def _homes(stats: Statistics) -> tuple[str, ...]:
@@ -304,14 +306,15 @@ def _homes(stats: Statistics) -> tuple[str, ...]:
 
 
 def _residual(square: Array, moment: Array, vectors: Array, precision: float) -> Array:
-    """y'y - b'X'y. What is smaller than the rounding of y'y is rounding: it is not taken for 0."""
+    """y'y - b'X'y, and at least the rounding of y'y: a smaller number could be anything."""
     left: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
     return left
 
 
 def _floor(stats: Statistics, square: Array, freedom: Array) -> Array:
-    found: Array = stats.precision * square / np.maximum(np.where(freedom > 0, freedom, 1.0), 1.0)
-    return np.where(np.isfinite(found), found, 0.0)
+    """The variance that the rounding of the sums alone gives."""
+    floor: Array = stats.precision * square / np.maximum(np.where(freedom > 0, freedom, 1.0), 1.0)
+    return np.where(np.isfinite(floor), floor, 0.0)
 
 
 def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:
@@ -321,7 +324,7 @@ def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Arr
 
 
 def _blocked(stats: Statistics, g: int, n: float, freedom: float) -> str:
-    """Why nothing is known of a group, or nothing."""
+    """Why nothing is known about a group; empty if something is."""
     who = f"group {stats.groups[g]}"
     if n > 0.0 and stats.arms is not None and np.count_nonzero(stats.of == g) == 1:
         return f"{who} has a single arm, whose worth cannot be told from the bias"

@@ -15,10 +15,10 @@ in which the second part is the uncertainty of the margins. With tau = 0 it is t
 with a large tau the cells by themselves. A cell that is not known has the margins alone, and tau^2
 more of variance.
 
-Four cells say little of tau, and to take one value for it, such as zero, as if it were known would
-make the intervals too short. So everything is averaged over tau by its likelihood (that of REML)
-and Daniels' uniform shrinkage prior (1999), which has B evenly spread between 0 and 1 for a cell of
-median size. `paule_mandel` is the point estimate that is reported beside it.
+Four cells say little about tau. Intervals that took one value of it, such as zero, for the truth
+would be too short. So everything is averaged over tau by its likelihood (that of REML) and Daniels'
+uniform shrinkage prior (1999), under which B is uniform between 0 and 1 for a cell of median
+variance. `paule_mandel` is the point estimate that is reported beside it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ import pandas as pd
 from evenhand.bias.statistics import Array, Bools
 
 STEPS = 80  # of the average over tau
-NEAR, FAR = (
-    1e-3,
-    1e3,
-)  # where its values of tau^2 begin and end, by a usual variance or the best one
-LIKELY = 1e-6  # less likely values of tau are left out of it
-SEEN = 1e-9  # of the largest direction of the margins: smaller ones are not there
-FLOOR = 1e-12  # of the largest variance
+# Its values of tau^2 go from NEAR times a usual variance to FAR times the larger of that and the
+# point estimate; those less likely than LIKELY are left out.
+NEAR, FAR, LIKELY = 1e-3, 1e3, 1e-6
+SEEN = 1e-9  # singular values of the margins below this part of the largest count as zero
+FLOOR = 1e-12  # variances are at least this part of the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class Shrunk:
         covariance: of the levels.
         own: the weight that a cell's own data has in it, 0 to 1.
         tau: the standard deviation of what margins do not explain (Paule and Mandel).
-        freedom: how many comparisons of cells say something of tau; with 0 they are not shrunk.
+        freedom: how many comparisons of cells bear on tau; with 0, cells are not shrunk.
     """
 
     level: Array
@@ -71,7 +69,8 @@ def margins(cells: pd.DataFrame) -> Array:
     columns: list[Array] = [np.ones(len(cells))]
     for name in cells:
         values = cells[name].astype(str)
-        columns += [(values == one).to_numpy().astype(np.float64) for one in sorted(set(values))]
+        categories = sorted(set(values))
+        columns += [(values == category).to_numpy().astype(float) for category in categories]
     return np.column_stack(columns)
 
 
@@ -82,15 +81,15 @@ def shrink(level: Array, covariance: Array, design: Array, tau: float | None = N
         level: of each cell; NaN where it is not known.
         covariance: of the levels that are known, (cells, cells).
         design: the margins of each cell, of full rank or not.
-        tau: the standard deviation of what margins do not explain; found from the data, and
-            averaged over what they leave open, unless given.
+        tau: the standard deviation of what margins do not explain. Unless given, results are
+            averaged over its values by how likely the data make them.
 
     Example:
         >>> import numpy as np
         >>> from evenhand.bias._margins import shrink
         >>> x = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
-        >>> found = shrink(np.array([0.0, 1.0, 2.0, 5.0]), np.eye(4), x, tau=0.0)
-        >>> found.level.round(9).tolist()
+        >>> shrunk = shrink(np.array([0.0, 1.0, 2.0, 5.0]), np.eye(4), x, tau=0.0)
+        >>> shrunk.level.round(9).tolist()
         [-0.5, 1.5, 2.5, 4.5]
     """
     known = ~np.isnan(level)
@@ -104,19 +103,14 @@ def shrink(level: Array, covariance: Array, design: Array, tau: float | None = N
     best = paule_mandel(y, spread, x) if tau is None else tau
     if tau is None and freedom > 0:
         taus, weights = _open(y, spread, x, best)
-    else:  # a fit that leaves nothing over is the cells by themselves, whatever tau
+    else:  # without degrees of freedom the cells stay as they are, whatever tau is
         taus, weights = np.array([best]), np.ones(1)
-    parts = [_given(one, y, spread, basis, known) for one in taus]
-    middle = sum(w * part[0] for w, part in zip(weights, parts, strict=True))
-    whole = sum(
-        w * (part[1] + np.outer(part[0] - middle, part[0] - middle))
-        for w, part in zip(weights, parts, strict=True)
-    )
-    own = sum(w * part[2] for w, part in zip(weights, parts, strict=True))
+    levels, covariances, own = _given(taus, y, spread, basis, known)
+    middle = weights @ levels
+    off = levels - middle
+    whole = np.tensordot(weights, covariances + off[:, :, None] * off[:, None, :], 1)
     nowhere = ~(reached | known)
-    return Shrunk(
-        np.where(nowhere, np.nan, middle), np.asarray(whole), np.asarray(own), best, freedom
-    )
+    return Shrunk(np.where(nowhere, np.nan, middle), whole, weights @ own, best, freedom)
 
 
 def _invertible(spread: Array, y: Array) -> Array:
@@ -127,7 +121,7 @@ def _invertible(spread: Array, y: Array) -> Array:
 
 
 def _basis(design: Array, known: Bools) -> tuple[Array, Bools]:
-    """The margins in as many columns as the known cells tell apart; which cells these reach."""
+    """The margins in as many columns as the known cells identify, and the cells that they cover."""
     _, held, rows = np.linalg.svd(design[known], full_matrices=False)
     rows = rows[held > SEEN * held.max(initial=0.0)]
     basis: Array = design @ rows.T
@@ -136,27 +130,27 @@ def _basis(design: Array, known: Bools) -> tuple[Array, Bools]:
 
 
 def _given(
-    tau: float, y: Array, spread: Array, basis: Array, known: Bools
+    taus: Array, y: Array, spread: Array, basis: Array, known: Bools
 ) -> tuple[Array, Array, Array]:
-    """Levels, their covariance and the weight of own data, if tau is known."""
-    x, one = basis[known], np.eye(len(y))
-    precision = np.linalg.inv(spread + tau**2 * one)
+    """For each tau: levels, their covariance, and the weight of own data."""
+    x, identity, squares = basis[known], np.eye(len(y)), taus[:, None, None] ** 2
+    precision = np.linalg.inv(spread + squares * identity)
     margin = np.linalg.inv(x.T @ precision @ x)
-    b = margin @ x.T @ precision @ y
-    pull = tau**2 * precision
-    level, moves = basis @ b, basis.copy()
-    level[known] += pull @ (y - x @ b)
-    moves[known] = (one - pull) @ x
-    rest = np.diag(np.where(known, 0.0, tau**2))
+    b = margin @ (x.T @ (precision @ y)[..., None])
+    pull = squares * precision
+    level, moves = (basis @ b)[..., 0], np.tile(basis, (len(taus), 1, 1))
+    level[:, known] += (pull @ (y[:, None] - x @ b))[..., 0]
+    moves[:, known] = (identity - pull) @ x
+    rest = squares * np.diag(~known)
     within = pull @ spread
-    rest[np.ix_(known, known)] = (within + within.T) / 2.0
-    own = np.zeros(len(known))
-    own[known] = np.diag(pull)
-    return level, rest + moves @ margin @ moves.T, own
+    rest[:, np.outer(known, known)] = ((within + within.mT) / 2.0).reshape(len(taus), -1)
+    own = np.zeros((len(taus), len(known)))
+    own[:, known] = np.einsum("tii->ti", pull)
+    return level, rest + moves @ margin @ moves.mT, own
 
 
 def paule_mandel(y: Array, spread: Array, x: Array) -> float:
-    """The tau at which what the margins leave over is as large as its freedom says.
+    """The tau at which the weighted sum of squared residuals equals its degrees of freedom.
 
     Example:
         >>> import numpy as np
@@ -166,44 +160,48 @@ def paule_mandel(y: Array, spread: Array, x: Array) -> float:
         3.0
     """
     freedom = len(y) - x.shape[1]
-    if freedom < 1 or _left_over(0.0, y, spread, x)[0] <= freedom:
+
+    def excess(square: float) -> float:
+        return float(_left_over(np.array([square]), y, spread, x)[0][0] - freedom)
+
+    if freedom < 1 or excess(0.0) <= 0.0:
         return 0.0
     top = _usual(spread)
-    while _left_over(top, y, spread, x)[0] > freedom:
+    while excess(top) > 0.0:
         top *= 4.0
     from scipy.optimize import brentq  # 0.1 s, which audits of one attribute need not wait for
 
-    square = brentq(lambda v: _left_over(v, y, spread, x)[0] - freedom, 0.0, top, xtol=1e-14 * top)
-    return float(np.sqrt(square))
+    return float(np.sqrt(brentq(excess, 0.0, top, xtol=1e-14 * top)))
 
 
-def _left_over(square: float, y: Array, spread: Array, x: Array) -> tuple[float, float]:
-    """What the margins leave over with this tau^2, in its own variance; REML's log-likelihood."""
-    whole = spread + square * np.eye(len(y))
+def _left_over(squares: Array, y: Array, spread: Array, x: Array) -> tuple[Array, Array]:
+    """For each tau^2: the weighted sum of squared residuals, and the log-likelihood of REML."""
+    whole = spread + squares[:, None, None] * np.eye(len(y))
     precision = np.linalg.inv(whole)
     inner = x.T @ precision @ x
-    b = np.linalg.solve(inner, x.T @ precision @ y)
-    left = float((y - x @ b) @ precision @ (y - x @ b))
+    b = np.linalg.solve(inner, x.T @ (precision @ y)[..., None])
+    rest = y[:, None] - x @ b
+    left = (rest.mT @ precision @ rest)[:, 0, 0]
     size = np.linalg.slogdet(whole)[1] + np.linalg.slogdet(inner)[1]
-    return left, -0.5 * float(size + left)
+    return left, -0.5 * (size + left)
 
 
 def _usual(spread: Array) -> float:
-    """The variance of a usual cell. The median: one cell that is hardly known must not count."""
+    """The variance of a usual cell: the median, which a hardly known cell does not move."""
     return float(np.median(np.diag(spread)))
 
 
 def _open(y: Array, spread: Array, x: Array, best: float) -> tuple[Array, Array]:
-    """Values of tau, and how likely each is: B of a usual cell is evenly spread before the data.
+    """Values of tau, and how likely each is, with the uniform prior for B of a usual cell.
 
-    The values are evenly spaced by their logarithm, and go far beyond the best one: with many rows
-    deviations may be a thousand times as large as their errors.
+    The values are evenly spaced in their logarithm and go far beyond the point estimate: with many
+    rows, deviations may be a thousand times as large as their errors.
     """
     usual = _usual(spread)
     most = max(usual, best**2)
     squares = np.geomspace(NEAR * usual, FAR * most, STEPS)
     prior = np.log(squares) - 2.0 * np.log(usual + squares)
-    logs = prior + np.array([_left_over(one, y, spread, x)[1] for one in squares])
+    logs = prior + _left_over(squares, y, spread, x)[1]
     weights = np.exp(logs - logs.max())
     keep = weights > LIKELY
     return np.sqrt(squares[keep]), weights[keep] / weights[keep].sum()

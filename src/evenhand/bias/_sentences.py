@@ -1,7 +1,7 @@
 """The report in sentences, and as plain data for JSON.
 
-Each sentence must be true of any table. So a coefficient is told as what it is, a change of the
-gap, and the gap itself is told only at contexts at which the fit was asked for it.
+Each sentence must be true of any table. So a coefficient is called what it is, a change of the gap,
+and a gap is stated only at contexts at which the fit was evaluated.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def plain(report: BiasReport) -> dict[str, Any]:
         "totals": records(report.totals()),
         "gaps": records(report.gaps()),
         "weightings": records(report.weightings()),
-        "difference": {name: value(one) for name, one in report.difference()._asdict().items()},
-        "ratio": {name: value(one) for name, one in report.ratio()._asdict().items()},
+        "difference": {name: value(item) for name, item in report.difference()._asdict().items()},
+        "ratio": {name: value(item) for name, item in report.ratio()._asdict().items()},
         "warnings": list(report.warnings),
         "words": report.to_words(),
     }
@@ -51,7 +51,7 @@ ASSUMPTION = (
     "All of this assumes that at the same features the groups are equally good on average: where "
     "they are not, what is called bias here is bias and true difference together."
 )
-MOST_PLACES = 8  # categories of a column to speak of, one by one
+MOST_PLACES = 8  # of a column, for which the gap is told
 
 
 def sentences(report: BiasReport, most: int) -> list[str]:
@@ -66,7 +66,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
 
 
 def comparisons(report: BiasReport, most: int) -> list[str]:
-    """What is found, and where nothing can be told from zero; nothing if nothing is identified."""
+    """Gaps and changes, then what cannot be told from zero; empty if nothing is identified."""
     spoken = spoken_of(report)
     clear = clear_features(report)
     said = totals(report)
@@ -100,7 +100,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
 
 
 def _of_codes(report: BiasReport) -> list[str]:
-    """A sentence about categories with numbers for names: one more of them means nothing."""
+    """A sentence about features whose numbers are codes: one more of a code means nothing."""
     names = [name for k, name in enumerate(report.features) if _is_code(report, k)]
     if not names:
         return []
@@ -112,25 +112,25 @@ def _of_codes(report: BiasReport) -> list[str]:
 
 
 def _is_code(report: BiasReport, k: int) -> bool:
-    """Whether a feature numbers more than two categories; of two, one more is the other."""
+    """Whether a feature is a code of more than two categories; of two, 1 is just the other."""
     return len(report.codes.get(report.features[k], FLAGS)) != 2
 
 
 def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
-    """Group and feature of every comparison worth saying, of two that mirror each other one.
+    """Group and feature of every comparison worth saying; of two that mirror each other, one.
 
-    Where the average context is known, the intercept is not: it is the gap where everything else
+    If the average context is known, the intercept is left out: it is the gap where everything else
     is 0, and nobody may be there.
     """
     d = len(report.features)
-    found = [
+    rows = [
         (g, k)
         for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
         if not _is_code(report, k)
     ]
     if report.overall is None or d == 1:
-        return found
-    return [(g, k) for g, k in found if report._contexts.kinds[k] != INTERCEPT]
+        return rows
+    return [(g, k) for g, k in rows if report._contexts.kinds[k] != INTERCEPT]
 
 
 def clear_features(report: BiasReport) -> list[tuple[int, int]]:
@@ -157,19 +157,19 @@ def clear_totals(report: BiasReport) -> dict[str, float]:
     }
 
 
-def same_findings(one: BiasReport, other: BiasReport) -> bool:
+def same_findings(report: BiasReport, other: BiasReport) -> bool:
     """Whether two reports of the same groups and features find the same, in the same direction."""
 
-    def found(report: BiasReport) -> set[tuple[object, ...]]:
+    def findings(report: BiasReport) -> set[tuple[object, ...]]:
         d, estimate = len(report.features), report._by_feature.estimate
         features = {(g, k, estimate[g * d + k] > 0.0) for g, k in clear_features(report)}
         return features | {(name, size > 0.0) for name, size in clear_totals(report).items()}
 
-    return found(one) == found(other)
+    return findings(report) == findings(other)
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
-    """Group and feature of every row worth saying, of two that mirror each other the lower one."""
+    """Group and feature of every row worth saying; of two that mirror each other, the lower."""
     rows: dict[tuple[object, ...], tuple[int, int]] = {}
     for g, k in np.argwhere(~np.isnan(estimates)):
         weights = report._weights[g].round(12)
@@ -183,12 +183,13 @@ def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
 
 
 def _outside(report: BiasReport, row: int) -> bool:
-    found = report._by_feature
-    return bool(found.all_low[row] > 0.0 or found.all_high[row] < 0.0)
+    """Whether zero is outside of the interval of a row."""
+    bias = report._by_feature
+    return bool(bias.all_low[row] > 0.0 or bias.all_high[row] < 0.0)
 
 
 def _importance(report: BiasReport, g: int, k: int) -> float:
-    """The bias times the usual size of the feature: what it does to a reward, far from zero."""
+    """The bias times the root mean square of the feature: its size in units of reward."""
     spread, overall = report._contexts.spread[k], report._contexts.overall
     size = np.hypot(spread, 0.0 if overall is None else overall[k])
     return float(abs(report._by_feature.estimate[g * len(report.features) + k]) * size)
@@ -234,15 +235,15 @@ def totals(report: BiasReport) -> list[str]:
 
 
 def _column_of(report: BiasReport, k: int) -> Column:
-    return next((one for one in report._columns if k in one.features), Column("", (k,)))
+    return next((column for column in report._columns if k in column.features), Column("", (k,)))
 
 
 def _change(report: BiasReport, g: int, k: int) -> str:
     """What a coefficient is: how the gap differs from the baseline's, or changes with a number."""
-    found, unit, column = report._by_feature, report.units[k], _column_of(report, k)
+    bias, unit, column = report._by_feature, report.units[k], _column_of(report, k)
     row = g * len(report.features) + k
     estimate, low, high = (
-        unit * one[row] for one in (found.estimate, found.all_low, found.all_high)
+        unit * numbers[row] for numbers in (bias.estimate, bias.all_low, bias.all_high)
     )
     if report._contexts.kinds[k] == INTERCEPT:
         start = "Where all other features are 0," if len(report.features) > 1 else "On average,"
@@ -266,8 +267,8 @@ def _change(report: BiasReport, g: int, k: int) -> str:
 def _in_category(report: BiasReport, column: Column, k: int) -> tuple[str, str]:
     """ "In Dept F", and "in Dept A, the baseline", for a feature that stands for a category."""
     if report.features[k] in report.codes:
-        name, (zero, one) = quoted(report.features[k]), report.codes[report.features[k]]
-        return f"Where {name} is {quoted(one)}", f"where {name} is {quoted(zero)}"
+        name, (first, second) = quoted(report.features[k]), report.codes[report.features[k]]
+        return f"Where {name} is {quoted(second)}", f"where {name} is {quoted(first)}"
     if column.categories == FLAGS:
         name = quoted(column.name)
         return f"Where {name} is 1", f"where {name} is 0"
@@ -339,7 +340,7 @@ def _compared(report: BiasReport, g: int, estimate: float, low: float, high: flo
 
 
 def _span(low: float, high: float, half: float) -> str:
-    """An interval that holds zero, in words for both of its sides."""
+    """An interval around zero, with a word for each side."""
     return f"from {rounded(abs(low), half)} lower to {rounded(abs(high), half)} higher"
 
 
@@ -350,7 +351,7 @@ def _reference(report: BiasReport) -> str:
 
 
 def rounded(value: float, half_width: float) -> str:
-    """With as many digits as the interval is worth: two of its half width."""
+    """With as many digits as the interval is worth: two digits of its half width."""
     digits = 2
     if 0.0 < half_width < np.inf:
         digits = int(np.clip(1 - np.floor(np.log10(half_width)), 0, 15))
@@ -358,13 +359,13 @@ def rounded(value: float, half_width: float) -> str:
 
 
 def _detectable(report: BiasReport, g: int, k: int) -> float:
-    """The smallest change for one step of a feature that would have been found."""
+    """The smallest detectable change for a step of a feature."""
     size = report._by_feature.detectable[g * len(report.features) + k]
     return float(report.units[k] * size)
 
 
 def _size(value: float) -> str:
-    """Two digits, rounded up: a size that would have been found must not be told too small."""
+    """Two digits, rounded up, so that no detectable size is stated too small."""
     if not 0.0 < value < np.inf:
         return in_digits(value) if np.isfinite(value) else "any size"
     step = 10.0 ** (np.floor(np.log10(value)) - 1.0)

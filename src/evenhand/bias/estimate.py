@@ -57,26 +57,26 @@ def bias_report(
     Args:
         statistics: sums per arm or per group, see `Statistics`.
         reference: the group to compare with, or "mean" for the mean of the groups' vectors, in
-            which each group counts the same. Without one it is the mean, and of two groups the
-            one with more observations: about their mean each would show half of the gap.
+            which each group counts the same. Unless given it is the mean; of two groups it is the
+            group with more observations, as about their mean each would show half of the gap.
         level: of the intervals.
         weighting: "pulls" for the least squares fit to all data of a group, as in the paper,
             "arms" for the plain average of its arms' own coefficients, or "auto": by arms where
             the observations of every arm suffice, and by pulls with a warning where they do not.
         noise: the standard deviation of rewards, if it is known. Otherwise each group's is
-            estimated from what its own fit leaves over.
+            estimated from the residuals of its own fit.
         feature_names: x1, x2, ... unless given.
         units: the step of a feature to speak of, such as {"income": 1000}. The others get a power
             of ten near their standard deviation.
-        average: the context to report totals and contributions at, one for all or a row per group,
-            in place of the average of the data.
+        average: the context to report totals and contributions at, for all or a row per group;
+            the average of the data unless given.
         scales: what each feature was divided by beforehand, such as its standard deviation. The
             report, and every context that it is asked about, is then in the units before that.
         covariances: the covariance of a group's vector from elsewhere, say robust to clusters.
         freedom: the degrees of freedom of each of these; infinite unless given.
         between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
             are in both; with `covariances` only.
-        columns: which features are categories of one column; every feature by itself unless given.
+        columns: which features are categories of the same column; by default each is by itself.
         codes: features whose numbers stand for categories, with these in the order of the numbers,
             from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
         blocked: groups that cannot be compared although they have observations, and why: say a
@@ -190,7 +190,7 @@ def _single_steps(
     codes: Mapping[str, Sequence[str]] | None,
     columns: Sequence[Column] | None,
 ) -> dict[str, float]:
-    """A step of 1 for what stands for a category: between two of them there is no other step."""
+    """A step of 1 for features that stand for a category: there are no other steps."""
     nominal = [
         features[k] for column in columns or () if column.categories for k in column.features
     ]

@@ -13,37 +13,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._checks import numbers
+from evenhand.bias import _tables
 from evenhand.bias._cautions import cautions
-from evenhand.bias._contexts import BINARY, FLAGS, Column, Contexts, places_of, weak_overlap
-from evenhand.bias._contrasts import (
-    NOT,
-    Comparison,
-    Gap,
-    compare,
-    largest_difference,
-    smallest_ratio,
-)
+from evenhand.bias._contexts import BINARY, FLAGS, Column, Contexts, weak_overlap
+from evenhand.bias._contrasts import Comparison, Gap, compare, largest_difference, smallest_ratio
 from evenhand.bias._fit import Fit
 from evenhand.bias._second import SecondModel
 from evenhand.bias._sentences import ASSUMPTION, plain, sentences
-from evenhand.bias.statistics import Array, Bools, Whole
+from evenhand.bias.statistics import Array
 from evenhand.errors import InputError, setting
 
 if TYPE_CHECKING:
     import altair as alt
-
-_NUMBERS = {
-    "estimate": "estimate",
-    "standard_error": "error",
-    "freedom": "freedom",
-    "low": "low",
-    "high": "high",
-    "simultaneous_low": "all_low",
-    "simultaneous_high": "all_high",
-    "p_value": "p_value",
-    "simultaneous_p_value": "all_p_value",
-    "detectable": "detectable",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,10 +42,10 @@ class BiasReport:
         weighting: "pulls" or "arms".
         units: the step of each feature that `to_words` and `chart` speak of.
         observations: how many each group has.
-        arms: how many arms each group has, or None where there are none.
+        arms: how many arms each group has; None if there are no arms.
         average: the context of each group at which contributions and totals are reported, or None.
-        overall: the same of all groups together, or None.
-        columns: the columns that people know, and the features that they became.
+        overall: the same for all groups together, or None.
+        columns: the columns of the table, and the features that each became.
         assumption: what the numbers rest on, in a sentence; the last of `to_words`.
         codes: features whose numbers stand for categories, with these in the order of the numbers.
 
@@ -105,32 +86,15 @@ class BiasReport:
         """A row per group and feature.
 
         `estimate` is the bias: how the gap between this group and the reference changes with one
-        more of the feature. It is no gap itself: see `gaps` for those. `low` to `high` is its
-        interval alone;
-        `simultaneous_low` to `simultaneous_high` are intervals that hold for all rows at once, and
-        `detectable` is the smallest bias that these would have found with 80 % power.
+        more of the feature. It is not a gap itself: for those, see `gaps`. `low` to `high` is the
+        interval of its row alone; the intervals from `simultaneous_low` to `simultaneous_high` hold
+        for all rows at once, and `detectable` is the smallest bias that these find with 80 % power.
         `contribution` is the bias times the `mean` of the feature in the group, in units of
-        reward. `disagrees` is true where the other weighting gives another answer. Where the bias
-        is not identified every number is NaN, and `why` says what is in the way; it also says
-        where groups hardly overlap.
+        reward. `disagrees` is true if the other weighting gives another answer. If the bias is not
+        identified, every number is NaN and `why` gives the reason; it also says where groups hardly
+        overlap.
         """
-        found = self._by_feature
-        mean = np.full(len(found.estimate), np.nan)
-        if self.average is not None:
-            mean = self.average.ravel()
-        ends = np.sort([mean * found.low, mean * found.high], axis=0)
-        return pd.DataFrame(
-            {
-                **self._labels(),
-                **_columns(found),
-                "mean": mean,
-                "contribution": mean * found.estimate,
-                "contribution_low": ends[0],
-                "contribution_high": ends[1],
-                "disagrees": pd.array(self._disagrees, dtype="boolean"),
-                "why": self._notes,
-            }
-        )
+        return _tables.by_feature(self)
 
     def totals(self) -> pd.DataFrame:
         """The bias of each group in reward units: at its own average context, and at everyone's.
@@ -138,13 +102,7 @@ class BiasReport:
         The average contexts are taken as given. `simultaneous_low` and `simultaneous_high` hold
         for all rows of this table at once.
         """
-        m, d = len(self.groups), len(self.features)
-        nowhere = np.full((m, d), np.nan)
-        own = nowhere if self.average is None else self.average
-        overall = nowhere if self.overall is None else np.tile(self.overall, (m, 1))
-        table = self._at(np.vstack([own, overall]), np.tile(np.arange(m), 2))
-        table.insert(1, "context", np.repeat(["own", "overall"], m).astype(object))
-        return table
+        return _tables.totals(self)
 
     def gaps(self, values: Mapping[str, Sequence[float]] | None = None) -> pd.DataFrame:
         """The gap within each category and at values of each number, in reward units.
@@ -155,7 +113,7 @@ class BiasReport:
 
         Args:
             values: where to look at numbers, {"age": [30, 60]}; one standard deviation below and
-                above the average unless given, and within the data where their ends are known.
+                above the average unless given, and within the range of the data if that is known.
 
         Example:
             >>> import numpy as np
@@ -166,18 +124,7 @@ class BiasReport:
             >>> report.gaps()[["column", "at", "estimate"]].round(9).values.tolist()
             [['law', '0', -1.0], ['law', '1', 0.0]]
         """
-        others = [g for g, row in enumerate(self._weights) if np.nan_to_num(row, nan=1.0).any()]
-        places = []
-        if self.overall is not None:
-            places = places_of(self._columns, self.overall, self._contexts.spread, values)
-        if not places:
-            names = ["column", "at", "group", *_NUMBERS, "why"]
-            return pd.DataFrame(columns=names).astype(dict.fromkeys(_NUMBERS, float))
-        contexts = np.repeat([place.context for place in places], len(others), axis=0)
-        table = self._at(contexts, np.tile(np.array(others, dtype=np.int64), len(places)))
-        table.insert(0, "column", np.repeat([one.column for one in places], len(others)))
-        table.insert(1, "at", np.repeat([one.at for one in places], len(others)))
-        return table.astype({"column": object, "at": object})
+        return _tables.gaps(self, values)
 
     def at(self, contexts: ArrayLike, groups: Sequence[object] | str) -> pd.DataFrame:
         """The bias at given contexts, say of candidates, in reward units.
@@ -207,31 +154,17 @@ class BiasReport:
                 f"{repr(unknown[0]) if unknown else f'{len(names)} names'}; allowed is one for "
                 f"each of the {len(rows)} contexts, of {', '.join(self.groups)}"
             )
-        return self._at(
-            rows, np.array([self.groups.index(str(name)) for name in names], dtype=np.int64)
-        )
+        which = np.array([self.groups.index(str(name)) for name in names], dtype=np.int64)
+        return _tables.at(self, rows, which)
 
     def weightings(self) -> pd.DataFrame:
-        """How far the fit weighted by pulls and the average over arms are apart, row by row.
+        """The difference between the fit weighted by pulls and the average over arms, row by row.
 
         `difference` is the bias by pulls less the bias by arms. The intervals hold for all rows at
-        once; `disagrees` is true where they leave out zero. Then the groups' fits lean to the arms
-        that were chosen most, and "arms" is the answer under the assumption of equal averages.
+        once; `disagrees` is true if zero is outside of them. Then the arms that were chosen most
+        dominate the fit by pulls, and "arms" is the answer under the assumption of equal averages.
         """
-        found = self._between
-        why = "rows have weights or belong together, and the check takes them as they come"
-        unknown = NOT + ("the arms are not known" if self.arms is None else why)
-        return pd.DataFrame(
-            {
-                **self._labels(),
-                "difference": np.nan if found is None else found.estimate,
-                "standard_error": np.nan if found is None else found.error,
-                "low": np.nan if found is None else found.all_low,
-                "high": np.nan if found is None else found.all_high,
-                "disagrees": pd.array(self._disagrees, dtype="boolean"),
-                "why": unknown if found is None else found.why,
-            }
-        )
+        return _tables.weightings(self)
 
     @property
     def by_group(self) -> pd.DataFrame:
@@ -244,7 +177,7 @@ class BiasReport:
     def difference(self, context: ArrayLike | None = None) -> Gap:
         """The largest difference between the feedback for two groups at the same context.
 
-        The interval makes up for having picked the pair: it holds for all pairs at once.
+        The pair is picked after the fact, so the interval is one that holds for all pairs at once.
 
         Args:
             context: where to look; the average context of everyone unless given.
@@ -254,7 +187,7 @@ class BiasReport:
     def ratio(self, context: ArrayLike | None = None) -> Gap:
         """The lowest feedback of a group over the highest, at the same context.
 
-        Only where all of it is positive beyond doubt: NaN with a reason otherwise.
+        Only if all feedback is clearly positive; otherwise NaN, with the reason.
 
         Args:
             context: where to look; the average context of everyone unless given.
@@ -312,21 +245,9 @@ class BiasReport:
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _labels(self) -> dict[str, Any]:
-        return {
-            "group": np.repeat(self.groups, len(self.features)).astype(object),
-            "feature": np.tile(self.features, len(self.groups)).astype(object),
-        }
-
     @cached_property
     def _by_group(self) -> pd.DataFrame:
-        m, d = len(self.groups), len(self.features)
-        place = np.full(d, np.nan) if self.overall is None else self.overall
-        overall = self._at(np.tile(place, (m, 1)), np.arange(m)).set_index("group")
-        overall.insert(0, "observations", list(self.observations))
-        if self.arms is not None:
-            overall.insert(1, "arms", list(self.arms))
-        return overall
+        return _tables.by_group(self)
 
     @cached_property
     def _by_feature(self) -> Comparison:
@@ -334,16 +255,16 @@ class BiasReport:
 
     @cached_property
     def _columns(self) -> tuple[Column, ...]:
-        """The columns, with 0 and 1 as categories where a number is nothing else, without codes.
+        """The columns, with 0 and 1 as categories if a number has no other values, without codes.
 
-        Somebody at a code of 2.4 is nowhere.
+        Nobody is at a code of 2.4.
         """
         return tuple(
-            replace(one, categories=FLAGS)
-            if not one.categories and self._contexts.kinds[one.features[0]] == BINARY
-            else one
-            for one in self.columns
-            if one.name not in self.codes
+            replace(column, categories=FLAGS)
+            if not column.categories and self._contexts.kinds[column.features[0]] == BINARY
+            else column
+            for column in self.columns
+            if column.name not in self.codes
         )
 
     @cached_property
@@ -359,26 +280,6 @@ class BiasReport:
         weights, contexts = np.repeat(self._weights, d, axis=0), np.tile(np.eye(d), (m, 1))
         return compare(fit, weights, contexts, self.level, self.features)
 
-    def _at(self, contexts: Array, groups: Whole) -> pd.DataFrame:
-        """Rows of NaN in place of contexts that are not known."""
-        known: Bools = ~np.asarray(np.isnan(contexts).any(axis=1))
-        asked, weights = np.where(known[:, None], contexts, 0.0), self._weights[groups]
-        found = compare(self._fit, weights[known], asked[known], self.level, self.features)
-        columns = {"group": np.array(self.groups, dtype=object)[groups]}
-        for name, column in _columns(found).items():
-            columns[name] = np.full(len(groups), np.nan)
-            columns[name][known] = column
-        unknown = "the average context is not known; give average"
-        why = np.array([NOT + (self._fit.blocked[g] or unknown) for g in groups], dtype=object)
-        why[known] = [
-            one or self._overlap_of(int(g)) for one, g in zip(found.why, groups[known], strict=True)
-        ]
-        return pd.DataFrame({**columns, "why": why})
-
-    def _overlap_of(self, group: int) -> str:
-        weak = self._weak[group]
-        return "weak overlap in " + ", ".join(self.features[k] for k in weak) if weak else ""
-
     @cached_property
     def _weak(self) -> list[dict[int, tuple[int, float]]]:
         return [
@@ -387,39 +288,13 @@ class BiasReport:
         ]
 
     @cached_property
-    def _notes(self) -> list[str]:
-        """Per group and feature: why there is no number, or what to know of it."""
-        notes = list(self._by_feature.why)
-        d = len(self.features)
-        for g, weak in enumerate(self._weak):
-            for k, (other, distance) in weak.items():
-                more = "more" if distance > 0.0 else "less"
-                size = f"{abs(distance):.1f} standard deviations {more} than"
-                if not np.isfinite(distance):
-                    size = "another value throughout than"
-                notes[g * d + k] = notes[g * d + k] or (
-                    f"weak overlap: on average {size} in group {self.groups[other]}"
-                )
-            if self.groups[g] == self.reference and not self._fit.blocked[g]:
-                notes[g * d : (g + 1) * d] = ["the reference"] * d
-        return notes
-
-    @cached_property
     def _disagrees(self) -> list[bool | None]:
-        found = self._between
-        if found is None:
+        if self._between is None:
             return [None] * len(self._by_feature.why)
-        known = ~np.isnan(found.all_p_value)  # neither unknown nor the reference
-        return [
-            bool(p < 1.0 - self.level) if ok else None
-            for p, ok in zip(found.all_p_value, known, strict=True)
-        ]
+        p_values = self._between.all_p_value  # NaN for the reference and where nothing is known
+        return [None if np.isnan(p) else bool(p < 1.0 - self.level) for p in p_values]
 
     def _place(self, context: ArrayLike | None) -> Array | None:
         if context is None:
             return self.overall
         return numbers("context", context, (len(self.features),))
-
-
-def _columns(found: Comparison) -> dict[str, Array]:
-    return {name: getattr(found, source) for name, source in _NUMBERS.items()}

@@ -1,6 +1,6 @@
 """What a bias report is made from: sums per arm or group, which add up in any order.
 
-The statistics of a policy, from the regressions of its arms.
+`statistics_of` gets them from a policy's regressions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
 
-# Sums of doubles are good to this part of their size, with room for a billion rows.
+# The relative error of sums of doubles, with room for a billion rows.
 PRECISION = 1e-13
 
 SUMS = ("n", "gram", "moment", "square")
@@ -48,14 +48,14 @@ class Statistics:
             report at, and nothing is said about overlap.
         weights: the sum of weights of the observations, if `gram`, `moment`, `square` and `means`
             are weighted. Weights that are not inverse variances need covariances of your own.
-        arms: the names of the arms, if each row is one. Without, a row is just a part of a group.
-        precision: how exact the sums are, as a part of their size: 1e-13 for sums of doubles.
+        arms: the names of the arms, if each row is an arm. Otherwise a row is a part of a group.
+        precision: the relative error of the sums: 1e-13 for sums of doubles.
 
     Example:
         >>> import numpy as np
         >>> from evenhand.bias import Statistics
-        >>> one = Statistics.from_rows(np.ones((3, 1)), [1.0, 2.0, 6.0], groups=["F", "F", "M"])
-        >>> (one + one).n.tolist(), (one + one).square.tolist()
+        >>> week = Statistics.from_rows(np.ones((3, 1)), [1.0, 2.0, 6.0], groups=["F", "F", "M"])
+        >>> (week + week).n.tolist(), (week + week).square.tolist()
         ([4.0, 2.0], [10.0, 72.0])
     """
 
@@ -136,7 +136,7 @@ class Statistics:
                 "the same names in the same order"
             )
         added = {name: getattr(self, name) + getattr(other, name) for name in SUMS}
-        both = [one.n if one.weights is None else one.weights for one in (self, other)]
+        both = [sums.n if sums.weights is None else sums.weights for sums in (self, other)]
         means = None
         if self.means is not None and other.means is not None:
             total = np.maximum(both[0] + both[1], 1e-300)[:, None]
@@ -195,8 +195,8 @@ class Statistics:
             >>> import numpy as np
             >>> from evenhand.bias import Statistics
             >>> rows = np.array([[1.0, 2.0], [1.0, 4.0]])
-            >>> found = Statistics.from_rows(rows, [1.0, 3.0], groups=["F", "F"])
-            >>> found.gram[0].tolist(), found.moment[0].tolist(), found.means[0].tolist()
+            >>> sums = Statistics.from_rows(rows, [1.0, 3.0], groups=["F", "F"])
+            >>> sums.gram[0].tolist(), sums.moment[0].tolist(), sums.means[0].tolist()
             ([[2.0, 6.0], [6.0, 20.0]], [4.0, 14.0], [1.0, 3.0])
         """
         x = numbers("contexts", contexts, None)
@@ -243,7 +243,7 @@ def _codes(
     if missing:
         raise DataError(f"{setting(name)} has no label in row {missing[0]}; give one for every row")
     codes, names = pd.factorize(np.array([str(label) for label in given], dtype=object))
-    return codes.astype(np.int64), tuple(str(one) for one in names)
+    return codes.astype(np.int64), tuple(str(label) for label in names)
 
 
 def totals(values: Array, of: Whole, count: int) -> Array:
@@ -255,17 +255,17 @@ def totals(values: Array, of: Whole, count: int) -> Array:
         >>> totals(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]), 2).tolist()
         [[0.0, 0.0], [4.0, 6.0]]
     """
-    found = np.zeros((count, *values.shape[1:]))
-    np.add.at(found, of, values)
-    return found
+    added = np.zeros((count, *values.shape[1:]))
+    np.add.at(added, of, values)
+    return added
 
 
 def statistics_of(groups: Groups, fits: Regressions, prior: Prior | None = None) -> Statistics:
     """The statistics of a policy: of its arms' regressions, with any ridge or prior taken out.
 
-    Policies keep products of features and not their sums, so the means are known only if one of the
-    features is an intercept: its products with the others are their sums. A feature counts as one
-    if its square is 1 on average in every arm.
+    Policies keep products of features and not their sums. So the means are known only if there is
+    an intercept, whose products with the other features are their sums. A feature counts as an
+    intercept if its square is 1 on average in every arm.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -277,20 +277,20 @@ def statistics_of(groups: Groups, fits: Regressions, prior: Prior | None = None)
     """
     from evenhand.leastsquares._sums import sums  # loads Numba, which an audit does not need
 
-    found = sums(fits, prior)
-    seen = found.n > 0.0
-    sizes = np.einsum("ikk->ik", found.gram)[seen]
+    summed = sums(fits, prior)
+    seen = summed.n > 0.0
+    sizes = np.einsum("ikk->ik", summed.gram)[seen]
     precision = PRECISION
     if fits.ridge > 0.0 and sizes.any():  # taking it out leaves an error of its own size
         precision = max(precision, 100.0 * 2.0**-52 * fits.ridge / sizes[sizes > 0.0].min())
     return Statistics(
         groups=groups.names,
         of=groups.of,
-        n=found.n,
-        gram=found.gram,
-        moment=found.moment,
-        square=np.maximum(found.square, 0.0),
-        means=_means_by_intercept(found.n, found.gram, max(1e-9, precision)),
+        n=summed.n,
+        gram=summed.gram,
+        moment=summed.moment,
+        square=np.maximum(summed.square, 0.0),
+        means=_means_by_intercept(summed.n, summed.gram, max(1e-9, precision)),
         arms=tuple(str(arm) for arm in range(groups.n_arms)),
         precision=min(precision, 1e-3),
     )
@@ -304,7 +304,7 @@ def _means_by_intercept(n: Array, gram: Array, tolerance: float) -> Array | None
         return None
     means = gram / np.maximum(n, 1.0)[:, None, None]
     first: Array = means[:, ones[0]]
-    # Two such features, say an intercept and one of -1 and 1, could both be it: then none is.
+    # Of two such features, say an intercept and a column of -1 and 1, neither is taken.
     if any((np.abs(means[:, k] - first) > 1e-6 * (1.0 + np.abs(first))).any() for k in ones):
         return None
     return first

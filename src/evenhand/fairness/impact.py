@@ -146,8 +146,8 @@ def _checked(counts: pd.DataFrame) -> pd.DataFrame:
             f"{setting('counts')} has no rows, or a category twice; allowed is a row per category"
         )
     columns = [name for name in ("n", "selected", "effective") if name in counts]
-    found = {name: numbers(name, counts[name].to_numpy()) for name in columns}
-    frame = pd.DataFrame({"category": counts["category"].to_numpy(), **found})
+    checked = {name: numbers(name, counts[name].to_numpy()) for name in columns}
+    frame = pd.DataFrame({"category": counts["category"].to_numpy(), **checked})
     # Sums of weights in two orders differ in their last digits.
     room = 1e-9 * (1.0 + frame["n"])
     wrong = (frame["n"] < 0.0) | (frame["selected"] < 0.0) | (frame["selected"] > frame["n"] + room)
@@ -217,8 +217,8 @@ def _deviations(rate: Array, people: Array, other: int) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         pooled = (rate * people + rate[other] * people[other]) / (people + people[other])
         error = np.sqrt(pooled * (1.0 - pooled) * (1.0 / people + 1.0 / people[other]))
-        found: Array = np.where(error > 0.0, (rate - rate[other]) / error, 0.0)
-    return np.where(np.isnan(rate), np.nan, found)
+        size: Array = np.where(error > 0.0, (rate - rate[other]) / error, 0.0)
+    return np.where(np.isnan(rate), np.nan, size)
 
 
 def _fisher(selected: Array, people: Array, other: int) -> Array:
@@ -272,4 +272,4 @@ def _note(row: int, rate: Array, highest: int, few: str, inexact: str) -> str:
     if not rate[highest] > 0.0:
         first = NOBODY
     rest = inexact if row != highest else ""
-    return "; ".join(one for one in (first, rest) if one)
+    return "; ".join(part for part in (first, rest) if part)

@@ -14,8 +14,9 @@ folded into R and dropped. The caller chooses how contexts outside of the subspa
 `SINGULAR`.
 
 Four arms are solved at once: `_vectors` has the instructions for that, `_table` the layout in
-memory and in files, `_triangle` and `_rotate` the linear algebra, `_basis` the directions seen and
-the units of features, `_absorb` adds observations and merges, `_solve` and `_sums` read results.
+memory and `_saved` that of files, `_triangle` and `_rotate` the linear algebra, `_basis` the
+directions seen and the units of features, `_absorb` adds observations and merges, `_solve` and
+`_sums` read results.
 """
 
 from evenhand.leastsquares._absorb import absorb, merge

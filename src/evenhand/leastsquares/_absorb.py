@@ -1,4 +1,4 @@
-"""Adding observations: a single one by d plane rotations, or all that another regression saw."""
+"""Adding observations: a row by d plane rotations, or everything that another regression saw."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from evenhand.leastsquares._vectors import (
 
 @compiled
 def absorb(fits, i, x, y):  # type: ignore[no-untyped-def]
-    """Add the observation (x, y) to regression `i`, in O(d^2) however many were seen before.
+    """Add the observation (x, y) to regression `i`, in O(d^2) whatever its count.
 
     Example:
         >>> import numpy as np
@@ -74,7 +74,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
     )
     tail = tail_of(d) * lanes + lane
     before, rank = int(table[tail + RANK * lanes]), d
-    for k in range(d):  # the room begins with the row, which the rotations use up
+    for k in range(d):  # the room begins with the row, which the rotations overwrite
         room[k] = 0.0 if abs(x[k]) < SMALLEST else x[k]
     for k in range(d, width):
         room[k] = 0.0
@@ -88,7 +88,7 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
     left = rotate_in_lanes(place(table, lane), lanes, room, y, width, rank)
     table[tail + COUNT * lanes] += 1.0
     residual = table[tail + RESIDUAL * lanes] + left * left
-    table[tail + RESIDUAL * lanes] = max(residual, 0.0)  # a ridge's may be a rounding error below
+    table[tail + RESIDUAL * lanes] = max(residual, 0.0)  # with a ridge, rounding may go below 0
     if fits.singular != RIDGE:
         table[tail + FREEDOM * lanes] += 1.0 - (rank - before)  # a new direction is fitted exactly
     table[tail + RANK * lanes] = rank
@@ -98,9 +98,9 @@ def absorb_in(fits, i, lanes, x, y):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # type: ignore[no-untyped-def]
-    """The row in the coordinates of a singular design; the rank before and after.
+    """Write the row in the coordinates of a singular design; returns the rank before and after.
 
-    In the units of its features where these are scaled, see `_basis`.
+    If features are scaled (see `_basis`), the row is scaled first.
     """
     stays_a_function()
     if scaled:
@@ -115,12 +115,12 @@ def _to_basis(table, lane, lanes, room, d, before, new_direction, scaled):  # ty
 def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyped-def]
     """What a ridge changes in the residuals and their degrees of freedom, before the rotations.
 
-    With P = (R'R)^-1, absorbing x takes |P x|^2 / (1 + x P x) off the trace of P, and degrees of
-    freedom are n - d + ridge tr(P). The coefficients b move by P x (y - b . x) / (1 + x P x), and
-    what the rotations leave over is the growth of the sum of squares with its penalty ridge |b|^2.
+    With P = (R'R)^-1, absorbing x lowers the trace of P by |P x|^2 / (1 + x P x), and the degrees
+    of freedom are n - d + ridge tr(P). The coefficients b move by P x (y - b . x) / (1 + x P x).
+    What the rotations leave of y is the growth of the penalised sum of squares, with ridge |b|^2.
 
-    All in terms of u = P x root(ridge / (1 + x P x)), which is not longer than 1: |P x|^2 itself
-    can be too large to hold.
+    All of this uses u = P x root(ridge / (1 + x P x)), whose length is at most 1: |P x|^2 itself
+    can overflow.
     """
     stays_a_function()
     width, tail, root = width_of(d), tail_of(d) * lanes + lane, np.sqrt(ridge)
@@ -135,7 +135,7 @@ def _note_ridge(ridge, table, lane, lanes, d, room, y):  # type: ignore[no-untyp
 
 @inlined
 def _both_ways(table, lane, lanes, room, width, root):  # type: ignore[no-untyped-def]
-    """x . b, x P x, b . u and |u|^2. Four lanes are as fast as one, so all get the row x."""
+    """x . b, x P x, b . u and |u|^2. Four lanes take no longer than one, so all get the row x."""
     behind = place(room, width)
     head = spread(room, (0, 0, 0, 0), behind, width)
     fitted, squared = forward(table, lanes, head, behind, width, width, True)
@@ -164,8 +164,8 @@ Array = NDArray[np.float64]
 def merge(fits: Regressions, other: Regressions, prior: Prior | None = None) -> None:
     """Add to `fits` what `other` has seen, regression by regression.
 
-    All rows seen are equivalent to d rows: those of the root R, with z for rewards. Merging is
-    absorbing these, and adding the residuals and counts that they do not carry.
+    All rows seen are equivalent to d rows: those of the root R, with z for rewards. Merging absorbs
+    these, and adds the residuals and counts that they do not carry.
 
     Args:
         fits: the regressions that learn.

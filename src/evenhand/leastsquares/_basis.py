@@ -1,18 +1,17 @@
-"""The directions that a singular design has seen: an orthonormal basis, one of them per row.
+"""The directions that a singular design has seen: an orthonormal basis, with a direction per row.
 
 A basis is `table[at:]`, its rows `width` apart. Vectors are padded with zeros to that width, and
-rows of zeros follow the last direction up to a whole four, so everything goes by fours.
+rows of zeros follow the last direction up to a multiple of four, so all loops go by fours.
 
-Features in units in which they are about as large, while a design is singular.
+While a design is singular, its features are brought to similar sizes. The length of a row decides
+whether its direction is new. Beside a time in nanoseconds, 1e18, an intercept of 1 would be lost in
+that length, and in the rounding of doubles. So features are multiplied by powers of two, which is
+exact: by 1 if they are of an ordinary size, and otherwise by what brings the first number seen to
+between 1/2 and 1. A number that turns out much larger changes the factor.
 
-Whether a direction is new is judged by the length of a row. Beside a time in nanoseconds, 1e18, an
-intercept of 1 is too small for that to see, and for doubles to hold. So features are multiplied by
-powers of two, which round nothing: 1 for a feature of an ordinary size, otherwise what brings the
-first number seen to between 1/2 and 1. A number that turns out much larger changes the factor.
-
-At full rank nothing is judged any more, and R does not mind the features' units: the factors are
-taken out again. The pseudo-inverse has none, because the authors' code judges by the numbers as
-they are.
+At full rank there is nothing left to decide, and R does not depend on the features' units, so the
+factors are removed again. The pseudo-inverse has no factors, because the authors' code decides by
+the numbers as they are.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-unty
 
 @inlined
 def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
-    """Take off from room[x:] its part in the directions, given its coordinates in room[parts:]."""
+    """Subtract from room[x:] its projection on the directions; its coordinates are room[parts:]."""
     for k in range(0, rank, LANES):
         p = at + k * width
         of_a, of_b, of_c, of_e = apart(four(room, parts + k))
@@ -81,9 +80,9 @@ def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped
 
 @inlined
 def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-untyped-def]
-    """Whether the square of what `take_off` would leave exceeds the limit.
+    """Whether what `take_off` would leave has a squared length above the limit.
 
-    By four features at a time, and most often the first four tell.
+    It goes by four features at a time, and the first four usually decide.
     """
     squared = 0.0
     for q in range(0, width, LANES):
@@ -98,7 +97,7 @@ def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-un
 
 @inlined
 def copy(points, start, number, room, at, width):  # type: ignore[no-untyped-def]
-    """`number` numbers into the room, and zeros up to the width."""
+    """Copy `number` numbers into the room, and zeros up to the width."""
     whole = number & -LANES
     for k in range(0, whole, LANES):
         put(room, at + k, four(points, start + k))
@@ -126,7 +125,7 @@ def squared_length(room, x, width):  # type: ignore[no-untyped-def]
 
 @subroutine
 def length(room, x, width):  # type: ignore[no-untyped-def]
-    """The length of a padded vector, of tiny and of huge numbers as well."""
+    """The length of a padded vector, also of tiny and huge numbers."""
     squared = squared_length(room, x, width)
     if 1e-250 < squared < 1e250:
         return np.sqrt(squared)
@@ -141,12 +140,12 @@ def length(room, x, width):  # type: ignore[no-untyped-def]
 
 @inlined
 def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """Write `row` in the coordinates of the directions seen; the rank, with a new one if it is."""
+    """Write `row` in the coordinates of the directions seen; returns the rank after that."""
     width = width_of(d)
     rest, once, again = width, 2 * width, 3 * width
     copy(row, 0, width, row, rest, width)
     whole = length(row, rest, width)
-    coordinates(table, at, rank, width, row, rest, once)  # Gram and Schmidt; twice is enough
+    coordinates(table, at, rank, width, row, rest, once)  # Gram-Schmidt; twice is enough
     take_off(table, at, rank, width, row, rest, once)
     coordinates(table, at, rank, width, row, rest, again)
     take_off(table, at, rank, width, row, rest, again)
@@ -169,7 +168,7 @@ _LEAST, _MOST, _LIMIT = 2.0**-10, 2.0**10, 2.0**14
 
 @inlined
 def scale(table, at, room, x, d):  # type: ignore[no-untyped-def]
-    """Multiply room[x:] by the factors table[at:]; whether it has a feature never seen before."""
+    """Multiply room[x:] by the factors table[at:]; returns whether a feature of it is new."""
     new = False
     for k in range(d):
         factor = table[at + k]
@@ -180,7 +179,7 @@ def scale(table, at, room, x, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def note_sizes(table, at, row, d):  # type: ignore[no-untyped-def]
-    """Give a factor to the features that the row is the first to have; whether one is outgrown."""
+    """Give factors to features that the row is the first to have; whether it outgrew any."""
     outgrown = False
     for k in range(d):
         size = abs(row[k])
@@ -192,13 +191,13 @@ def note_sizes(table, at, row, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _factor(size):  # type: ignore[no-untyped-def]
-    """A power of two, to bring a number of this size near 1."""
+    """The power of two that brings a number of this size near 1."""
     return 1.0 if _LEAST <= size <= _MOST else math.ldexp(1.0, -math.frexp(size)[1])
 
 
 @subroutine
 def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """Change the factors that the row in the room has outgrown; the rank with them."""
+    """Change the factors that the row in the room has outgrown; returns the rank after that."""
     stays_a_function()
     width, tail = width_of(d), tail_of(d) * lanes + lane
     at, row = factors_of(d, lane, lanes), np.zeros(width)
@@ -210,7 +209,7 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
             for q in range(rank):
                 rows[q, k] *= table[at + k] / before
     seen = 0
-    for q in range(rank - 1, -1, -1):  # the last one has a single direction, the first has all
+    for q in range(rank - 1, -1, -1):  # the last row has a single direction, the first has all
         copy(place(rows, q * width), 0, width, room, 0, width)
         seen = to_basis(table, basis_of(d, lane, lanes), room, d, seen, new_direction)
         left = rotate_in(table, lane, lanes, room, right[q], width, seen)
@@ -222,9 +221,9 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
 
 @subroutine
 def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
-    """All rows seen as `rank` rows and their right hand sides; R, z and the basis are emptied.
+    """All rows seen, as `rank` rows and their right hand sides; R, z and the basis are cleared.
 
-    The rows are in the coordinates of the basis, so with the features' factors in them.
+    The rows include the features' factors.
     """
     at, width = basis_of(d, lane, lanes), width_of(d)
     z = width * (width + 1) // 2
@@ -244,7 +243,7 @@ def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
 
 @subroutine
 def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
-    """At full rank, turn R in the basis' coordinates into R in the features' own."""
+    """At full rank, turn R in the coordinates of the basis into R in those of the features."""
     stays_a_function()
     rows, right = _taken_out(table, lane, lanes, d, d)
     at, width = factors_of(d, lane, lanes), width_of(d)

@@ -1,7 +1,8 @@
-"""Plane rotations that take a row into the triangle R.
+"""Plane rotations that add a row to the triangle R.
 
-Four rotations at a time: what they do to each other comes first, and then all four go over the rest
-of the row together, which fetches it a quarter as often. The next four need not wait for its end.
+Rotations are done four at a time: first on the four numbers that they share, then together on the
+rest of the row, which is then read from memory a quarter as often. The next four need not wait for
+the end of the row.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from evenhand.leastsquares._vectors import (
 
 @subroutine
 def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
-    """Take (row, y) into the leading rank x rank corner of R, and into z. The row is used up.
+    """Add (row, y) to the leading rank x rank corner of R, and to z. The row is overwritten.
 
-    It has zeros from the rank on, up to a whole four. Returns what is left of y: its square is what
-    this observation adds to the residuals.
+    The row is zero from the rank on, up to a multiple of four. Returns what remains of y: its
+    square is what this observation adds to the residual sum of squares.
     """
     stays_a_function()
     if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
@@ -40,7 +41,7 @@ def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyp
 
 @inlined
 def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
-    """The same for the lane that the table begins with, told how many there are."""
+    """The same for the lane at which the table begins, with the number of lanes as a constant."""
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
         a, b, c, e = apart(four(row, k))
@@ -84,7 +85,7 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
 
 @inlined
 def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
-    """Turn the diagonal element at p and s to (length, 0); the cosine and sine of that."""
+    """Rotate the diagonal element at p and s to (length, 0); returns the cosine and the sine."""
     r = table[p]
     if s == 0.0:
         return 1.0, 0.0
@@ -102,7 +103,7 @@ def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _far(r, s):  # type: ignore[no-untyped-def]
-    """The rotation of tiny or huge numbers, whose squares leave the range."""
+    """The rotation of tiny or huge numbers, whose squares would under- or overflow."""
     stays_a_function()
     length = np.hypot(r, s)
     return r / length, s / length, length
@@ -110,7 +111,7 @@ def _far(r, s):  # type: ignore[no-untyped-def]
 
 @inlined
 def _rotate(table, p, u, cos, sin):  # type: ignore[no-untyped-def]
-    """Rotate u with the number at p, which is replaced; the new u."""
+    """Rotate the number at p, which is replaced, and u; returns the new u."""
     t = table[p]
     table[p] = cos * t + sin * u
     return cos * u - sin * t

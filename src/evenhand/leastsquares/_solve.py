@@ -55,7 +55,7 @@ def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[n
         if min(min(a, b), min(c, e)) == d:
             fitted, squared = _solve(table, LANES, points, arms, room, d)
         else:
-            used = min(LANES, number - i)  # in those beyond anything may stand
+            used = min(LANES, number - i)  # lanes beyond the last regression hold anything
             fitted, squared = _solve_singular(
                 table, fits.per_block, used, d, limit, points, arms, room
             )
@@ -65,10 +65,10 @@ def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[n
 
 @compiled
 def solve_shared(fits, g, room, contexts, arms, out, estimate, variance):  # type: ignore[no-untyped-def]
-    """The contexts of the listed arms against the one shared regression `g`, four at a time.
+    """The contexts of the listed arms against the shared regression `g`, four at a time.
 
     The list comes from `listed`: a mask would have to be searched in every round. The results are
-    in the order of the list, so that four are written, and read again, at once.
+    in the order of the list, so that four can be written, and read again, at once.
 
     Example:
         >>> import numpy as np

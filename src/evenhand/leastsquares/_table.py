@@ -1,13 +1,4 @@
-"""The layout of many regressions in one array, and that of saved policies.
-
-Saved tables keep the layout of version 1. Their three indices are block, row and lane. The rows are
-R by columns, z, one over the diagonal of R, count, residual sum of squares, degrees of freedom,
-rank and, except with a ridge, the directions seen one after the other. Nothing is padded. A shared
-regression is the same in all four lanes.
-
-A singular regression has no last direction. Its place holds the factors of the features (see
-`_basis`), unless all of them are 1, or 0 for features never seen.
-"""
+"""The layout of many regressions in one array."""
 
 from __future__ import annotations
 
@@ -27,7 +18,7 @@ NEVER_SINGULAR = ("ridge", "prior")  # of full rank from the beginning: there is
 # Rows of the table behind R, z and the inverse diagonal.
 COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
 
-# Features nearer to 0 count as 0, because one over them, or over their squares, could be infinite.
+# Smaller features count as 0, because their inverse, or that of their squares, could be infinite.
 SMALLEST = 1e-100
 
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
@@ -36,7 +27,7 @@ NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse"
 
 
 class Prior(NamedTuple):
-    """What is believed of coefficients before anything is seen: N(mean, sigma^2 precision^-1).
+    """What is believed about coefficients before any data: N(mean, sigma^2 precision^-1).
 
     A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
     the residuals (see `noise_variance`).
@@ -55,7 +46,7 @@ class Prior(NamedTuple):
 
 
 class Regressions(NamedTuple):
-    """`number` regressions on `n_features` features, as Numba likes it: one array and numbers.
+    """`number` regressions on `n_features` features, in a form for Numba: an array and numbers.
 
     `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
     number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
@@ -68,9 +59,9 @@ class Regressions(NamedTuple):
     Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
     block, with one lane, of its own.
 
-    The last block is working memory for `absorb`. All is in one array, because Numba counts
-    references to every array in a tuple at every call. Solving needs memory of the caller's,
-    `room_for` numbers, so many threads can read while one learns.
+    The last block is working memory for `absorb`. Everything is in a single array, because Numba
+    counts references to every array in a tuple at every call. Solving works in memory of the
+    caller's, `room_for` numbers, so many threads can read while one learns.
 
     Example:
         >>> from evenhand.leastsquares import regressions
@@ -268,7 +259,7 @@ def padded(number: int) -> int:
 
 
 def listed(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The numbers of the wanted arms, padded with the first one to a multiple of four.
+    """The numbers of the wanted arms, padded with the first to a multiple of four.
 
     Example:
         >>> import numpy as np
@@ -296,80 +287,3 @@ def counts(fits: Regressions) -> NDArray[np.int64]:
         [0, 0, 0]
     """
     return rows_of(fits)[:, COUNT - BASIS].reshape(-1)[: fits.number].astype(np.int64)
-
-
-def saved_tail(fits: Regressions) -> int:
-    """The row of COUNT in a saved table; RESIDUAL, FREEDOM, RANK and the directions follow."""
-    return _tail(fits.n_features)
-
-
-def saved_shape(fits: Regressions) -> tuple[int, int, int]:
-    """The shape of a saved table."""
-    return shape_for(fits.table.shape[0], fits.n_features, fits.singular in (RIDGE, PRIOR))
-
-
-def shape_for(blocks: int, n_features: int, full: bool) -> tuple[int, int, int]:
-    """The same, before there are regressions; `full` if they are never singular."""
-    directions = 0 if full else n_features**2
-    return blocks, _tail(n_features) + BASIS + directions, LANES
-
-
-def _tail(d: int) -> int:
-    return d * (d + 1) // 2 + 2 * d
-
-
-def to_saved(fits: Regressions) -> NDArray[np.float64]:
-    """What has been learned, as a saved table."""
-    saved, end, d = np.zeros(saved_shape(fits)), saved_tail(fits) + BASIS, fits.n_features
-    saved[:, :end] = rows_of(fits)[:, _order(d)]
-    if fits.singular not in (RIDGE, PRIOR):
-        directions = _directions(fits).copy()
-        used = ~np.isin(factors(fits), (0.0, 1.0)).all(axis=-1)
-        directions[used, -1] = factors(fits)[used]
-        saved[:, end:] = np.moveaxis(directions, 1, -1).reshape(-1, d * d, fits.per_block)
-        saved[-1:, end - BASIS + RANK, _unused(fits)] = 0.0
-    return saved
-
-
-def from_saved(fits: Regressions, saved: NDArray[np.float64]) -> None:
-    """Write a saved table into regressions of the same shape."""
-    end, d, lanes = saved_tail(fits) + BASIS, fits.n_features, fits.per_block
-    rows_of(fits)[:, _order(d)] = saved[:, :end, :lanes]
-    if fits.singular not in (RIDGE, PRIOR):
-        directions = np.moveaxis(saved[:, end:, :lanes].reshape(-1, d, d, lanes), -1, 1).copy()
-        if fits.singular == INFINITE:
-            last = directions[:, :, -1].copy()
-            seen = (directions[:, :, :-1] != 0.0).any(axis=2)
-            factors(fits)[...] = np.where(last.any(axis=-1, keepdims=True), last, seen)
-            directions[:, :, -1] = 0.0
-        _directions(fits)[...] = directions
-        rows_of(fits)[-1:, RANK - BASIS, _unused(fits)] = d
-
-
-def _order(d: int) -> NDArray[np.int64]:
-    """The rows of the table in the order of a saved one."""
-    width = padded(d)
-    column, row = np.tril_indices(d)  # of R, by columns
-    z = width * (width + 1) // 2 + np.arange(d)
-    tail = width * (width + 1) // 2 + 2 * width + np.arange(BASIS)
-    return np.concatenate([row * width - row * (row + 1) // 2 + column, z, z + width, tail])
-
-
-def _directions(fits: Regressions) -> NDArray[np.float64]:
-    """The directions seen, without their padding: by block, lane, direction and feature."""
-    d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
-    start = rows_of(fits).shape[1] * lanes
-    padded_directions = fits.table[:, start : start + lanes * width**2]
-    return padded_directions.reshape(-1, lanes, width, width)[:, :, :d, :d]
-
-
-def factors(fits: Regressions) -> NDArray[np.float64]:
-    """What features are multiplied by in singular regressions: by block, lane and feature."""
-    d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
-    start = rows_of(fits).shape[1] * lanes + lanes * width**2
-    return fits.table[:, start : start + lanes * width].reshape(-1, lanes, width)[:, :, :d]
-
-
-def _unused(fits: Regressions) -> slice:
-    """The lanes of the last block that hold no regression; a saved table has rank 0 there."""
-    return slice(fits.number % fits.per_block or LANES, None)

@@ -1,7 +1,7 @@
 """Triangular solves in four lanes at once.
 
-The room that they work in begins with the four vectors, number by number: `room[4 * k + lane]`.
-Rows of R beyond the rank, up to a whole four, are zero and leave zeros, so nothing is left over.
+Their working memory, `room`, begins with the four vectors side by side: `room[4 * k + lane]`. Rows
+of R beyond the rank, up to a multiple of four, are zero and give zeros, so whole fours can be used.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def row_of(table, row, lanes):  # type: ignore[no-untyped-def]
 
 @inlined
 def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-untyped-def]
-    """v = R'^-1 x, with x as `spread` leaves it; v . z and v . v. Keeps v in the room, or does not.
+    """v = R'^-1 x, with x as `spread` leaves it; v . z and v . v. With `keep`, v stays in room.
 
-    Four rows of R at a time: so what is left of x is fetched and put back a quarter as often, and
-    not every product has to wait for the one before.
+    Four rows of R at a time: so the rest of x is read and written a quarter as often, and not every
+    product has to wait for the previous one.
     """
     z = width * (width + 1) // 2
     inverse = z + width
@@ -84,7 +84,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
 
 @woven
 def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
-    """`forward` for one to three features: a quarter less of a simulated round at d = 2."""
+    """`forward` for one to three features; it makes a simulated round at d = 2 a quarter faster."""
     a, b, c, _ = head
     none = same(0.0)
     fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, none, none)
@@ -115,9 +115,9 @@ def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: i
 
 @woven
 def _held(fitted, squared):  # type: ignore[no-untyped-def]
-    """Numbers too large to hold, times the zeros beyond the rank, are NaN.
+    """Replace what has overflowed: infinity times the zeros beyond the rank is NaN.
 
-    An estimate as large as these has a variance that is infinite, because rewards are not as large.
+    An estimate that large has an infinite variance, because rewards are never that large.
     """
     return below(fitted, same(HUGE), same(0.0)), below(squared, same(HUGE), same(np.inf))
 
@@ -126,7 +126,7 @@ def _held(fitted, squared):  # type: ignore[no-untyped-def]
 def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
     """u = R^-1 v, with v in the room, and b = R^-1 z; returns b . u and u . u.
 
-    Both at once, because R is what takes long to fetch. They are left in the room, b behind u.
+    Both at once, because reading R takes most of the time. They stay in room, b behind u.
     """
     z, behind = width * (width + 1) // 2, LANES * width
     cross = squared = same(0.0)
@@ -160,7 +160,7 @@ def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
 
 @inlined
 def _corner(table, lanes, width, k, p, q, r, a, b, c, e):  # type: ignore[no-untyped-def]
-    """The four rows of R that begin at number k against each other."""
+    """Solve with the four rows of R that begin at row k."""
     inverse = width * (width + 1) // 2 + width + k
     e = times(e, row_of(table, inverse + 3, lanes))
     c = times(less(c, row_of(table, r + k + 3, lanes), e), row_of(table, inverse + 2, lanes))
@@ -173,17 +173,17 @@ def _corner(table, lanes, width, k, p, q, r, a, b, c, e):  # type: ignore[no-unt
 
 @inlined
 def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
-    """Four vectors side by side: their first four numbers are returned, the others in the room.
+    """Four vectors side by side: returns their first four numbers, and puts the others into room.
 
-    They have `number` numbers, from the four `starts` in `points` on. Zeros follow up to a whole
-    four.
+    They have `number` numbers each and begin at the four `starts` in `points`. Zeros follow, up to
+    a multiple of four.
     """
     if number < LANES:
         return _few(points, starts, number)
     for k in range(LANES, number - LANES + 1, LANES):
         a, b, c, e = _columns(points, starts, k)
         _put_four(room, k, a, b, c, e)
-    if number % LANES:  # the last four once more, because nothing may be read behind them
+    if number % LANES:  # the last four, some of them again: nothing behind them may be read
         a, b, c, e = _columns(points, starts, number - LANES)
         _put_four(room, number - LANES, a, b, c, e)
         for k in range(number, (number + LANES - 1) & -LANES):
@@ -205,7 +205,7 @@ def _columns(points, starts, k):  # type: ignore[no-untyped-def]
 
 @inlined
 def _few(points, starts, number):  # type: ignore[no-untyped-def]
-    """All of one to three numbers, and zeros."""
+    """The same for vectors of one to three numbers."""
     first, second, third, fourth = starts
     a = together(points[first], points[second], points[third], points[fourth])
     b = c = same(0.0)

@@ -1,8 +1,8 @@
-"""Four numbers at once: what a processor does in one instruction, said outright.
+"""Arithmetic on four numbers at once, as one instruction of the processor.
 
-The compiler does not find these by itself. Numba leaves LLVM's pass for it switched off, and sums
-must keep their order, because the same lines have to give the same bits live and in a simulation.
-Every operation here rounds as four single ones would. LLVM splits them where registers are shorter.
+The compiler does not find these by itself. Numba leaves LLVM's pass for it off, and sums must keep
+their order, because live decisions and simulations have to agree bit by bit. Every operation here
+rounds like four single operations. LLVM splits them if registers are shorter.
 """
 # ruff: noqa: ARG001  # an intrinsic is called with the types of its arguments, and says which it takes
 
@@ -40,7 +40,7 @@ class _FourModel(models.PrimitiveModel):
 
 
 def _written(signature: Any, write: Callable[..., Any]) -> Any:
-    """What Numba asks of an intrinsic; `write` takes LLVM's builder and the arguments' values."""
+    """What an intrinsic returns to Numba; `write` takes LLVM's builder and the arguments."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         value = write(builder, *given)
@@ -56,11 +56,11 @@ def _written(signature: Any, write: Callable[..., Any]) -> Any:
 
 @operation
 def place(typing: Any, numbers: Any, p: Any) -> Any:
-    """Where number p is, counted from the first one of an array in C order, or from a place.
+    """The address of number p of an array in C order, or of number p behind another place.
 
-    From there on, numbers are `place(array, p)[q]`, without a look at the array's bounds and
-    without Numba's counting of references, which costs more than a small solve. So the array has
-    to be an argument, or be used once more after the last use of its places.
+    Numbers from there on are `place(array, p)[q]`, without a check of bounds and without Numba's
+    reference counts, which cost more than a small solve. So the array must be an argument, or be
+    used again after the last use of its places.
     """
     if numbers == NUMBERS:
         return _written(NUMBERS(numbers, types.intp), lambda builder, at, p: builder.gep(at, [p]))
@@ -76,7 +76,7 @@ def place(typing: Any, numbers: Any, p: Any) -> Any:
 
 @operation
 def check_list(typing: Any, arms: Any) -> Any:
-    """Said while compiling: a mask in place of a list of arms would be read as one."""
+    """Refuse, while compiling, a mask in place of a list of arms: it would be read as a list."""
     if not (isinstance(arms, types.Array) and isinstance(arms.dtype, types.Integer)):
         raise errors.TypingError(f"arms are {arms}; allowed is a list: `listed` makes it of a mask")
 
@@ -158,7 +158,7 @@ def root(typing: Any, a: Any) -> Any:
 
 @operation
 def below(typing: Any, a: Any, limit: Any, other: Any) -> Any:
-    """a where its size is below the limit; the other where it is not, or is NaN."""
+    """a if |a| is below the limit, and the other if it is not, or is NaN."""
 
     def write(builder: Any, a: Any, limit: Any, other: Any) -> Any:
         return builder.select(builder.fcmp_ordered("<", _size(builder, a), limit), a, other)
@@ -177,7 +177,7 @@ def at_least(typing: Any, a: Any, limit: Any) -> Any:
 
 
 def _size(builder: Any, a: Any) -> Any:
-    """|a|, by taking its four signs off."""
+    """|a|, by clearing the four sign bits."""
     whole = ir.VectorType(ir.IntType(64), LANES)
     mask = ir.Constant(whole, [2**63 - 1] * LANES)
     return builder.bitcast(builder.and_(builder.bitcast(a, whole), mask), _VECTOR)
@@ -241,6 +241,6 @@ def _lane(lane: int) -> Any:
     return ir.Constant(ir.IntType(32), lane)
 
 
-def _mixed(builder: Any, one: Any, other: Any, *order: int) -> Any:
+def _mixed(builder: Any, a: Any, b: Any, *order: int) -> Any:
     """Four of the eight numbers of two vectors."""
-    return builder.shuffle_vector(one, other, ir.Constant(_ORDER, list(order)))
+    return builder.shuffle_vector(a, b, ir.Constant(_ORDER, list(order)))

@@ -22,16 +22,8 @@ from evenhand.conventions import BY_NAME, Conventions
 from evenhand.errors import DamagedError, InputError
 from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
-from evenhand.leastsquares._table import (
-    COUNT,
-    PRIOR,
-    RANK,
-    RIDGE,
-    from_saved,
-    saved_tail,
-    shape_for,
-    to_saved,
-)
+from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
+from evenhand.leastsquares._table import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._settings import POLICIES
 from evenhand.policies._state import estimate_noise

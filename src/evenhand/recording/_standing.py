@@ -131,6 +131,45 @@ class Standing:
 
     # Decisions ----------------------------------------------------------------------------------
 
+    def made_round(self, decision: object) -> int:
+        """The round of a decision of this log, given by itself, by its round or by its id."""
+        round = self._given_round(decision)
+        if not self.has(round):
+            raise InputError(
+                f"decision of round {round} is not in this log, which has rounds {self.first + 1} "
+                f"to {self.round}; learn it with absorb"
+            )
+        return round
+
+    def waiting_round(self, decision: object) -> int:
+        """The same, of a decision that waits for its reward."""
+        round = self.made_round(decision)
+        if round not in self.kept:
+            raise InputError(f"decision of round {round} already has its reward; it counts once")
+        if isinstance(decision, Decision) and not self.is_this(decision):
+            raise InputError(
+                f"decision is {decision!r}, which differs from that of round {round} in this log; "
+                "it was changed, or made by another policy"
+            )
+        return round
+
+    def _given_round(self, decision: object) -> int:
+        if isinstance(decision, Decision):
+            return int(decision.round)
+        if isinstance(decision, str):
+            round = self.round_of(decision)
+            if round is None:
+                raise InputError(
+                    f"decision is {decision!r}, an id that no decision of this log has; allowed is "
+                    "the result of `select`, its round or its id"
+                )
+            return round
+        if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
+            raise InputError(
+                f"decision is {decision!r}; allowed is the result of `select`, its round or its id"
+            )
+        return int(decision)
+
     def is_this(self, decision: Decision) -> bool:
         """Whether it is the decision of its round, unless a human overrode that."""
         context = np.asarray(decision.context, dtype="<f8").tobytes()

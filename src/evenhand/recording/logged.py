@@ -91,7 +91,10 @@ class LoggedPolicy:
         self._check()
         before, last = standing.round, ledger.head
         if policy.round != before:
-            raise self._refusal()
+            raise InputError(
+                f"the policy is in round {policy.round}, but its log in round {before}: it decided "
+                "outside of its log; open the log again"
+            )
         name = standing.new_id(id)
         event = None
         try:
@@ -182,10 +185,8 @@ class LoggedPolicy:
             value: any finite number.
         """
         self._check()
-        round = self._round_of(decision)
-        if not self._standing.has(round):
-            raise self._refusal(round)
-        name, number = self._standing.id_of(round), checking.reward_of(value)
+        name = self._standing.id_of(self._standing.made_round(decision))
+        number = checking.reward_of(value)
         self._learn([TrueRewardObserved(self.ledger.head + 1, now(), name, number)], _nothing)
 
     # The log ------------------------------------------------------------------------------------
@@ -201,10 +202,7 @@ class LoggedPolicy:
         Args:
             decision: the result of `select`, or its round.
         """
-        round = self._round_of(decision)
-        if not self._standing.has(round):
-            raise self._refusal(round)
-        return self._standing.id_of(round)
+        return self._standing.id_of(self._standing.made_round(decision))
 
     def flush(self) -> None:
         """Wait until everything so far would survive a power failure."""
@@ -286,7 +284,7 @@ class LoggedPolicy:
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""
         if not self._open:
-            raise self._refusal()
+            raise InputError(f"{self.ledger.name} is closed; open it again with eh.log_to")
         if self._broken:
             raise InputError(
                 f"{self.ledger.name} cannot be continued: {self._broken}; open the log again"
@@ -294,51 +292,10 @@ class LoggedPolicy:
         if self._standing.seq - self._taken >= self._every:
             self._snapshot()
 
-    def _round_of(self, decision: Any) -> int:
-        if isinstance(decision, Decision):
-            return int(decision.round)
-        if isinstance(decision, str):
-            round = self._standing.round_of(decision)
-            if round is None:
-                raise InputError(
-                    f"decision is {decision!r}, an id that no decision of this log has; allowed is "
-                    "the result of `select`, its round or its id"
-                )
-            return round
-        if isinstance(decision, bool) or not isinstance(decision, (int, np.integer)):
-            raise InputError(
-                f"decision is {decision!r}; allowed is the result of `select`, its round or its id"
-            )
-        return int(decision)
-
     def _find(self, decision: Any) -> int:
         """The round of a decision that waits for its reward."""
         self._check()
-        round = self._round_of(decision)
-        if round not in self._standing.kept:
-            raise self._refusal(round)
-        if isinstance(decision, Decision) and not self._standing.is_this(decision):
-            raise InputError(
-                f"decision is {decision!r}, which differs from that of round {round} in this log; "
-                "it was changed, or made by another policy"
-            )
-        return round
-
-    def _refusal(self, round: int | None = None) -> InputError:
-        standing = self._standing
-        if not self._open:
-            return InputError(f"{self.ledger.name} is closed; open it again with eh.log_to")
-        if round is None:
-            return InputError(
-                f"the policy is in round {self.policy.round}, but its log in round "
-                f"{standing.round}: it decided outside of its log; open the log again"
-            )
-        if standing.has(round):
-            return InputError(f"decision of round {round} already has its reward; it counts once")
-        return InputError(
-            f"decision of round {round} is not in this log, which has rounds {standing.first + 1} "
-            f"to {standing.round}; learn it with absorb"
-        )
+        return self._standing.waiting_round(decision)
 
 
 def _nothing() -> None:
