@@ -16,6 +16,7 @@ from evenhand.experiments._toml import TomlFile, try_all
 from evenhand.experiments._worlds import (
     LIST,
     NUMBER,
+    NUMBER_OR_NUMBERS,
     NUMBERS_BY_NAME,
     SECTION,
     SOURCES,
@@ -229,7 +230,8 @@ def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
     """What can be swept: the horizon, settings of all policies, numbers of the world."""
     settings = set.intersection(*(_settings(make) for make in policies.values()))
     kinds = TABLE if home == "data" else SYNTHETIC
-    numbers = {name for name, kind in kinds.items() if kind in (NUMBER, WHOLE)}
+    numeric = (NUMBER, NUMBER_OR_NUMBERS, WHOLE)
+    numbers = {name for name, kind in kinds.items() if kind in numeric}
     both = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
     return settings | numbers | both | {HORIZON}
 
