@@ -5,6 +5,7 @@ The paper's own rounds are drawn by the function for `LinearInstance`, which has
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ def weight_of_common(correlation: float) -> float:
         >>> weight_of_common(0.5)
         0.5
     """
-    shared, own = correlation**0.5, (1.0 - correlation) ** 0.5
+    shared, own = math.sqrt(correlation), math.sqrt(1.0 - correlation)
     return shared / (shared + own)
 
 

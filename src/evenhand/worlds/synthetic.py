@@ -12,6 +12,7 @@ from evenhand import _checks
 from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
+from evenhand.worlds._settings import groups_of, one_or_several, scales_of
 from evenhand.worlds._uniforms import fill_uniform
 from evenhand.worlds._varied import (
     CONTEXTS,
@@ -23,7 +24,6 @@ from evenhand.worlds._varied import (
 from evenhand.worlds.base import World, world_kernel
 
 _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
-_MOST_ARMS = 10**7
 _AVERAGES = ("drawn", "equal")
 
 
@@ -182,26 +182,26 @@ class SyntheticWorld(World):
         rewards: str = "numbers",
         drift: int = 0,
     ) -> None:
-        self.groups = _groups(n_arms, n_sensitive, group_sizes)
+        self.groups = groups_of(n_arms, n_sensitive, group_sizes)
         self.n_sensitive = int(self.groups.sizes[0])
         self.n_features = _checks.whole(
             "n_features", n_features, most=_MOST_NUMBERS // self.groups.n_arms
         )
-        self.bias_mean = _one_or_several("bias_mean", bias_mean, self.n_features, -np.inf)
+        self.bias_mean = one_or_several("bias_mean", bias_mean, self.n_features, -np.inf)
         self.bias_range = _checks.number("bias_range", bias_range, 0.0, np.inf)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
         self.lowest_coefficient = _checks.number(
             "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
         )
         self.spread = (
-            None if spread is None else _one_or_several("spread", spread, len(self.groups), 0.0)
+            None if spread is None else one_or_several("spread", spread, len(self.groups), 0.0)
         )
         self.averages = _checks.one_of("averages", averages, _AVERAGES)
         self.advantage = _checks.number("advantage", advantage, -np.inf, np.inf)
         self.outstanding = _checks.number("outstanding", outstanding, -np.inf, np.inf)
         self.contexts = _checks.one_of("contexts", contexts, CONTEXTS)
         self.correlation = _checks.number("correlation", correlation, 0.0, 1.0)
-        self.scales = None if scales is None else _scales(scales, self.n_features)
+        self.scales = None if scales is None else scales_of(scales, self.n_features)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
         self.noise_shape = _checks.one_of("noise_shape", noise_shape, NOISE_SHAPES)
         self.rewards = _checks.one_of("rewards", rewards, REWARDS)
@@ -293,64 +293,3 @@ class SyntheticWorld(World):
                 "bias_mean and bias_range such that the sum of an arm's coefficients, with and "
                 "without its bias, stays there"
             )
-
-
-def _groups(
-    n_arms: int | None, n_sensitive: int | None, group_sizes: Sequence[int] | None
-) -> Groups:
-    """The groups of the arms: two by their numbers, or any number by their sizes."""
-    if group_sizes is None:
-        n = 10 if n_arms is None else _checks.whole("n_arms", n_arms, least=2, most=_MOST_ARMS)
-        first = n // 2 if n_sensitive is None else _checks.whole("n_sensitive", n_sensitive)
-        if first >= n:
-            raise InputError(
-                f"{setting('n_sensitive')} is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms"
-            )
-        sizes = [first, n - first]
-    else:
-        if isinstance(group_sizes, str) or not isinstance(group_sizes, Sequence | np.ndarray):
-            raise InputError(
-                f"{setting('group_sizes')} is {group_sizes!r}; allowed is a list of numbers of arms"
-            )
-        sizes = [_checks.whole("group_sizes", size, most=_MOST_ARMS) for size in group_sizes]
-        if not 2 <= len(sizes) or sum(sizes) > _MOST_ARMS:
-            raise InputError(
-                f"{setting('group_sizes')} is {_checks.shown(sizes)}; allowed are two or more "
-                f"numbers, up to {_MOST_ARMS} in all"
-            )
-        given = {"n_arms": (n_arms, sum(sizes)), "n_sensitive": (n_sensitive, sizes[0])}
-        for name, (value, fitting) in given.items():
-            if value not in (None, fitting):
-                raise InputError(
-                    f"{setting(name)} is {value}, but by group_sizes it is {fitting}; leave it out"
-                )
-    names = ["sensitive", "other"]
-    if len(sizes) > 2:
-        names = [f"group {number}" for number in range(1, len(sizes) + 1)]
-    labels = [name for name, size in zip(names, sizes, strict=True) for _ in range(size)]
-    return Groups(labels, names[0])
-
-
-def _one_or_several(
-    name: str, given: float | Sequence[float], number: int, low: float
-) -> float | tuple[float, ...]:
-    """A finite number, or this many."""
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
-        return _checks.number(name, given, low, np.inf)
-    if len(given) != number:
-        raise InputError(
-            f"{setting(name)} is {_checks.shown(given)}; allowed is a number, or a list of {number}"
-        )
-    return tuple(_checks.number(name, value, low, np.inf) for value in given)
-
-
-def _scales(given: Sequence[float], n_features: int) -> tuple[float, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
-        given = [given]  # type: ignore[list-item]
-    scales = tuple(_checks.number("scales", value, 0.0, np.inf, open_ends=True) for value in given)
-    if len(scales) != n_features:
-        raise InputError(
-            f"{setting('scales')} has {len(scales)} numbers; allowed is one per feature, of which "
-            f"there are {n_features}"
-        )
-    return scales
