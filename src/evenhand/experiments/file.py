@@ -20,6 +20,7 @@ from evenhand.experiments._worlds import (
     NUMBERS_BY_NAME,
     SECTION,
     SOURCES,
+    SWITCH,
     SYNTHETIC,
     TABLE,
     TEXT,
@@ -40,6 +41,7 @@ from evenhand.experiments.model import (
 from evenhand.policies import POLICIES
 from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation.floor import FLOOR
 
 CHARTS = ("share and regret", "rate")
 AXES = {
@@ -61,6 +63,7 @@ TOP = {
     "axis": TEXT,
     "chart": TEXT,
     "in_paper": TEXT,
+    "floor": SWITCH,
     "note": TEXT,
     "order": WHOLE,
     "sweep": SECTION,
@@ -126,7 +129,12 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         in_paper=file.data.get("in_paper", ""),
         note=file.data.get("note", ""),
         order=int(file.data.get("order", 0)),
+        floor=file.data.get("floor", False),
     )
+    if experiment.floor and home == "data":
+        file.refuse("floor", "is true, but the true coefficients of a table are not known")
+    if experiment.floor and FLOOR in policies:
+        file.refuse("policies", f"has the label {FLOOR!r}, which is the floor's own", about=FLOOR)
     if experiment.chart == "rate":
         known = home == "world" or "true_reward" in place
         if not known or sweep.parameter != HORIZON or "panels" in file.data:

@@ -25,6 +25,7 @@ from evenhand.worlds.base import World, world_kernel
 
 _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
 _AVERAGES = ("drawn", "equal")
+_ROUNDING = 1e-9  # of probabilities that are sums
 
 
 class LinearInstance(NamedTuple):
@@ -184,6 +185,7 @@ class SyntheticWorld(World):
     ) -> None:
         self.groups = groups_of(n_arms, n_sensitive, group_sizes)
         self.n_sensitive = int(self.groups.sizes[0])
+        self.group_sizes = None if group_sizes is None else tuple(self.groups.sizes.tolist())
         self.n_features = _checks.whole(
             "n_features", n_features, most=_MOST_NUMBERS // self.groups.n_arms
         )
@@ -246,10 +248,14 @@ class SyntheticWorld(World):
         here = (self.contexts, self.correlation, self.noise_shape, self.rewards, self.drift)
         return self.scales is not None or here != ("own", 0.0, "normal", "numbers", 0)
 
+    @property
+    def _below(self) -> float:
+        """How far the range of the bias begins below its mean."""
+        return 0.5 * self.bias_range if self.conventions.bias_centred else 0.0
+
     def _draw_bias(self, generator: np.random.Generator) -> NDArray[np.float64]:
         """psi of every arm: a vector per group, and none for the last one."""
-        below = 0.5 * self.bias_range if self.conventions.bias_centred else 0.0
-        lowest = np.asarray(self.bias_mean) - below
+        lowest = np.asarray(self.bias_mean) - self._below
         bias = np.zeros((self.n_arms, self.n_features))
         for group in range(len(self.groups) - 1):
             drawn = generator.random(self.n_features) * self.bias_range
@@ -280,13 +286,11 @@ class SyntheticWorld(World):
         if self.averages == "equal":
             half *= 2.0  # the average of a group may be anywhere in the range
         raised = [0.0, self.advantage, self.outstanding, self.advantage + self.outstanding]
-        bias = np.asarray(self.bias_mean) + self.bias_range * np.array([[-1.0], [1.0]])
-        true_low, true_high = self.middle - half + min(raised), self.middle + half + max(raised)
-        low = self.n_features * min(true_low, true_low - float(bias.max()), 0.0)
-        high = self.n_features * max(true_high, true_high - float(bias.min()), 0.0)
-        if self.contexts == "constant":
-            low = self.n_features * min(true_low, true_low - float(bias.max()))
-        if not (low >= 0.0 and high <= 1.0):
+        lowest = np.asarray(self.bias_mean) - self._below
+        least, most = float(np.min(lowest)), float(np.max(lowest)) + self.bias_range
+        low = self.n_features * min(0.0, self.middle - half + min(raised) - max(most, 0.0))
+        high = self.n_features * max(0.0, self.middle + half + max(raised) - min(least, 0.0))
+        if low < -_ROUNDING or high > 1.0 + _ROUNDING:
             raise InputError(
                 f"{setting('rewards')} is 'binary', but probabilities would be between {low:g} and "
                 f"{high:g}; allowed is 0 to 1: choose lowest_coefficient, coefficient_range, "
