@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from evenhand.recording import replay as replay
     from evenhand.recording import simulate_log as simulate_log
     from evenhand.simulation import simulate as simulate
+    from evenhand.simulation import simulate_floor as simulate_floor
     from evenhand.worlds import LinearWorld as LinearWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
     from evenhand.worlds import TableWorld as TableWorld
@@ -78,6 +79,7 @@ _HOME = {
     "read_log": "events",
     "replay": "recording",
     "simulate": "simulation",
+    "simulate_floor": "simulation",
     "simulate_log": "recording",
 }
 _MODULES = {

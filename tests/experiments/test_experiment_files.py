@@ -166,7 +166,7 @@ SWEEPS = [
     ('parameter = "horizon"', "", "line 6: sweep lacks parameter"),
     ('"horizon"', "3", "line 7: sweep.parameter is 3; allowed is a text"),
     ('"horizon"', '"horizn"', "line 7: sweep.parameter has 'horizn', which is unknown; did you"),
-    ('"horizon"', '"n_arm"', "allowed are bias_mean, coefficient_range, delta"),
+    ('"horizon"', '"n_arm"', "allowed are advantage, bias_mean, bias_range"),
     ('"horizon"', '"data.noise"', "line 7: sweep.parameter has 'data.noise'"),
     ('"horizon"', '"conventions"', "line 7: sweep.parameter has 'conventions'"),
     ('"horizon"', '"seed"', "line 7: sweep.parameter has 'seed'"),
@@ -394,7 +394,7 @@ def test_other_files_than_an_experiment_are_told(folder, capsys):
     for name, says in (
         ("absent.toml", "FILE is 'absent.toml', but there is no such file; give a TOML file"),
         (".", "FILE is '.', but there is no such file"),
-        ("colour", "or one of T, arms, c, compas"),
+        ("colour", "or one of T, ablation, arms"),
     ):
         assert main(["run", name]) == 2
         assert says in capsys.readouterr().err

@@ -435,7 +435,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("paper", "--sweep", "colour"), "experiment is 'colour'; allowed are T, arms"),
+        (("paper", "--sweep", "colour"), "experiment is 'colour'; allowed are T, ablation, arms"),
         (("paper", "--seeds", "0"), "--seeds is 0"),
         (("paper", "--seeds", "many"), "invalid int value: 'many'"),
         (("paper", "--seed", "-3"), "--seed is -3"),
@@ -448,7 +448,7 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         (("run", "absent.toml"), "FILE is 'absent.toml', but there is no such"),
         (("run", "mortgage", "--seeds", "0"), "--seeds is 0"),
         (("run", "mortgage", "--data", "nowhere"), "--data is 'nowhere', which is not a folder"),
-        (("init", "--like", "colour"), "experiment is 'colour'; allowed are T, arms"),
+        (("init", "--like", "colour"), "experiment is 'colour'; allowed are T, ablation, arms"),
         (("fly",), "fly"),
         ((), "COMMAND"),
     ],
@@ -565,7 +565,10 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     assert main(["init", "deep/er/copy.toml", "--like", "T"]) == 0
     assert read_experiment(Path("deep/er/copy.toml")).sweep.values[-1] == 1000
     for arguments, says in (
-        (["init", "a.toml", "--like", "colour"], "experiment is 'colour'; allowed are T, arms"),
+        (
+            ["init", "a.toml", "--like", "colour"],
+            "experiment is 'colour'; allowed are T, ablation, arms",
+        ),
         (["init", "a.toml", "--data", "absent.csv"], "--data is 'absent.csv', but there is no"),
         (["init", "a.toml", "--like", "T", "--data", "a.csv"], "--like and --data are both given"),
     ):

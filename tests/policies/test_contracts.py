@@ -25,6 +25,22 @@ class ConstantReference(eh.MultiGroupFairTopInterval):
         super().__init__(groups, n_features, horizon, delta, reference=reference, **common)
 
 
+class Repaired(eh.GroupFairTopInterval):
+    """The paper's policy with plain averages of the groups' arms and widths on all arms."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, group_average="arms",
+                 widths="all", **common):  # fmt: skip
+        settings = {"group_average": group_average, "widths": widths, **common}
+        super().__init__(groups, n_features, horizon, delta, **settings)
+
+
+class BalancedMean(eh.MultiGroupFairTopInterval):
+    """The m-group policy with plain averages of the groups' arms."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, group_average="arms", **common):
+        super().__init__(groups, n_features, horizon, delta, group_average=group_average, **common)
+
+
 class PlainTopInterval(Policy):
     """TopInterval in plain Python, as a user would write it."""
 
@@ -37,7 +53,7 @@ class PlainTopInterval(Policy):
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(
     "kind",
-    [*OURS, NaiveFairThompson, ConstantReference, PlainTopInterval],
+    [*OURS, NaiveFairThompson, ConstantReference, Repaired, BalancedMean, PlainTopInterval],
     ids=lambda one: one.__name__,
 )
 def test_contract(kind, contract):

@@ -23,6 +23,7 @@ COLOURS = {
     "NaiveFair": "#009E73",
     "MultiGroupFairTopInterval": "#56B4E9",
     "UniformRandom": "#7F7F7F",
+    "floor": "#444444",
 }
 _SPARE = ("#CC79A7", "#000000", "#8C564B", "#B8A200", "#4B0082", "#2CA02C")
 OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",

@@ -18,7 +18,7 @@ from evenhand._compile import source_digest
 from evenhand._files import write_whole
 from evenhand.conventions import Conventions
 from evenhand.experiments.model import Experiment, Point
-from evenhand.simulation import simulate
+from evenhand.simulation import simulate, simulate_floor
 
 COLUMNS = [
     "policy",
@@ -51,7 +51,7 @@ def run_experiment(
     for point in experiment.points(conventions):
         digest = _digest(experiment, point)
         path = folder / f"{experiment.name}-{conventions.name}-{point.x:g}-{digest}.csv"
-        runs = len(experiment.policies) * experiment.replications
+        runs = len(experiment.lines) * experiment.replications
         table = _finished(path, experiment, point)
         if table is None:
             started = time.perf_counter()
@@ -79,7 +79,7 @@ def _finished(path: Path, experiment: Experiment, point: Point) -> pd.DataFrame 
             table[name] = [kind(text or "nan") for text in table[name]]
     except (OSError, ValueError):  # pandas' errors are ValueErrors
         return None
-    pairs = [(label, i) for label in experiment.policies for i in range(experiment.replications)]
+    pairs = [(label, i) for label in experiment.lines for i in range(experiment.replications)]
     whole = (
         list(zip(table["policy"], table["replication"], strict=True)) == pairs
         and bool((table["horizon"] == point.horizon).all())
@@ -114,7 +114,12 @@ def _run_point(
         progress=hear,
         **point.settings,
     )
-    return simulated.runs[COLUMNS]
+    runs = simulated.runs[COLUMNS]
+    if not experiment.floor:
+        return runs
+    floor = simulate_floor(point.world, point.horizon, experiment.replications, experiment.seed)
+    tell(point.horizon * experiment.replications)
+    return pd.concat([runs, floor.runs[COLUMNS]], ignore_index=True)
 
 
 def _digest(experiment: Experiment, point: Point) -> str:

@@ -10,7 +10,7 @@ from evenhand.conventions import Conventions
 from evenhand.experiments._worlds import SYNTHETIC
 from evenhand.experiments.bundled import in_paper
 from evenhand.experiments.model import HORIZON, Experiment
-from evenhand.worlds import TableWorld
+from evenhand.worlds import SyntheticWorld, TableWorld
 
 READINGS = {
     "AUTHORS_CODE": "as the authors' code does it",
@@ -86,6 +86,20 @@ WORDS = {
     "noise": "standard deviation of the noise",
     HORIZON: "rounds T",
 }
+OTHER_WORDS = {  # departures from the paper's world, told only where there are some
+    "group_sizes": "arms by group",
+    "bias_range": "range of the bias",
+    "spread": "standard deviation of the coefficients by group",
+    "averages": "true averages",
+    "advantage": "advantage of the first group",
+    "outstanding": "advantage of the first arm",
+    "contexts": "contexts",
+    "correlation": "correlation of the features",
+    "scales": "scales of the features",
+    "noise_shape": "noise",
+    "rewards": "rewards",
+    "drift": "rounds until the bias has its full size",
+}
 SHOWN = 20  # features that are named
 
 
@@ -107,20 +121,30 @@ def world_in_words(experiment: Experiment) -> Place:
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
     values: dict[str, list[Any]] = {name: [] for name in WORDS}
+    usual = SyntheticWorld()
     for point in experiment.points(reading):
         for name in SYNTHETIC:
-            values[name].append(getattr(point.world, name))
+            values.setdefault(name, []).append(getattr(point.world, name))
         values[HORIZON].append(point.horizon)
         for name, value in point.settings.items():
             if name != "conventions":
                 values.setdefault(f"{name} of the policies", []).append(value)
-    return ", ".join(f"{WORDS.get(name, name)} {_span(all_)}" for name, all_ in values.items())
+    told = {
+        name: all_
+        for name, all_ in values.items()
+        if name not in OTHER_WORDS or any(value != getattr(usual, name) for value in all_)
+    }
+    if set(values["rewards"]) == {"binary"}:
+        del told["noise"]  # it is not used
+    words = {**WORDS, **OTHER_WORDS}
+    return ", ".join(f"{words.get(name, name)} {_span(all_)}" for name, all_ in told.items())
 
 
 def _span(values: list[Any]) -> str:
     """A single value, or the lowest and the highest."""
     if len({str(value) for value in values}) == 1 and not isinstance(values[0], (int, float)):
-        return str(values[0])
+        several = isinstance(values[0], tuple)
+        return " and ".join(map(in_digits, values[0])) if several else str(values[0])
     low, high = in_digits(min(values)), in_digits(max(values))
     return low if low == high else f"{low} to {high}"
 

@@ -59,6 +59,9 @@ TEXTS = Kind("a list of texts", _of(list, _is_text))
 NAMES = Kind("a text or a list of texts", lambda value: _is_text(value) or TEXTS.fits(value))
 NUMBER = Kind("a number", _is_number)
 NUMBERS = Kind("a list of numbers", _of(list, _is_number))
+NUMBER_OR_NUMBERS = Kind(
+    "a number or a list of numbers", lambda value: _is_number(value) or NUMBERS.fits(value)
+)
 NUMBERS_BY_NAME = Kind("a table of numbers", _of(dict, _is_number))
 WHOLE = Kind("a whole number", lambda value: _is_number(value) and value == value // 1)
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
@@ -82,10 +85,22 @@ SYNTHETIC = {
     "n_arms": WHOLE,
     "n_features": WHOLE,
     "n_sensitive": WHOLE,
-    "bias_mean": NUMBER,
+    "bias_mean": NUMBER_OR_NUMBERS,
     "coefficient_range": NUMBER,
     "lowest_coefficient": NUMBER,
     "noise": NUMBER,
+    "group_sizes": NUMBERS,
+    "bias_range": NUMBER,
+    "spread": NUMBER_OR_NUMBERS,
+    "averages": TEXT,
+    "advantage": NUMBER,
+    "outstanding": NUMBER,
+    "contexts": TEXT,
+    "correlation": NUMBER,
+    "scales": NUMBERS,
+    "noise_shape": TEXT,
+    "rewards": TEXT,
+    "drift": WHOLE,
 }
 TABLE = {
     "group": NAMES,
@@ -128,7 +143,8 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
 
 def _check_size(settings: dict[str, Any]) -> None:
     """Refuse what cannot fit into memory before it is allocated: the system may be too late."""
-    n, d = int(settings.get("n_arms", 10)), int(settings.get("n_features", 2))
+    n = int(settings.get("n_arms", sum(settings.get("group_sizes", [10]))))
+    d = int(settings.get("n_features", 2))
     if n > MOST_ARMS:
         raise InputError(f"{setting('n_arms')} is {n}; allowed are at most {MOST_ARMS:,}")
     if n * d * d > MOST_NUMBERS:

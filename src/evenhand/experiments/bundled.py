@@ -1,4 +1,4 @@
-"""The experiments that come with evenhand: the paper's, synthetic and real."""
+"""The experiments that come with evenhand: the paper's, synthetic and real, and our own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from evenhand.experiments.file import read_experiment
 from evenhand.experiments.model import Experiment
 
 FOLDER = Path(str(files("evenhand") / "experiments" / "paper"))
+BEYOND = Path(str(files("evenhand") / "experiments" / "beyond"))
 
 
 def names() -> list[str]:
@@ -22,7 +23,11 @@ def names() -> list[str]:
         >>> "compas" in names()
         True
     """
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return sorted(_paths())
+
+
+def _paths() -> dict[str, Path]:
+    return {path.stem: path for folder in (FOLDER, BEYOND) for path in folder.glob("*.toml")}
 
 
 def path_of(name: str) -> Path:
@@ -33,11 +38,12 @@ def path_of(name: str) -> Path:
         >>> path_of("compas").name
         'compas.toml'
     """
-    if name not in names():
+    paths = _paths()
+    if name not in paths:
         raise InputError(
             f"{setting('experiment')} is {name!r}; allowed are {', '.join(names())}", value=name
         )
-    return FOLDER / f"{name}.toml"
+    return paths[name]
 
 
 def copy_of(name: str) -> str:
@@ -102,5 +108,18 @@ def paper_experiments(real: bool = False) -> dict[str, Experiment]:
         for path in FOLDER.glob("*.toml")
         if ("[data]" in path.read_text(encoding="utf-8")) == real
     ]
+    experiments.sort(key=lambda experiment: experiment.order)
+    return {experiment.name: experiment for experiment in experiments}
+
+
+def beyond_experiments() -> dict[str, Experiment]:
+    """Experiments beyond the paper: its policy repaired piece by piece, and other worlds.
+
+    Example:
+        >>> from evenhand.experiments.bundled import beyond_experiments
+        >>> next(iter(beyond_experiments()))
+        'ablation'
+    """
+    experiments = [read_experiment(path) for path in BEYOND.glob("*.toml")]
     experiments.sort(key=lambda experiment: experiment.order)
     return {experiment.name: experiment for experiment in experiments}

@@ -16,9 +16,11 @@ from evenhand.experiments._toml import TomlFile, try_all
 from evenhand.experiments._worlds import (
     LIST,
     NUMBER,
+    NUMBER_OR_NUMBERS,
     NUMBERS_BY_NAME,
     SECTION,
     SOURCES,
+    SWITCH,
     SYNTHETIC,
     TABLE,
     TEXT,
@@ -39,6 +41,7 @@ from evenhand.experiments.model import (
 from evenhand.policies import POLICIES
 from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation.floor import FLOOR
 
 CHARTS = ("share and regret", "rate")
 AXES = {
@@ -60,6 +63,7 @@ TOP = {
     "axis": TEXT,
     "chart": TEXT,
     "in_paper": TEXT,
+    "floor": SWITCH,
     "note": TEXT,
     "order": WHOLE,
     "sweep": SECTION,
@@ -125,7 +129,12 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         in_paper=file.data.get("in_paper", ""),
         note=file.data.get("note", ""),
         order=int(file.data.get("order", 0)),
+        floor=file.data.get("floor", False),
     )
+    if experiment.floor and home == "data":
+        file.refuse("floor", "is true, but the true coefficients of a table are not known")
+    if experiment.floor and FLOOR in policies:
+        file.refuse("policies", f"has the label {FLOOR!r}, which is the floor's own", about=FLOOR)
     if experiment.chart == "rate":
         known = home == "world" or "true_reward" in place
         if not known or sweep.parameter != HORIZON or "panels" in file.data:
@@ -229,7 +238,8 @@ def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
     """What can be swept: the horizon, settings of all policies, numbers of the world."""
     settings = set.intersection(*(_settings(make) for make in policies.values()))
     kinds = TABLE if home == "data" else SYNTHETIC
-    numbers = {name for name, kind in kinds.items() if kind in (NUMBER, WHOLE)}
+    numeric = (NUMBER, NUMBER_OR_NUMBERS, WHOLE)
+    numbers = {name for name, kind in kinds.items() if kind in numeric}
     both = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
     return settings | numbers | both | {HORIZON}
 

@@ -18,6 +18,7 @@ from evenhand.experiments._worlds import (
     make_world,
 )
 from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation.floor import FLOOR
 from evenhand.worlds import World
 
 HORIZON = "horizon"
@@ -94,7 +95,8 @@ class Experiment:
     """An experiment as its file describes it.
 
     `place` says where contexts and rewards come from: the parameters of a SyntheticWorld, or those
-    of a TableWorld with its `file` or `dataset`. `under` holds what differs by convention.
+    of a TableWorld with its `file` or `dataset`. `under` holds what differs by convention. With
+    `floor`, the identification floor stands next to the policies.
 
     Example:
         >>> import evenhand as eh
@@ -124,6 +126,12 @@ class Experiment:
     in_paper: str = ""
     note: str = ""
     order: int = 0
+    floor: bool = False
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the figures show: the policies and, if it is asked for, the floor."""
+        return (*self.policies, FLOOR) if self.floor else tuple(self.policies)
 
     @property
     def is_table(self) -> bool:
@@ -163,7 +171,7 @@ class Experiment:
 
     def rounds(self, conventions: Conventions) -> int:
         """The number of rounds to play."""
-        each = len(self.policies) * self.replications
+        each = len(self.lines) * self.replications
         return each * sum(point.horizon for point in self.points(conventions))
 
     def with_(self, seeds: int | None = None, seed: int | None = None) -> Experiment:

@@ -28,7 +28,7 @@ from evenhand.policies._quantiles import normal_quantile, student_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.
 ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
-GROUP_ESTIMATE, GROUP_WIDTH, _VARIANCE = 5, 6, 7
+GROUP_ESTIMATE, GROUP_WIDTH, VARIANCE = 5, 6, 7
 N_SCORES, N_ROWS = 5, 8
 
 # Limits of the factor of widths: above 0, because 0 times an infinite variance is NaN, and small
@@ -308,15 +308,15 @@ def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
     factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
     if not factor < WIDEST:  # the noise has no estimate yet, or the factor would overflow
         for i in range(n):
-            work[row, i] = np.inf if work[_VARIANCE, i] > 0.0 else 0.0
+            work[row, i] = np.inf if work[VARIANCE, i] > 0.0 else 0.0
     elif by_variance:
         for i in range(n):
-            width = factor * work[_VARIANCE, i]
+            width = factor * work[VARIANCE, i]
             work[row, i] = width if width < HUGE else np.inf
     else:
         cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
         for i in range(0, n, LANES):
-            variance = four(cells, _VARIANCE * columns + i)
+            variance = four(cells, VARIANCE * columns + i)
             put(cells, row * columns + i, times(times_root, root(variance)))
 
 
@@ -341,7 +341,7 @@ def score_arms(memory, t):  # type: ignore[no-untyped-def]
 def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
     """The same with a width of `quantile` standard deviations."""
     work = memory.work
-    solve_each(memory.arms, memory.room, memory.contexts, work, ESTIMATE, _VARIANCE)
+    solve_each(memory.arms, memory.room, memory.contexts, work, ESTIMATE, VARIANCE)
     _widths(memory, WIDTH, quantile, work.shape[1])
     for i in range(memory.settings.n_arms):
         work[CORRECTION, i] = 0.0
@@ -377,9 +377,15 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
         arms,
         memory.work,
         GROUP_ESTIMATE,
-        _VARIANCE,
+        VARIANCE,
     )
-    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), arms.size)
+    group_widths(memory, group, arms.size, t)
+
+
+@woven
+def group_widths(memory, group, number, t):  # type: ignore[no-untyped-def]
+    """b_j from the variances of so many arms."""
+    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), number)
 
 
 @woven

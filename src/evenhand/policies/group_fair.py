@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
+import numpy as np
+
 from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand.errors import InputError
 from evenhand.groups import Groups
+from evenhand.policies._group_averages import (
+    ARMS,
+    GROUP_AVERAGES,
+    PULLS,
+    group_averages,
+    score_average,
+)
 from evenhand.policies._kernels import kernel, score
 from evenhand.policies._settings import Common
 from evenhand.policies._state import (
@@ -21,6 +30,8 @@ from evenhand.policies._state import (
     score_group,
 )
 from evenhand.policies.base import Policy
+
+SENSITIVE, ALL = "sensitive", "all"
 
 
 class _GroupFairRule(NamedTuple):
@@ -51,6 +62,42 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     add_up(memory)
 
 
+class _RepairedRule(NamedTuple):
+    """The same with plain averages of the groups' arms, or with widths on all arms, or both."""
+
+    sensitive: int
+    other: int
+    offset: float
+    by_arms: bool
+    on_all: bool
+
+
+@kernel(score, _RepairedRule)
+def _score_repaired(rule, memory, t):  # type: ignore[no-untyped-def]
+    """Line 16 as published, except for what is asked for."""
+    work, members = memory.work, memory.members
+    first, last = members.starts[rule.sensitive], members.starts[rule.sensitive + 1]
+    arms, number = members.listed[first:last], members.sizes[rule.sensitive]
+    if rule.on_all:
+        arms, number = members.everyone, memory.settings.n_arms
+    averages = np.zeros((2, 0, 0))
+    if rule.by_arms:
+        averages = group_averages(memory.arms, members, memory.contexts, memory.room, arms)
+    score_arms(memory, t)
+    for side in range(2):
+        group, sign = (rule.other, 1.0) if side else (rule.sensitive, -1.0)
+        if rule.by_arms:
+            score_average(memory, averages, group, arms, t)
+        else:
+            score_group(memory, group, arms, t)
+        for k in range(number):
+            i = arms[k]
+            if members.group_of[i] == rule.sensitive:
+                work[CORRECTION, i] += sign * work[GROUP_ESTIMATE, k] + side * rule.offset
+            work[CORRECTION_WIDTH, i] += work[GROUP_WIDTH, k]
+    add_up(memory)
+
+
 class GroupFairTopInterval(Policy):
     """Play argmax of the upper bound, corrected for the learned bias of the sensitive group.
 
@@ -64,9 +111,17 @@ class GroupFairTopInterval(Policy):
     arms that are pulled often weigh more, differs from the plain average of the group's arms:
     docs/explanation/theory.md has an example in which regret grows with T.
 
+    Its defaults are the policy as published. `group_average`, `widths`, `singular="ridge"` and
+    `exploration="none"` repair it piece by piece; `evenhand run ablation` shows what each brings.
+
     Args:
         groups: exactly two, with `sensitive` named.
         offset: by how much the true average of the sensitive group is known to exceed the other's.
+        group_average: "pulls" if psi_j is the fit to all data of group j, in which arms that are
+            pulled often weigh more; "arms" if it is the plain average of its arms' coefficients,
+            which takes time in proportion to the square of the number of arms.
+        widths: "sensitive" if only sensitive arms have the widths b_1 + b_2 of the correction, or
+            "all" if the other arms have them as well, so that uncertainty favours no group.
 
     All other arguments are those of `Policy`.
 
@@ -89,10 +144,14 @@ class GroupFairTopInterval(Policy):
         delta: float = 0.1,
         *,
         offset: float = 0.0,
+        group_average: str = PULLS,
+        widths: str = SENSITIVE,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(groups, n_features, horizon, delta, **common)
         self.offset = _checks.number("offset", offset, -LARGEST, LARGEST)
+        self.group_average = _checks.one_of("group_average", group_average, GROUP_AVERAGES)
+        self.widths = _checks.one_of("widths", widths, (SENSITIVE, ALL))
         if len(self.groups) != 2:
             raise InputError(
                 f"groups are {', '.join(self.groups.names)}; GroupFairTopInterval allows exactly "
@@ -106,7 +165,9 @@ class GroupFairTopInterval(Policy):
             )
         self.groups.warn_of_single_arms()
 
-    def rule(self) -> _GroupFairRule:
+    def rule(self) -> _GroupFairRule | _RepairedRule:
         """The two groups."""
         sensitive = self.groups.index(self.groups.sensitive)
-        return _GroupFairRule(sensitive, 1 - sensitive, self.offset)
+        published = _GroupFairRule(sensitive, 1 - sensitive, self.offset)
+        by_arms, on_all = self.group_average == ARMS, self.widths == ALL
+        return _RepairedRule(*published, by_arms, on_all) if by_arms or on_all else published

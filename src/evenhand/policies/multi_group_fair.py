@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._checks import LARGEST
+from evenhand._compile import woven
 from evenhand.errors import InputError
 from evenhand.groups import Groups
+from evenhand.policies._group_averages import (
+    ARMS,
+    GROUP_AVERAGES,
+    PULLS,
+    group_averages,
+    score_average,
+)
 from evenhand.policies._kernels import kernel, score
 from evenhand.policies._settings import Common
 from evenhand.policies._state import (
@@ -39,20 +47,47 @@ class _ConstantReferenceRule(NamedTuple):
     scale: float
 
 
+class _BalancedMeanRule(_MeanReferenceRule):
+    """The same with plain averages of the groups' arms."""
+
+
+class _BalancedConstantRule(_ConstantReferenceRule):
+    """The same with plain averages of the groups' arms."""
+
+
 @kernel(score, _MeanReferenceRule)
 def _score_mean(rule, memory, t):  # type: ignore[no-untyped-def]
     """beta_hat . x + w - psi_j . x + mean over k of psi_k . x, with widths weighted alike."""
+    members = memory.members
+    score_arms(memory, t)
+    for k in range(members.sizes.size):
+        score_group(memory, k, members.everyone, t)
+        _compare(rule, memory, k)
+    add_up(memory)
+
+
+@kernel(score, _BalancedMeanRule)
+def _score_balanced_mean(rule, memory, t):  # type: ignore[no-untyped-def]
+    members = memory.members
+    arms = members.everyone
+    averages = group_averages(memory.arms, members, memory.contexts, memory.room, arms)
+    score_arms(memory, t)
+    for k in range(members.sizes.size):
+        score_average(memory, averages, k, arms, t)
+        _compare(rule, memory, k)
+    add_up(memory)
+
+
+@woven
+def _compare(rule, memory, k):  # type: ignore[no-untyped-def]
+    """Group k's part of the correction of every arm."""
     work, members = memory.work, memory.members
     m = members.sizes.size
-    score_arms(memory, t)
-    for k in range(m):
-        score_group(memory, k, members.everyone, t)
-        for i in range(memory.settings.n_arms):
-            weight = rule.scale * (1.0 / m - (1.0 if members.group_of[i] == k else 0.0))
-            if weight != 0.0:
-                work[CORRECTION, i] += weight * work[GROUP_ESTIMATE, i]
-                work[CORRECTION_WIDTH, i] += abs(weight) * work[GROUP_WIDTH, i]
-    add_up(memory)
+    for i in range(memory.settings.n_arms):
+        weight = rule.scale * (1.0 / m - (1.0 if members.group_of[i] == k else 0.0))
+        if weight != 0.0:
+            work[CORRECTION, i] += weight * work[GROUP_ESTIMATE, i]
+            work[CORRECTION_WIDTH, i] += abs(weight) * work[GROUP_WIDTH, i]
 
 
 @kernel(score, _ConstantReferenceRule)
@@ -67,6 +102,21 @@ def _score_constant(rule, memory, t):  # type: ignore[no-untyped-def]
             i = arms[place]
             work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, place])
             work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, place]
+    add_up(memory)
+
+
+@kernel(score, _BalancedConstantRule)
+def _score_balanced_constant(rule, memory, t):  # type: ignore[no-untyped-def]
+    work, members = memory.work, memory.members
+    arms = members.everyone
+    averages = group_averages(memory.arms, members, memory.contexts, memory.room, arms)
+    score_arms(memory, t)
+    for k in range(members.sizes.size):
+        score_average(memory, averages, k, arms, t)
+        for i in range(memory.settings.n_arms):
+            if members.group_of[i] == k:
+                work[CORRECTION, i] = rule.scale * (rule.rho - work[GROUP_ESTIMATE, i])
+                work[CORRECTION_WIDTH, i] = rule.scale * work[GROUP_WIDTH, i]
     add_up(memory)
 
 
@@ -86,6 +136,9 @@ class MultiGroupFairTopInterval(Policy):
     Args:
         groups: two or more; a group of one arm warns.
         reference: "mean", or the paper's constant rho.
+        group_average: "pulls" if psi_j is the fit to all data of group j, in which arms that are
+            pulled often weigh more; "arms" if it is the plain average of its arms' coefficients,
+            which takes time in proportion to the square of the number of arms.
 
     All other arguments are those of `Policy`.
 
@@ -108,6 +161,7 @@ class MultiGroupFairTopInterval(Policy):
         delta: float = 0.1,
         *,
         reference: float | str = "mean",
+        group_average: str = PULLS,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(groups, n_features, horizon, delta, **common)
@@ -116,6 +170,7 @@ class MultiGroupFairTopInterval(Policy):
             if reference == "mean"
             else _checks.number("reference", reference, -LARGEST, LARGEST)
         )
+        self.group_average = _checks.one_of("group_average", group_average, GROUP_AVERAGES)
         if len(self.groups) < 2:
             raise InputError(
                 f"groups are {self.groups.names[0]} alone; allowed are two or more: "
@@ -132,7 +187,8 @@ class MultiGroupFairTopInterval(Policy):
 
     def rule(self) -> _MeanReferenceRule | _ConstantReferenceRule:
         """What the groups are compared with."""
-        scale = self.conventions.correction_scale
+        scale, by_arms = self.conventions.correction_scale, self.group_average == ARMS
         if isinstance(self.reference, str):
-            return _MeanReferenceRule(scale)
-        return _ConstantReferenceRule(self.reference, scale)
+            return _BalancedMeanRule(scale) if by_arms else _MeanReferenceRule(scale)
+        kind = _BalancedConstantRule if by_arms else _ConstantReferenceRule
+        return kind(self.reference, scale)

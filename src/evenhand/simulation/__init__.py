@@ -1,6 +1,7 @@
 """Policies x worlds x replications -> tidy tables."""
 
 from evenhand.simulation._run import simulate
+from evenhand.simulation.floor import simulate_floor
 from evenhand.simulation.results import Simulation
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["Simulation", "simulate", "simulate_floor"]

@@ -149,7 +149,7 @@ def _play_plain(
             kept = out.trace[: last - now.round + 1] if flush else out.trace[now.round - 1 : last]
             part = out._replace(trace=kept)
         decision = now.decision
-        _note(part, place, decision.arm, decision.explored, now.reward, now.observed, now.true)
+        note(part, place, decision.arm, decision.explored, now.reward, now.observed, now.true)
         if now.round == last:
             if flush:
                 flush(last - place, kept)
@@ -202,7 +202,7 @@ def rounds(  # type: ignore[no-untyped-def]
         reward = receive(instance, t, arm, observed[arm], noise)
         if not abs(reward) <= LARGEST:
             raise ValueError("a world gave a reward that is not finite, or above 1e100")
-        _note(out, t - first, arm, explored, reward, observed, true)
+        note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
         settle(rule, state)
@@ -210,7 +210,7 @@ def rounds(  # type: ignore[no-untyped-def]
 
 
 @woven
-def _note(out, place, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
+def note(out, place, arm, explored, reward, observed, true):  # type: ignore[no-untyped-def]
     """Perceived regret with the reward received, true regret without noise, as published."""
     perceived = _highest(observed) - reward
     regret = _highest(true) - true[arm]

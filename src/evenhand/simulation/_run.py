@@ -77,7 +77,7 @@ def simulate(
         >>> runs.groupby("policy", sort=False)["share"].mean().round(1).tolist()
         [0.2, 0.5]
     """
-    makers, places = named_policies(policies), _named_worlds(worlds)
+    makers, places = named_policies(policies), named_worlds(worlds)
     horizon = _checks.whole("horizon", horizon)
     replications = _checks.whole("replications", replications)
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
@@ -265,7 +265,8 @@ def named_policies(
     return makers
 
 
-def _named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
+def named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
+    """Worlds by name; a single one is called "world"."""
     named = {"world": worlds} if isinstance(worlds, World) else worlds
     if not isinstance(named, Mapping) or not named:
         raise InputError(f"worlds is {worlds!r}; allowed is a world, or a mapping from names")

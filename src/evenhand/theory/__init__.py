@@ -18,6 +18,7 @@ with widths = 6 for two groups and 4 for m groups, tail = 2, alpha = 1/2, failur
 The paper has T_1 with exponent 3/2 in its proofs, and the same term with exponent 2/3 in the
 statements of its theorems. The bound follows from the proofs, so 3/2 is the default here.
 docs/explanation/theory.md says where each constant comes from, and where the theorems do not apply.
+`floor` has the regret that no policy can avoid from biased feedback alone.
 """
 
 from evenhand.theory.bounds import RegretBound, multi_group_bound, two_group_bound
@@ -29,19 +30,23 @@ from evenhand.theory.concentration import (
     exploration_rounds,
     failure_chance,
 )
+from evenhand.theory.floor import Floor, identification_floor, unidentified
 from evenhand.theory.rates import growth_exponent, rate, rate_through
 
 __all__ = [
     "PROOFS",
     "THEOREMS",
+    "Floor",
     "RegretBound",
     "concentration_round",
     "expected_smallest_eigenvalue",
     "exploration_rounds",
     "failure_chance",
     "growth_exponent",
+    "identification_floor",
     "multi_group_bound",
     "rate",
     "rate_through",
     "two_group_bound",
+    "unidentified",
 ]

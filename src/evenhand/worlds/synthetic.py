@@ -1,4 +1,4 @@
-"""Linear worlds: true coefficients per arm, a bias vector per group, uniform contexts."""
+"""Linear worlds: true coefficients per arm and a bias vector per group, given or drawn."""
 
 from __future__ import annotations
 
@@ -12,10 +12,20 @@ from evenhand import _checks
 from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
+from evenhand.worlds._settings import groups_of, one_or_several, scales_of
 from evenhand.worlds._uniforms import fill_uniform
+from evenhand.worlds._varied import (
+    CONTEXTS,
+    NOISE_SHAPES,
+    REWARDS,
+    VariedInstance,
+    weight_of_common,
+)
 from evenhand.worlds.base import World, world_kernel
 
 _MOST_NUMBERS = 2**28  # of coefficients: arms times features, 2 GiB
+_AVERAGES = ("drawn", "equal")
+_ROUNDING = 1e-9  # of probabilities that are sums
 
 
 class LinearInstance(NamedTuple):
@@ -101,48 +111,103 @@ class SyntheticWorld(World):
     same bias vector, uniform over a range of one around -`bias_mean` (PAPER) or below it
     (AUTHORS_CODE).
 
+    The settings after `conventions` depart from the paper, each in one respect. With their defaults
+    the world is the paper's, number for number.
+
     Args:
-        n_arms: the number of arms n.
+        n_arms: the number of arms n, by default 10.
         n_features: the length d of a context.
         n_sensitive: how many of the arms are sensitive, by default half; they come first.
-        bias_mean: mu, by how much the feedback on every feature is lowered.
+        bias_mean: mu, by how much the feedback on every feature is lowered; or a list with a
+            number per feature.
         coefficient_range: c.
         lowest_coefficient: where that range begins.
         noise: the standard deviation of observed rewards around their mean.
         conventions: PAPER or AUTHORS_CODE.
+        group_sizes: the number of arms of every group, instead of n_arms and n_sensitive. Each
+            group but the last has a bias vector of its own, drawn around the same mean. More than
+            two groups are called "group 1", "group 2" and so on, and the first is sensitive.
+        bias_range: over which range a coordinate of the bias is uniform.
+        spread: the standard deviation of the coefficients in a group, a number or a list with one
+            per group, instead of `coefficient_range`; the middle of the range stays.
+        averages: "drawn" if the groups' true averages are equal in distribution only, as in the
+            paper's experiments; "equal" if they are exactly equal, as its text assumes: the arms of
+            every group are then shifted so that their average is the middle of the range.
+        advantage: by how much every true coefficient of the first group is raised, after all else:
+            its true average is then higher, against the assumption.
+        outstanding: by how much every true coefficient of the first arm is raised, before averages
+            are made equal.
+        contexts: "own" if every arm has its own in every round, "shared" if all arms of a round
+            have the same, "constant" if all features are always 1.
+        correlation: between any two features of an arm. A feature is then a weighted mean of a
+            uniform number of its own and one that the arm's features have in common.
+        scales: what each feature is multiplied by, and its coefficients divided by: other units,
+            and the same rewards.
+        noise_shape: "normal", or "t3" for Student's t with 3 degrees of freedom, scaled to the
+            standard deviation `noise`.
+        rewards: "numbers", or "binary" for rewards of 0 and 1 whose means are their probabilities
+            (then `noise` is not used).
+        drift: the round in which the bias reaches its full size, growing linearly from zero; 0 if
+            it has it from the beginning.
 
     Example:
         >>> import evenhand as eh
         >>> eh.SyntheticWorld(n_arms=10, n_sensitive=3).groups.sizes.tolist()
         [3, 7]
+        >>> world = eh.SyntheticWorld(group_sizes=[2, 3, 5], averages="equal", contexts="shared")
+        >>> world.groups.names
+        ('group 1', 'group 2', 'group 3')
     """
 
     def __init__(
         self,
-        n_arms: int = 10,
+        n_arms: int | None = None,
         n_features: int = 2,
         n_sensitive: int | None = None,
-        bias_mean: float = 10.0,
+        bias_mean: float | Sequence[float] = 10.0,
         coefficient_range: float = 10.0,
         lowest_coefficient: float = 30.0,
         noise: float = 1.0,
         conventions: Conventions = PAPER,
+        *,
+        group_sizes: Sequence[int] | None = None,
+        bias_range: float = 1.0,
+        spread: float | Sequence[float] | None = None,
+        averages: str = "drawn",
+        advantage: float = 0.0,
+        outstanding: float = 0.0,
+        contexts: str = "own",
+        correlation: float = 0.0,
+        scales: Sequence[float] | None = None,
+        noise_shape: str = "normal",
+        rewards: str = "numbers",
+        drift: int = 0,
     ) -> None:
-        n = _checks.whole("n_arms", n_arms, least=2, most=10**7)
-        self.n_features = _checks.whole("n_features", n_features, most=_MOST_NUMBERS // n)
-        self.n_sensitive = (
-            n // 2 if n_sensitive is None else _checks.whole("n_sensitive", n_sensitive)
+        self.groups = groups_of(n_arms, n_sensitive, group_sizes)
+        self.n_sensitive = int(self.groups.sizes[0])
+        self.group_sizes = None if group_sizes is None else tuple(self.groups.sizes.tolist())
+        self.n_features = _checks.whole(
+            "n_features", n_features, most=_MOST_NUMBERS // self.groups.n_arms
         )
-        if self.n_sensitive >= n:
-            raise InputError(
-                f"{setting('n_sensitive')} is {n_sensitive}; allowed is 1 to {n - 1} of {n} arms"
-            )
-        self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
+        self.bias_mean = one_or_several("bias_mean", bias_mean, self.n_features, -np.inf)
+        self.bias_range = _checks.number("bias_range", bias_range, 0.0, np.inf)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
         self.lowest_coefficient = _checks.number(
             "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
         )
+        self.spread = (
+            None if spread is None else one_or_several("spread", spread, len(self.groups), 0.0)
+        )
+        self.averages = _checks.one_of("averages", averages, _AVERAGES)
+        self.advantage = _checks.number("advantage", advantage, -np.inf, np.inf)
+        self.outstanding = _checks.number("outstanding", outstanding, -np.inf, np.inf)
+        self.contexts = _checks.one_of("contexts", contexts, CONTEXTS)
+        self.correlation = _checks.number("correlation", correlation, 0.0, 1.0)
+        self.scales = None if scales is None else scales_of(scales, self.n_features)
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
+        self.noise_shape = _checks.one_of("noise_shape", noise_shape, NOISE_SHAPES)
+        self.rewards = _checks.one_of("rewards", rewards, REWARDS)
+        self.drift = _checks.whole("drift", drift, least=0)
         if not isinstance(conventions, Conventions):
             raise InputError(
                 f"{setting('conventions')} is {conventions!r}; allowed is eh.PAPER or "
@@ -150,15 +215,85 @@ class SyntheticWorld(World):
                 value=conventions,
             )
         self.conventions = conventions
-        self.groups = Groups(
-            ["sensitive"] * self.n_sensitive + ["other"] * (n - self.n_sensitive), "sensitive"
+        if rewards == "binary":
+            self._check_chances()
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range of true coefficients, which is their mean."""
+        return self.lowest_coefficient + self.coefficient_range / 2.0
+
+    def begin(self, generator: np.random.Generator) -> LinearInstance | VariedInstance:
+        """Draw the bias, then the coefficients."""
+        bias = self._draw_bias(generator)
+        coefficients = self._draw_coefficients(generator)
+        if not self._is_varied:
+            return LinearInstance(coefficients, bias, self.noise)
+        scales = np.array(self.scales or np.ones(self.n_features), dtype=np.float64)
+        return VariedInstance(
+            coefficients / scales,
+            bias / scales,
+            self.noise,
+            scales,
+            weight_of_common(self.correlation),
+            CONTEXTS[self.contexts],
+            NOISE_SHAPES[self.noise_shape],
+            REWARDS[self.rewards],
+            self.drift,
         )
 
-    def begin(self, generator: np.random.Generator) -> LinearInstance:
-        """Draw the bias, then the coefficients."""
-        n, d = self.n_arms, self.n_features
-        lowest = self.bias_mean - (0.5 if self.conventions.bias_centred else 0.0)
-        bias = np.zeros((n, d))
-        bias[: self.n_sensitive] = -(lowest + generator.random(d))
-        coefficients = generator.random((n, d)) * self.coefficient_range + self.lowest_coefficient
-        return LinearInstance(coefficients, bias, self.noise)
+    @property
+    def _is_varied(self) -> bool:
+        """Whether rounds are drawn in another way than in the paper's world, which is faster."""
+        here = (self.contexts, self.correlation, self.noise_shape, self.rewards, self.drift)
+        return self.scales is not None or here != ("own", 0.0, "normal", "numbers", 0)
+
+    @property
+    def _below(self) -> float:
+        """How far the range of the bias begins below its mean."""
+        return 0.5 * self.bias_range if self.conventions.bias_centred else 0.0
+
+    def _draw_bias(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """psi of every arm: a vector per group, and none for the last one."""
+        lowest = np.asarray(self.bias_mean) - self._below
+        bias = np.zeros((self.n_arms, self.n_features))
+        for group in range(len(self.groups) - 1):
+            drawn = generator.random(self.n_features) * self.bias_range
+            bias[self.groups.of == group] = -(lowest + drawn)
+        return bias
+
+    def _draw_coefficients(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """beta of every arm."""
+        drawn, of = generator.random((self.n_arms, self.n_features)), self.groups.of
+        if self.spread is None:
+            coefficients = drawn * self.coefficient_range + self.lowest_coefficient
+        else:  # a uniform number has the standard deviation 1 / sqrt(12)
+            deviations = np.broadcast_to(self.spread, len(self.groups))[of]
+            coefficients = self.middle + deviations[:, None] * np.sqrt(12.0) * (drawn - 0.5)
+        coefficients[0] += self.outstanding
+        if self.averages == "equal":
+            for group in range(len(self.groups)):
+                mine = coefficients[of == group]
+                coefficients[of == group] = mine + (self.middle - mine.mean(axis=0))
+        coefficients[of == 0] += self.advantage
+        return coefficients
+
+    def _check_chances(self) -> None:
+        """Refuse 0/1 rewards whose probability could be below 0 or above 1."""
+        half = self.coefficient_range / 2.0
+        if self.spread is not None:
+            half = float(np.max(self.spread)) * 3.0**0.5
+        if self.averages == "equal":
+            half *= 2.0  # the average of a group may be anywhere in the range
+        raised = [0.0, self.advantage, self.outstanding, self.advantage + self.outstanding]
+        lowest = np.asarray(self.bias_mean) - self._below
+        least, most = float(np.min(lowest)), float(np.max(lowest)) + self.bias_range
+        low = self.n_features * min(0.0, self.middle - half + min(raised) - max(most, 0.0))
+        high = self.n_features * max(0.0, self.middle + half + max(raised) - min(least, 0.0))
+        if low < -_ROUNDING or high > 1.0 + _ROUNDING:
+            raise InputError(
+                f"{setting('rewards')} is 'binary', but probabilities would be between {low:g} and "
+                f"{high:g}; allowed is 0 to 1: choose lowest_coefficient, coefficient_range, "
+                "bias_mean and bias_range such that the sum of an arm's coefficients, with and "
+                "without its bias, stays there"
+            )

@@ -1,0 +1,117 @@
+"""Experiments beyond the paper: their files, worlds in words, and the floor beside policies."""
+
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.cli import main
+from evenhand.experiments import bundled
+from evenhand.experiments._introduction import world_in_words
+from evenhand.experiments.file import read_experiment
+
+SMALL = """
+policies = ["UniformRandom"]
+replications = 3
+floor = true
+output = { figures = ["svg"], tables = ["csv"] }
+
+[world]
+n_arms = 4
+contexts = "shared"
+
+[run]
+horizon = 20
+"""
+
+
+def put(folder, text):
+    path = folder / "small.toml"
+    path.write_text(text)
+    return path
+
+
+def test_they_are_bundled_under_names_of_their_own():
+    beyond = bundled.beyond_experiments()
+    assert set(beyond) <= set(bundled.names())
+    assert len(bundled.names()) == len(beyond) + len(list(bundled.FOLDER.glob("*.toml")))
+    orders = [experiment.order for experiment in beyond.values()]
+    assert orders == list(range(1, len(beyond) + 1))
+    assert not {"ablation", "spread"} & {one.name for one in bundled.in_paper()}
+
+
+def test_they_are_files_like_any_other(tmp_path):
+    for name, own in bundled.beyond_experiments().items():
+        copy = read_experiment(put(tmp_path, bundled.copy_of(name)))
+        for field in ("title", "sweep", "place", "run", "axis", "floor"):
+            assert getattr(copy, field) == getattr(own, field), (name, field)
+        assert repr(copy.policies) == repr(own.policies)
+
+
+def test_the_ablation_adds_one_repair_at_a_time():
+    steps = [
+        getattr(make, "keywords", {})
+        for make in bundled.beyond_experiments()["ablation"].policies.values()
+    ]
+    assert steps[0] == {}
+    for before, after in pairwise(steps):
+        assert before.items() <= after.items() and after != before
+
+
+def test_worlds_are_told_with_their_departures_alone():
+    beyond = bundled.beyond_experiments()
+    spread = world_in_words(beyond["spread"]).words
+    assert "by group 6 and 1, true averages equal" in spread and "scales" not in spread
+    assert "advantage of the first group 0 to 6" in world_in_words(beyond["unequal"]).words
+    assert "deviation of the noise" not in world_in_words(beyond["binary"]).words
+    assert "true averages" not in world_in_words(beyond["ablation"]).words
+
+
+@pytest.mark.slow
+def test_the_floor_stands_beside_the_policies(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path, SMALL)
+    for _ in range(2):  # the second time from what the first one left
+        assert main(["run", "small.toml"]) == 0
+        runs = pd.read_csv("small-report/tables/runs.csv")
+        assert runs["policy"].tolist() == ["UniformRandom"] * 3 + ["floor"] * 3
+    world = eh.SyntheticWorld(n_arms=4, contexts="shared")
+    alone = eh.simulate_floor(world, horizon=20, replications=3, seed=1).runs["true_regret"]
+    assert runs["true_regret"][3:].tolist() == pytest.approx(alone.tolist())
+    assert "120 rounds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('["UniformRandom"]', '[{ policy = "UniformRandom", label = "floor" }]', "floor's own"),
+        ("floor = true", "floor = 1", "floor is 1; allowed is true or false"),
+        ('contexts = "shared"', "spread = [1]", "world.spread"),
+        ('contexts = "shared"', 'spread = "wide"', "a number or a list of numbers"),
+        ('contexts = "shared"', "group_sizes = [2, 3]", "by group_sizes it is 5"),
+        ('contexts = "shared"', 'rewards = "binary"', "line 9"),
+    ],
+)
+def test_mistakes_name_the_line(tmp_path, before, after, words):
+    with pytest.raises(eh.InputError) as error:
+        read_experiment(put(tmp_path, SMALL.replace(before, after)))
+    assert words in error.value.told("file")
+
+
+def test_a_table_has_no_floor(tmp_path):
+    pd.DataFrame({"g": ["F", "M"] * 50, "x": range(100), "y": range(100)}).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    text = SMALL.partition("[world]")[0] + (
+        '[data]\nfile = "people.csv"\ngroup = "g"\nreward = "y"\narms = "g"\nfeatures = "x"\n'
+        "[run]\nhorizon = 5\n"
+    )
+    with pytest.raises(eh.InputError, match="of a table are not known"):
+        read_experiment(put(tmp_path, text))
+
+
+def test_a_bias_of_numbers_or_lists_can_be_swept(tmp_path):
+    text = SMALL.replace("[world]", '[sweep]\nparameter = "bias_mean"\nvalues = [0, 5]\n[world]')
+    points = list(read_experiment(put(tmp_path, text)).points(eh.PAPER))
+    assert [point.world.bias_mean for point in points] == [0.0, 5.0]
