@@ -1,9 +1,10 @@
 """What PooledGroupFair believes of arms and groups, with intervals that cover.
 
 Decisions use the posterior as it is. Intervals are more careful: the bias has a flat prior, so that
-nothing is shrunk; and quantiles are Student's, because the variances are estimates. A variance has
-a part that is proportional to sigma^2 and one to tau^2, each with its own degrees of freedom
-(Satterthwaite).
+nothing is shrunk; quantiles are Student's, because the variances are estimates, a part proportional
+to sigma^2 and one to tau^2, each with its own degrees of freedom (Satterthwaite); and tau^2, which
+rests on few arms and decides also how much they are shrunk, is larger by twice its relative
+variance. `python -m benchmarks.pooled` measures the coverage.
 """
 
 from __future__ import annotations
@@ -157,6 +158,8 @@ class Beliefs:
             of_tau[np.arange(len(total)), group] += own_tau
         noise = np.maximum(total - of_tau.sum(axis=1), own_noise)
         freedom = np.maximum(self._freedom, 1.0)
+        of_tau *= 1.0 + 2.0 / freedom[1:]
+        total = noise + of_tau.sum(axis=1)
         uncertain = noise**2 / freedom[0] + (of_tau**2 / freedom[1:]).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             degrees = np.where(uncertain > 0.0, total**2 / uncertain, np.inf)
