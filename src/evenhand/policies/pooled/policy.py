@@ -259,7 +259,7 @@ class PooledGroupFair(Policy):
         if not isinstance(decision, Decision):
             raise InputError(f"decision is {decision!r}; allowed is the result of `select`")
         scores = decision.scores
-        z = half_normal_draw(mix(np.uint64(self._key), decision.round))
+        z = half_normal_draw(np.uint64(mix(np.uint64(self._key), decision.round)))
         bonus = z * scores.width
         return pd.DataFrame(
             {
