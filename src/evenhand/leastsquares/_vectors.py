@@ -71,7 +71,7 @@ def place(typing: Any, numbers: Any, p: Any) -> Any:
         array, p = given
         return builder.gep(context.make_array(numbers)(context, builder, array).data, [p])
 
-    return NUMBERS(numbers, types.intp), code
+    return types.CPointer(numbers.dtype)(numbers, types.intp), code
 
 
 @operation
