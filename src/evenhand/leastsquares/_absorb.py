@@ -96,12 +96,12 @@ def _absorb_few(table, lanes, d, x, y):  # type: ignore[no-untyped-def]
     table[(tail_of(d) + FREEDOM) * lanes] += 1.0
 
 
-@inlined
+@woven
 def _held(feature):  # type: ignore[no-untyped-def]
     return 0.0 if abs(feature) < SMALLEST else feature
 
 
-@inlined
+@woven
 def _count(table, lanes, tail, left):  # type: ignore[no-untyped-def]
     """One observation more, and what the rotations left of it."""
     table[tail + COUNT * lanes] += 1.0
@@ -121,7 +121,7 @@ def _absorb_lane(table, lane, room, kind, x, y):  # type: ignore[no-untyped-def]
     _absorb_any(table, lane, LANES, room, kind, x, y)
 
 
-@inlined
+@woven
 def _absorb_any(table, lane, lanes, room, kind, x, y):  # type: ignore[no-untyped-def]
     """Any number of features and any rank.
 

@@ -7,7 +7,14 @@ import numpy as np
 from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine, woven
 from evenhand.leastsquares._absorb import back_substitute
-from evenhand.leastsquares._basis import coordinates, copy, leaves, scale, squared_length
+from evenhand.leastsquares._basis import (
+    coordinates,
+    copy,
+    in_units,
+    leaves,
+    scale,
+    squared_length,
+)
 from evenhand.leastsquares._table import (
     COUNT,
     FREEDOM,
@@ -111,7 +118,7 @@ def _each_many(tables, blocks, size, number, known, points, room, fitted, square
     _each(False, tables, blocks, size, number, known, points, room, fitted, squared)
 
 
-@inlined
+@woven
 def _each(few, tables, blocks, size, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     per_block, d, limit = known
     for block in range(blocks):
@@ -142,7 +149,7 @@ def _shared_many(table, arms, number, known, points, room, fitted, squared):  # 
     _shared(False, table, arms, number, known, points, room, fitted, squared)
 
 
-@inlined
+@woven
 def _shared(few, table, arms, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     per_block, d, limit = known
     full = table[tail_of(d) + RANK] == d
@@ -158,7 +165,7 @@ def _shared(few, table, arms, number, known, points, room, fitted, squared):  # 
         put(squared, k, results[1])
 
 
-@inlined
+@woven
 def _solve(few, table, lanes, points, starts, room, d):  # type: ignore[no-untyped-def]
     """Estimates and variances of four arms at full rank."""
     if few:
@@ -176,45 +183,50 @@ def _solve(few, table, lanes, points, starts, room, d):  # type: ignore[no-untyp
 def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: ignore[no-untyped-def]
     """Estimates and variances of four arms where a design is singular."""
     stays_a_function()
-    most = 0
+    ranks, most = (tail_of(d) + RANK) * lanes, 0
+    for into in range(used):
+        most = max(most, int(table[ranks + (into if lanes == LANES else 0)]))
     for into in range(used):
         lane = into if lanes == LANES else 0
-        rank = _locate(table, lane, lanes, d, limit, points, arms[into], room, into)
-        most = max(most, rank)
+        _locate(table, lane, lanes, d, most, limit, points, arms[into], room, into)
     if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
         return _solve_located(table, 1, room, d, most)
     return _solve_located(table, LANES, room, d, most)
 
 
-@subroutine
-def _locate(table, lane, lanes, d, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
-    """The context of an arm in the coordinates of regression `lane`, as point `into`; its rank."""
+@woven
+def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
+    """The context of an arm in the coordinates of regression `lane`, as point `into`.
+
+    With zeros up to `most`, the highest rank of the four.
+    """
     tail, width = tail_of(d), width_of(d)
     point, outside = (LANES + into) * width, 2 * LANES * width + into
     rank = int(table[(tail + RANK) * lanes + lane])
     room[outside] = 0.0
     if rank == d:
-        copy(points, arm * d, d, room, point, width)
-        return d
-    if rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
+        copy(points, arm * d, d, room, point)
+    elif rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
         zeros = limit == np.inf and table[(tail + COUNT) * lanes + lane] > 0.0
         room[outside] = 0.0 if zeros else np.inf
     else:
         x, at = 2 * LANES * width + LANES, basis_of(d, lane, lanes)
-        copy(points, arm * d, d, room, x, width)
-        new = limit < np.inf and scale(table, factors_of(d, lane, lanes), room, x, d)
-        coordinates(table, at, rank, width, room, x, point)
-        if new or (limit < np.inf and _is_outside(table, at, rank, width, room, x, point, limit)):
-            room[outside] = np.inf
-    for k in range((rank + LANES - 1) & -LANES, width, LANES):
+        if limit == np.inf:
+            copy(points, arm * d, d, room, x)
+            coordinates(table, at, rank, width, room, x, point)
+        else:
+            factors = factors_of(d, lane, lanes)
+            new, length = in_units(points, arm * d, d, table, factors, room, x)
+            coordinates(table, at, rank, width, room, x, point)
+            if new or _is_outside(table, at, rank, width, room, x, point, length, limit):
+                room[outside] = np.inf
+    for k in range((rank + LANES - 1) & -LANES, most, LANES):
         put(room, point + k, same(0.0))
-    return rank
 
 
 @inlined
-def _is_outside(table, at, rank, width, room, x, point, limit):  # type: ignore[no-untyped-def]
+def _is_outside(table, at, rank, width, room, x, point, length, limit):  # type: ignore[no-untyped-def]
     """Whether room[x:], with the coordinates room[point:], leaves the directions seen."""
-    length = squared_length(room, x, width)
     inside = squared_length(room, point, (rank + LANES - 1) & -LANES)
     if length - inside > 1e-6 * length:
         return True
@@ -229,7 +241,7 @@ def _solve_located(table, lanes, room, d, rank):  # type: ignore[no-untyped-def]
     first, whole = LANES * width, (rank + LANES - 1) & -LANES
     starts = (first, first + width, first + 2 * width, first + 3 * width)
     head = spread(room, starts, room, whole)
-    fitted, squared = forward(table, lanes, head, room, width, whole, False)
+    fitted, squared = forward(table, lanes, head, room, width, rank, False)
     return fitted, added(squared, four(room, 2 * LANES * width))
 
 

@@ -166,6 +166,19 @@ def below(typing: Any, a: Any, limit: Any, other: Any) -> Any:
     return _written(FOUR(FOUR, FOUR, FOUR), write)
 
 
+@operation
+def is_new(typing: Any, factors: Any, features: Any, least: Any) -> Any:
+    """Whether any of four features is at least so large and has a factor of 0."""
+
+    def write(builder: Any, factors: Any, features: Any, least: Any) -> Any:
+        none = builder.fcmp_ordered("==", factors, ir.Constant(_VECTOR, [0.0] * LANES))
+        large = builder.fcmp_ordered(">=", _size(builder, features), least)
+        lanes = builder.bitcast(builder.and_(none, large), ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", lanes, ir.Constant(ir.IntType(LANES), 0))
+
+    return _written(types.boolean(FOUR, FOUR, FOUR), write)
+
+
 def _size(builder: Any, a: Any) -> Any:
     """|a|, by taking its four signs off."""
     whole = ir.VectorType(ir.IntType(64), LANES)
