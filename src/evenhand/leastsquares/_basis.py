@@ -53,43 +53,18 @@ from evenhand.leastsquares._vectors import (
 
 @inlined
 def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
-    """room[parts:] = the coordinates of room[x:], by four directions at a time.
-
-    One or two alone are not rounded up to four: reading what is not there was a quarter of a
-    decision among 1,000 arms that have seen one or two rewards each.
-    """
+    """room[parts:] = the coordinates of room[x:], by four directions at a time."""
     for k in range(0, rank, LANES):
         p = at + k * width
-        if rank - k < 3:
-            a, b = _along(table, p, width, room, x), 0.0
-            if rank - k > 1:
-                b = _along(table, p + width, width, room, x)
-            put(room, parts + k, together(a, b, 0.0, 0.0))
-        else:
-            put(room, parts + k, _along_four(table, p, width, room, x))
-
-
-@inlined
-def _along(table, p, width, room, x):  # type: ignore[no-untyped-def]
-    """The coordinate of room[x:] in the direction at p, summed as `_along_four` does."""
-    a = same(0.0)
-    for q in range(0, width, LANES):
-        a = plus(a, four(table, p + q), four(room, x + q))
-    return total(a)
-
-
-@inlined
-def _along_four(table, p, width, room, x):  # type: ignore[no-untyped-def]
-    """The coordinates in the four directions from p on."""
-    a = b = c = e = same(0.0)
-    for q in range(0, width, LANES):
-        here = four(room, x + q)
-        a = plus(a, four(table, p + q), here)
-        b = plus(b, four(table, p + width + q), here)
-        c = plus(c, four(table, p + 2 * width + q), here)
-        e = plus(e, four(table, p + 3 * width + q), here)
-    a, b, c, e = turned(a, b, c, e)
-    return added(added(a, b), added(c, e))
+        a = b = c = e = same(0.0)
+        for q in range(0, width, LANES):
+            here = four(room, x + q)
+            a = plus(a, four(table, p + q), here)
+            b = plus(b, four(table, p + width + q), here)
+            c = plus(c, four(table, p + 2 * width + q), here)
+            e = plus(e, four(table, p + 3 * width + q), here)
+        a, b, c, e = turned(a, b, c, e)
+        put(room, parts + k, added(added(a, b), added(c, e)))
 
 
 @inlined
