@@ -63,14 +63,16 @@ def fitted(alt: Any, chart: Any) -> Any:
 
 
 def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
-    """A chart with the common style of title, axes and legend."""
-    framed: alt.TopLevelMixin = (
-        chart.properties(title=title)
-        .configure(numberFormat=PLAIN)
-        .configure_axis(grid=True, gridColor="#eee", labelFontSize=11, titleFontSize=12)
-        .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=220, orient=legend)
-        .configure_title(fontSize=13, anchor="start", fontWeight="normal")
-        .configure_view(stroke="#ccc")
+    """A chart with the common style of title, axes and legend.
+
+    All of it in one call: Altair copies the chart, data included, in every one.
+    """
+    framed: alt.TopLevelMixin = chart.properties(title=title).configure(
+        numberFormat=PLAIN,
+        axis={"grid": True, "gridColor": "#eee", "labelFontSize": 11, "titleFontSize": 12},
+        legend={"labelFontSize": 11, "titleFontSize": 11, "labelLimit": 220, "orient": legend},
+        title={"fontSize": 13, "anchor": "start", "fontWeight": "normal"},
+        view={"stroke": "#ccc"},
     )
     return framed
 

@@ -38,12 +38,14 @@ from evenhand.leastsquares._vectors import (
     added,
     apart,
     four,
+    is_new,
     less,
     place,
     plus,
     put,
     same,
     times,
+    together,
     turned,
 )
 
@@ -96,15 +98,23 @@ def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-un
 
 
 @inlined
-def copy(points, start, number, room, at, width):  # type: ignore[no-untyped-def]
-    """Copy `number` numbers into the room, and zeros up to the width."""
-    whole = number & -LANES
-    for k in range(0, whole, LANES):
-        put(room, at + k, four(points, start + k))
-    for k in range(whole, number):
-        room[at + k] = points[start + k]
-    for k in range(number, width):
-        room[at + k] = 0.0
+def copy(points, start, number, room, at):  # type: ignore[no-untyped-def]
+    """`number` numbers into the room, and zeros up to a whole four."""
+    for k in range(0, number, LANES):
+        put(room, at + k, _at_most_four(points, start + k, number - k))
+
+
+@inlined
+def _at_most_four(points, p, number):  # type: ignore[no-untyped-def]
+    """The next four of `number` numbers, or fewer and zeros.
+
+    In one piece: four numbers that were written one by one cannot be read at once without waiting.
+    """
+    if number >= LANES:
+        return four(points, p)
+    second = points[p + 1] if number > 1 else 0.0
+    third = points[p + 2] if number > 2 else 0.0
+    return together(points[p], second, third, 0.0)
 
 
 @inlined
@@ -143,7 +153,7 @@ def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped
     """Write `row` in the coordinates of the directions seen; returns the rank after that."""
     width = width_of(d)
     rest, once, again = width, 2 * width, 3 * width
-    copy(row, 0, width, row, rest, width)
+    copy(row, 0, width, row, rest)
     whole = length(row, rest, width)
     coordinates(table, at, rank, width, row, rest, once)  # Gram-Schmidt; twice is enough
     take_off(table, at, rank, width, row, rest, once)
@@ -168,13 +178,25 @@ _LEAST, _MOST, _LIMIT = 2.0**-10, 2.0**10, 2.0**14
 
 @inlined
 def scale(table, at, room, x, d):  # type: ignore[no-untyped-def]
-    """Multiply room[x:] by the factors table[at:]; returns whether a feature of it is new."""
-    new = False
+    """Multiply room[x:] by the factors table[at:]."""
     for k in range(d):
-        factor = table[at + k]
-        new |= factor == 0.0 and abs(room[x + k]) >= SMALLEST
-        room[x + k] *= factor
-    return new
+        room[x + k] *= table[at + k]
+
+
+@inlined
+def in_units(points, start, d, table, at, room, x):  # type: ignore[no-untyped-def]
+    """room[x:] = a context times the factors table[at:], by fours, with zeros at the end.
+
+    Returns whether it has a feature never seen before, and its squared length.
+    """
+    new, squares = False, same(0.0)
+    for k in range(0, d, LANES):
+        here, factors = _at_most_four(points, start + k, d - k), four(table, at + k)
+        new |= is_new(factors, here, same(SMALLEST))
+        here = times(here, factors)
+        put(room, x + k, here)
+        squares = plus(squares, here, here)
+    return new, total(squares)
 
 
 @inlined
@@ -209,13 +231,13 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
             for q in range(rank):
                 rows[q, k] *= table[at + k] / before
     seen = 0
-    for q in range(rank - 1, -1, -1):  # the last row has a single direction, the first has all
-        copy(place(rows, q * width), 0, width, room, 0, width)
+    for q in range(rank - 1, -1, -1):  # the last one has a single direction, the first has all
+        copy(place(rows, q * width), 0, width, room, 0)
         seen = to_basis(table, basis_of(d, lane, lanes), room, d, seen, new_direction)
         left = rotate_in(table, lane, lanes, room, right[q], width, seen)
         table[tail + RESIDUAL * lanes] += left * left
     table[tail + FREEDOM * lanes] += rank - seen
-    copy(place(row, 0), 0, width, room, 0, width)
+    copy(place(row, 0), 0, width, room, 0)
     return seen
 
 
@@ -253,5 +275,5 @@ def fold(table, lane, lanes, room, d, scaled):  # type: ignore[no-untyped-def]
                 rows[q, k] /= table[at + k]
             table[at + k] = 0.0
     for q in range(d):
-        copy(place(rows, q * width), 0, width, room, 0, width)
+        copy(place(rows, q * width), 0, width, room, 0)
         rotate_in(table, lane, lanes, room, right[q], width, d)

@@ -84,6 +84,28 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
 
 
 @inlined
+def rotate_few(table, lanes, a, b, c, y, d):  # type: ignore[no-untyped-def]
+    """The same for a row of one to three numbers, the rest of them zero."""
+    if a == 0.0 and b == 0.0 and c == 0.0:
+        return y
+    z = LANES * (LANES + 1) // 2 * lanes
+    inverse, q, r = z + LANES * lanes, row_start(1, LANES), row_start(2, LANES)
+    cos, sin = _rotation(table, 0, inverse, a)
+    y = _rotate(table, z, y, cos, sin)
+    if d > 1:
+        b = _rotate(table, lanes, b, cos, sin)
+        if d > 2:
+            c = _rotate(table, 2 * lanes, c, cos, sin)
+        cos, sin = _rotation(table, (q + 1) * lanes, inverse + lanes, b)
+        y = _rotate(table, z + lanes, y, cos, sin)
+    if d > 2:
+        c = _rotate(table, (q + 2) * lanes, c, cos, sin)
+        cos, sin = _rotation(table, (r + 2) * lanes, inverse + 2 * lanes, c)
+        y = _rotate(table, z + 2 * lanes, y, cos, sin)
+    return y
+
+
+@inlined
 def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
     """Rotate the diagonal element at p and s to (length, 0); returns the cosine and the sine."""
     r = table[p]

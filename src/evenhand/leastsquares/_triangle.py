@@ -179,7 +179,7 @@ def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
     a multiple of four.
     """
     if number < LANES:
-        return _few(points, starts, number)
+        return spread_few(points, starts, number)
     for k in range(LANES, number - LANES + 1, LANES):
         a, b, c, e = _columns(points, starts, k)
         _put_four(room, k, a, b, c, e)
@@ -204,8 +204,8 @@ def _columns(points, starts, k):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _few(points, starts, number):  # type: ignore[no-untyped-def]
-    """The same for vectors of one to three numbers."""
+def spread_few(points, starts, number):  # type: ignore[no-untyped-def]
+    """`spread` for vectors of one to three numbers."""
     first, second, third, fourth = starts
     a = together(points[first], points[second], points[third], points[fourth])
     b = c = same(0.0)

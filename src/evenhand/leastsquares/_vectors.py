@@ -71,7 +71,7 @@ def place(typing: Any, numbers: Any, p: Any) -> Any:
         array, p = given
         return builder.gep(context.make_array(numbers)(context, builder, array).data, [p])
 
-    return NUMBERS(numbers, types.intp), code
+    return types.CPointer(numbers.dtype)(numbers, types.intp), code
 
 
 @operation
@@ -174,6 +174,19 @@ def at_least(typing: Any, a: Any, limit: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", a, limit), a, limit)
 
     return _written(FOUR(FOUR, FOUR), write)
+
+
+@operation
+def is_new(typing: Any, factors: Any, features: Any, least: Any) -> Any:
+    """Whether any of four features is at least so large and has a factor of 0."""
+
+    def write(builder: Any, factors: Any, features: Any, least: Any) -> Any:
+        none = builder.fcmp_ordered("==", factors, ir.Constant(_VECTOR, [0.0] * LANES))
+        large = builder.fcmp_ordered(">=", _size(builder, features), least)
+        lanes = builder.bitcast(builder.and_(none, large), ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", lanes, ir.Constant(ir.IntType(LANES), 0))
+
+    return _written(types.boolean(FOUR, FOUR, FOUR), write)
 
 
 def _size(builder: Any, a: Any) -> Any:
