@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, subroutine
+from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.leastsquares._vectors import (
     LANES,
@@ -66,17 +66,19 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     late = t > memory.settings.n_arms * rule.n_features
     work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
     work[PROBE, 1] = UNKNOWN
-    _fill_in(memory.own, memory.contexts, memory.room, work, rule.n_features)
+    if rule.n_features == 2:  # known while compiling, its loops are unrolled
+        _fill_in(memory.own, memory.contexts, memory.room, work, 2)
+    else:
+        _fill_in(memory.own, memory.contexts, memory.room, work, rule.n_features)
 
 
-@subroutine
+@inlined
 def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
     """Estimate, correction and bonus of every arm, four arms at a time.
 
     With s = S x, the estimate is u . x + s . (P m), and the square of the bonus is s . x. Each
     number of S below its diagonal is fetched once and counts twice.
     """
-    stays_a_function()
     out, points, x = place(work, 0), place(contexts, 0), place(room, 0)
     columns, u = work.shape[1], d * (d + 1) // 2
     limit, none, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])

@@ -25,10 +25,10 @@ SIGMA2, REWARD_UNIT, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(8)
 OMEGA_INVERSE, C, MU, PER_UNIT, ROOM = range(5)
 _MATRICES, _ROOM = 2, 4
 
-# The first numbers of a group: how many rewards it has, and tau^2. Three vectors follow: r_g,
-# Omega^-1 V_g r_g and m_g^, and then V_g.
+# The first numbers of a group: how many rewards it has, and tau^2. Five vectors follow: r_g,
+# Omega^-1 V_g r_g, m_g^, and for its arms p m_g^ and the correction; and then V_g.
 SEEN, TAU2, N_OF_GROUP = range(3)
-R, SHRUNK, MEAN, V = range(4)
+R, SHRUNK, MEAN, PULL, _CORRECTION, V = range(6)
 
 
 class PooledState(NamedTuple):
@@ -42,7 +42,7 @@ class PooledState(NamedTuple):
     settled: NDArray[np.float64]  # per arm: X'X (d x d), X'y (d), y'y, count
     fresh: NDArray[np.float64]  # the same, of later decisions
     arms: NDArray[np.float64]  # (blocks, rows, LANES)
-    groups: NDArray[np.float64]  # (groups, 2 + 3 d + d^2)
+    groups: NDArray[np.float64]  # (groups, 2 + 5 d + d^2)
     common: NDArray[np.float64]
 
 
@@ -53,7 +53,7 @@ def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
         np.zeros((n_arms, sums)),
         np.zeros((n_arms, sums)),
         np.zeros((padded(n_arms) // LANES, d * (d + 1) // 2 + 3 * d, LANES)),
-        np.zeros((n_groups, N_OF_GROUP + 3 * d + d * d)),
+        np.zeros((n_groups, N_OF_GROUP + 5 * d + d * d)),
         np.zeros(N_NUMBERS + _MATRICES * d * d + (2 + _ROOM) * d),
     )
     state.common[REWARD_UNIT] = 1.0

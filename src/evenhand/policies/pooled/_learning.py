@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, subroutine
+from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
 from evenhand.leastsquares._triangle import HUGE
@@ -30,6 +30,7 @@ from evenhand.policies.pooled._layout import (
     NUMBER,
     OMEGA_INVERSE,
     PER_UNIT,
+    PULL,
     REWARD_UNIT,
     ROOM,
     SEEN,
@@ -82,7 +83,11 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
         if own.common[STALE] > 0.0:
             work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
-        _step(rule, own, arm, group, place(x, 0), reward, rule.n_features)
+        # With d known while compiling, its loops are unrolled: a tenth of a round at d = 2.
+        if rule.n_features == 2:
+            _step(rule, own, arm, group, place(x, 0), reward, 2)
+        else:
+            _step(rule, own, arm, group, place(x, 0), reward, rule.n_features)
     own.common[NUMBER] += 1.0
     if own.groups[group, SEEN] == 0.0:
         own.common[EMPTY] -= 1.0
@@ -127,7 +132,7 @@ def _add(sums, arm, x, reward):  # type: ignore[no-untyped-def]
     row[d * d + d + 1] += 1.0
 
 
-@subroutine
+@inlined
 def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     """One reward more, with the variances as they are: updates of rank one, all of them O(d^2).
 
@@ -159,12 +164,13 @@ def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     precision, r = 1.0 / own.groups[group, TAU2], of_group(own, group, R, d)
     root, p = 1.0 / np.sqrt(scale), 0
     for k in range(d):
-        change = s[k] * surprise / scale
+        s[k] *= root
+        change = s[k] * surprise * root
         u[LANES * k] += change
         r[k] += precision * change
-        grown[k] = precision * s[k] * root
+        grown[k] = precision * s[k]
         for j in range(k + 1):
-            S[LANES * (p + j)] -= s[k] * s[j] / scale
+            S[LANES * (p + j)] -= s[k] * s[j]
         p += k + 1
     omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_group(own, group, V, d)
     _take_out(variance, grown, lost, d)
@@ -175,7 +181,7 @@ def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     _means(rule, own, d)
 
 
-@subroutine
+@inlined
 def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
     """The variance after its inverse has grown by `grown` squared; it has lost `lost` squared."""
     times_vector(variance, grown, lost, d)
@@ -187,7 +193,7 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
             variance[k * d + j] -= lost[k] * lost[j]
 
 
-@subroutine
+@inlined
 def _means(rule, own, d):  # type: ignore[no-untyped-def]
     """mu^ and all m_g^, and next to every arm's S and u what they are for its score."""
     total, prior, reference = (
@@ -209,13 +215,19 @@ def _means(rule, own, d):  # type: ignore[no-untyped-def]
         times_vector(of_group(own, g, V, d), total, mean, d)
         for k in range(d):
             reference[k] += rule.weights[g] * mean[k]
-    for i in range(rule.group_of.size):
-        g = rule.group_of[i]
-        mean, precision = of_group(own, g, MEAN, d), 1.0 / own.groups[g, TAU2]
-        pull = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
+    for g in range(m):
+        mean, shown, precision = (
+            of_group(own, g, MEAN, d),
+            of_group(own, g, PULL, d),
+            1.0 / own.groups[g, TAU2],
+        )
         for k in range(d):
-            pull[LANES * k] = precision * mean[k]
-            pull[LANES * (d + k)] = reference[k] - mean[k]
+            shown[k], shown[d + k] = precision * mean[k], reference[k] - mean[k]
+    for i in range(rule.group_of.size):
+        shown = of_group(own, rule.group_of[i], PULL, d)
+        here = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
+        for k in range(2 * d):
+            here[LANES * k] = shown[k]
 
 
 @compiled
