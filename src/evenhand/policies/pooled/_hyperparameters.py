@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, subroutine
+from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._linear import (
     dot,
@@ -116,11 +116,9 @@ def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
     return max(dot(vector, vector, d) - along * along, 0.0)
 
 
-@subroutine
-def _add_up(data, variances, post, sums):  # type: ignore[no-untyped-def]
+@inlined
+def _add_up(data, variances, post, sums, d):  # type: ignore[no-untyped-def]
     """Sums over the arms."""
-    stays_a_function()
-    d = post.mu.size
     sums.S[:] = 0.0
     sums.SS[:] = 0.0
     sums.spread[:] = 0.0
@@ -195,7 +193,10 @@ def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
     sums = Sums(np.empty((m, d, d)), np.empty((m, d, d)), np.empty(m), np.empty(1))
     for _ in range(STEPS):
         work_out(data, variances, post)
-        _add_up(data, variances, post, sums)
+        if d == 2:  # known while compiling, its loops are unrolled
+            _add_up(data, variances, post, sums, 2)
+        else:
+            _add_up(data, variances, post, sums, d)
         fitted, bias = 0.0, 0.0
         for g in range(m):
             variance_of_mean(post, variances, g, W)

@@ -21,6 +21,14 @@ def invert(matrix, least, d):  # type: ignore[no-untyped-def]
     No pivot can be smaller then, but for rounding, which could even make it negative.
     """
     stays_a_function()
+    if d == 2:
+        _invert(matrix, least, 2)
+    else:
+        _invert(matrix, least, d)
+
+
+@inlined
+def _invert(matrix, least, d):  # type: ignore[no-untyped-def]
     for k in range(d):
         row = place(matrix, k * d)
         pivot = 1.0 / max(row[k], least)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, subroutine
+from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._linear import add_product, invert, product, times_vector
 
@@ -124,7 +124,10 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
     stays_a_function()
     d, m = post.mu.size, data.sizes.size
-    _work_out_arms(data, variances, post)
+    if d == 2:  # known while compiling, its loops are unrolled
+        _work_out_arms(data, variances, post, 2)
+    else:
+        _work_out_arms(data, variances, post, d)
     omega_inverse = place(variances.omega_inverse, 0)
     C, mu = place(post.C, 0), place(post.mu, 0)
     first, second = place(post.room, 0), place(post.room, d * d)
@@ -156,11 +159,10 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
         times_vector(place(post.V, g * d * d), second, place(post.m, g * d), d)
 
 
-@subroutine
-def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
+@inlined
+def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
     """S_i, u_i, and their sums over the arms of a group: r_g, and n_g p I - p^2 sum S_i in V_g."""
-    stays_a_function()
-    d, sigma2 = post.mu.size, variances.sigma2[0]
+    per_noise = 1.0 / variances.sigma2[0]
     post.V[:] = 0.0
     post.r[:] = 0.0
     for i in range(data.number.size):
@@ -175,7 +177,7 @@ def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
                 u[k] = 0.0
             continue
         for k in range(d * d):
-            S[k] = A[k] / sigma2
+            S[k] = A[k] * per_noise
         for k in range(d):
             S[k * d + k] += p
         invert(S, p, d)
@@ -184,7 +186,7 @@ def _work_out_arms(data, variances, post):  # type: ignore[no-untyped-def]
         for k in range(d * d):
             V[k] -= p * p * S[k]
         for k in range(d):
-            u[k] /= sigma2
+            u[k] *= per_noise
             r[k] += p * u[k]
             V[k * d + k] += p
 
