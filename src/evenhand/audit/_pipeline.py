@@ -17,7 +17,8 @@ from evenhand.audit._inference.decomposition import averages, decomposition, una
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
-from evenhand.audit._inference.logistic_groups import fit_logistic
+from evenhand.audit._inference.logistic_groups import LogisticFit, fit_logistic
+from evenhand.audit._inference.logistic_parts import by_logistic
 from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
 from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed, fits_of
@@ -28,8 +29,9 @@ from evenhand.audit._inference.within import WITHIN, Within, within_windows
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._report.logistic import Logistic, make_logistic
+from evenhand.audit._report.logistic import LOGISTIC, Logistic, make_logistic
 from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._report.terms import terms_against_truth, terms_of
 from evenhand.audit._report.two_models import second_model
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums import missing as missing_values
@@ -48,7 +50,7 @@ from evenhand.audit._sums.design import Design, make_design
 from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.missing import Gaps
 from evenhand.audit._sums.truth import known_truth
-from evenhand.bias._fit import AUTO, PULLS
+from evenhand.bias._fit import ARMS, AUTO, PULLS
 from evenhand.bias._sentences import clear_features, clear_totals, same_findings
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
@@ -121,7 +123,8 @@ class Run:
             blocked=errors.blocked,
             columns=design.columns(*cells.ends(design.features)),
         )
-        report = replace(report, _instead=instead)
+        terms = terms_of(self.look.columns, self.settings.reward_values)
+        report = replace(report, _instead=instead, _terms=terms)
         if clusters is not None or self._weighted:
             report = replace(report, _apart=None)  # it would cry wolf
         return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report, planned)
@@ -146,27 +149,55 @@ class Run:
             over_time = drift(
                 frame, windows, times, centred, design.reward_centre, self._window_clusters(fitted)
             )
-        bias, logistic = self._beside_logistic(fitted, centred, fitted.stats, fitted.rows, errors)
+        bias, logistic, chances = self._beside_logistic(
+            fitted, centred, fitted.stats, fitted.rows, errors
+        )
         inside = None
         if within is not None:
-            inside, _ = self._beside_logistic(
+            inside, *_ = self._beside_logistic(
                 fitted, within.report, within.stats, within.rows, within.errors, spare=True
             )
         against = self._objection(cells, design.reward_centre)
+        of_clusters = (
+            None
+            if self.look.columns.cluster is None
+            else of_groups(self.source, fitted.rows, cells.groups())
+        )
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         metrics = fairness_report(
             sums,
             level=self.settings.level,
             unfavourable=self.settings.unfavourable and "positives" in sums,
-            clusters=None
-            if self.look.columns.cluster is None
-            else of_groups(self.source, fitted.rows, cells.groups()),
+            clusters=of_clusters,
         )
         means = averages(fitted.stats)
         # As the summary does: what changes over time must not count as bias.
         believed = centred
         if within is not None and inside is not None and not same_findings(bias, inside):
             believed = within.report
+        if gaps.sums is not None:  # what is left is of the rows that lack nothing
+            metrics_of_used = fairness_report(
+                group_sums(cells, missing_values.NONE, design.reward_centre, binary),
+                level=self.settings.level,
+                unfavourable=self.settings.unfavourable and binary,
+                clusters=of_clusters,
+            )
+        else:
+            metrics_of_used = metrics
+        unadjusted = unadjusted_by(metrics_of_used, centred.groups, means, weighted=self._weighted)
+        explained = decomposition(
+            believed, means, centred._columns, unadjusted, within=believed is not centred
+        )
+        if (
+            logistic is not None
+            and chances is not None
+            and logistic.fits == LOGISTIC
+            and believed is centred
+            and centred.weighting != ARMS
+        ):
+            explained = by_logistic(
+                explained, centred, chances, means, centred._columns, unadjusted
+            )
         selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
         impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
         return Audit(
@@ -174,13 +205,7 @@ class Run:
             within=inside,
             logistic=logistic,
             against_truth=None if against else self._against_truth(cells, centred.reference),
-            decomposition=decomposition(
-                believed,
-                means,
-                centred._columns,
-                unadjusted_by(metrics, centred.groups, means, weighted=self._weighted),
-                within=believed is not centred,
-            ),
+            decomposition=explained,
             truth=known_truth(cells, design.reward_centre, self.settings.level),
             metrics=metrics,
             groups=sums,
@@ -235,25 +260,26 @@ class Run:
         rows: Any,
         errors: Errors,
         spare: bool = False,
-    ) -> tuple[BiasReport, Logistic | None]:
+    ) -> tuple[BiasReport, Logistic | None, LogisticFit | None]:
         """A report in the columns' own units, and logistic models beside it for rewards of 0 and 1.
 
         With `spare` these are fitted only where the report has claims that they might not confirm.
         """
         report = fitted.in_units(centred, self.settings)
         if not fitted.binary or not self.settings.logistic:
-            return report, None
+            return report, None, None
         if spare and not clear_features(report) and not clear_totals(report):
-            return report, None
+            return report, None, None
         self.tell("logistic models")
         lines = fits_of(stats, centred.weighting, fitted.cells.places())
         careful = self.settings.errors == AUTO
-        found = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
+        fit = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
         odds = None
-        if not isinstance(found, str):
-            odds = fitted.in_units(replace(centred, _fit=found.odds), self.settings)
-        logistic = make_logistic(report, found, odds, self._weighted)
-        return replace(report, _second=second_model(logistic, again=spare)), logistic
+        if not isinstance(fit, str):
+            odds = fitted.in_units(replace(centred, _fit=fit.odds), self.settings)
+        logistic = make_logistic(report, fit, odds, self._weighted)
+        report = replace(report, _second=second_model(logistic, again=spare))
+        return report, logistic, None if isinstance(fit, str) else fit
 
     def _objection(self, cells: Cells, centre: float) -> str:
         columns = self.look.columns
@@ -276,8 +302,9 @@ class Run:
             fitted = Run(source, settings, seen, self.tell).fit()
         except InputError:  # too little is left where the truth is known
             return None
-        found = fitted.in_units(fitted.centred, settings)
-        return replace(found, assumption=ASSUMPTION)
+        report = fitted.in_units(fitted.centred, settings)
+        terms = terms_against_truth(self.look.columns)
+        return replace(report, assumption=ASSUMPTION, _terms=terms)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
         """Sum up as if nothing were missing; look closer only if something is."""

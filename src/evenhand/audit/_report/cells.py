@@ -11,6 +11,7 @@ from evenhand._prose import quoted
 from evenhand.audit._report.intersections import MARGINS_ONLY, SHRUNK, Intersections
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import totals
+from evenhand.bias._terms import Terms
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
@@ -24,19 +25,19 @@ def cell_sentences(audit: Audit) -> list[str]:
     if found is None:
         return []
     said = [
-        f"By {quoted(name)}, {one[0].lower()}{one[1:]}"
+        f"By {quoted(name)}, {sentence[0].lower()}{sentence[1:]}"
         for name, report in found.attributes.items()
-        for one in totals(report)
+        for sentence in totals(report)
     ]
-    return [*said, *_lowest(found), *_borrowing(found)]
+    return [*said, *_furthest(found, audit.bias._terms), *_borrowing(found)]
 
 
 def _against(found: Intersections) -> str:
     return "the mean of the cells" if found.reference is None else quoted(found.reference)
 
 
-def _lowest(found: Intersections) -> list[str]:
-    """The cell with the lowest feedback, once cells borrow from their margins."""
+def _furthest(found: Intersections, terms: Terms) -> list[str]:
+    """The cell that is furthest from the reference, once cells borrow from their margins."""
     cells = found.cells
     cells = cells[(cells["cell"] != found.reference) & (cells["kind"] == SHRUNK)]
     *most, last = map(quoted, found.attributes)
@@ -54,7 +55,7 @@ def _lowest(found: Intersections) -> list[str]:
     low, high = sorted((abs(row["shrunk_low"]), abs(row["shrunk_high"])))
     side = "lower" if row["shrunk"] < 0.0 else "higher"
     return [
-        f"{where}, the feedback at the average context is furthest from that for "
+        f"{where}, the {terms.outcome} {terms.alike} is furthest from that of "
         f"{_against(found)} for {quoted(row['cell'])}: {abs(row['shrunk']):.3g} {side}, {at} "
         f"{low:.3g} to {high:.3g}."
     ]
@@ -92,7 +93,8 @@ def intersections_view(audit: Audit) -> dict[str, Any] | None:
         "against": _against(found),
         "level": f"{100 * found.level:.6g} %",
         "tau": f"{found.tau:.3g}",
-        "picture": _picture(found),
+        "picture": _picture(found, quoted(audit.facts.columns.reward)),
+        "outcome": quoted(audit.facts.columns.reward),
         "cells": of_frame(found.cells),
     }
 
@@ -106,7 +108,7 @@ def _at_average(report: Any) -> Table:
     return of_frame(table[["group", "rows", "gap", "low", "high", "why"]], caption=words)
 
 
-def _picture(found: Intersections) -> Any:
+def _picture(found: Intersections, outcome: str) -> Any:
     from evenhand import charts  # the summary needs neither
     from evenhand._html import drawn
 
@@ -115,5 +117,5 @@ def _picture(found: Intersections) -> Any:
         return None
     if len(cells) > MOST_DRAWN:  # those with the most people
         cells = cells.loc[cells["n"].nlargest(MOST_DRAWN).index]
-    axis = f"gap to {_against(found)} at the average context"
+    axis = f"gap to {_against(found)}, in units of {outcome}"
     return drawn(charts.to_svg(charts.cells_chart(cells, found.reference, found.level, "", axis)))
