@@ -58,8 +58,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
     said = comparisons(report, most)
     if said:
-        alike = report._terms.alike
-        also = f", those {alike} for all groups" if report.overall is not None else ""
+        also = ", those of whole gaps for all groups" if report.overall is not None else ""
         said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")

@@ -213,15 +213,17 @@ def part_of(
     away: Array,
     numbers: Sequence[int],
     level: float,
+    slopes: Sequence[float] = (1.0, 1.0),
 ) -> Interval:
     """What some features explain: the estimate and its interval, by the delta method.
 
     Its variance is that of the coefficients at these averages, plus that of the averages at these
-    coefficients; that of the product of both errors is smaller than either by 1 / n.
+    coefficients; that of the product of both errors is smaller than either by 1 / n. `away` is how
+    far the averages of the pair are from everyone's, and `slopes` is what it is multiplied with.
     """
     features = np.array(numbers, dtype=np.int64)
     contexts = np.zeros_like(away)
-    contexts[:, features] = away[:, features]
+    contexts[:, features] = np.array(slopes)[:, None] * away[:, features]
     if not contexts.any():
         return 0.0, 0.0, 0.0
     weights = np.eye(len(report.groups))[list(pair)]
@@ -230,9 +232,9 @@ def part_of(
     estimate = float(parts.estimate.sum())
     variance = float(np.sum(parts.error**2))
     inside = np.ix_(features, features)
-    for g in pair:
-        slope = report._fit.vectors[g][features]
-        variance += float(slope @ means.covariance[g][inside] @ slope)
+    for g, slope in zip(pair, slopes, strict=True):
+        own = slope * report._fit.vectors[g][features]
+        variance += float(own @ means.covariance[g][inside] @ own)
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
     reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
     return estimate, estimate - reach, estimate + reach

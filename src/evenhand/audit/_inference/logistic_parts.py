@@ -75,8 +75,8 @@ def by_logistic(
             continue
         raw = unadjusted(g, reference, level)
         rest = (float(left.estimate[g]), float(left.all_low[g]), float(left.all_high[g]))
-        away, shared = _scaled(odds, means, chance, (g, reference))
-        parts = _explained(odds, means, (g, reference), away, columns, level, shared)
+        away, slopes, shared = _slopes(odds, means, chance, (g, reference))
+        parts = _explained(odds, means, (g, reference), away, slopes, columns, level, shared)
         whole = parts[0][2]
         moved = raw[0] - rest[0] - whole[0]  # the identity keeps every digit
         total = (raw[0] - rest[0], whole[1] + moved, whole[2] + moved)
@@ -90,12 +90,12 @@ def by_logistic(
     return pd.concat([table for table in tables if len(table)], ignore_index=True)
 
 
-def _scaled(
+def _slopes(
     odds: BiasReport, means: Averages, chance: Array, pair: tuple[int, int]
-) -> tuple[Array, bool]:
-    """How far the averages of two groups are from everyone's, times the slope of their chances.
+) -> tuple[Array, list[float], bool]:
+    """How far the averages of two groups are from everyone's, and the slopes of their chances.
 
-    With it, whether these slopes are ones that logistic curves have.
+    With them, whether these slopes are ones that logistic curves have.
     """
     overall = odds.overall
     assert overall is not None
@@ -111,7 +111,7 @@ def _scaled(
     alike = np.maximum(np.abs(in_odds), np.abs(in_chance)) < 1e-9
     slope = np.where(alike, usual, slope)
     possible = (slope > 0.0) & (slope <= STEEPEST * (1.0 + 1e-9))
-    return np.where(possible, slope, usual)[:, None] * away, bool(possible.all())
+    return away, np.where(possible, slope, usual).tolist(), bool(possible.all())
 
 
 def _explained(
@@ -119,16 +119,19 @@ def _explained(
     means: Averages,
     pair: tuple[int, int],
     away: Array,
+    slopes: list[float],
     columns: tuple[Column, ...],
     level: float,
     shared: bool,
 ) -> list[tuple[str, str, tuple[float, float, float], str]]:
     """What all features explain, and each of them where it can be shared out among them."""
-    whole = part_of(odds, means, pair, away, range(away.shape[1]), level)
+    whole = part_of(odds, means, pair, away, range(away.shape[1]), level, slopes)
     parts = [(EXPLAINED, "", whole, "")]
     narrow, unknown = divided(level, len(columns)), (np.nan, np.nan, np.nan)
     for column in columns:
-        ends = part_of(odds, means, pair, away, column.features, narrow) if shared else unknown
+        ends = unknown
+        if shared:
+            ends = part_of(odds, means, pair, away, column.features, narrow, slopes)
         why = "" if np.isfinite(ends[0]) else NOT_SHARED
         parts.append((FEATURE, column.name, ends, why))
     return parts

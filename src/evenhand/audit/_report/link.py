@@ -37,9 +37,9 @@ def link_sentence(models: Logistic) -> str:
     start = "Outcomes are 0 or 1. The link test"
     if models.fits == LOGISTIC:
         return (
-            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so what "
-            "is left of a gap is that of the logistic models, and the straight lines' stands beside "
-            "it."
+            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so "
+            "what is left of a gap is that of the logistic models; that of straight lines stands "
+            "beside it."
         )
     if models.fits == LINEAR:
         return (

@@ -137,8 +137,8 @@ def limits(audit: Audit) -> list[str]:
             else "outcomes that do not pass through the same judgement could."
         ),
         "Selection. Only decisions that were logged are here. If a row is in the log, or has a "
-        f"{reward}, because of what its {reward} is or would have been, the numbers are wrong by an "
-        "amount that this log cannot show.",
+        f"{reward}, because of what its {reward} is or would have been, the numbers are wrong by "
+        "an amount that this log cannot show.",
         (
             "Rows count by their inverse propensity, which takes out a selection that depends on "
             "what the propensity was made from, and nothing else."

@@ -180,7 +180,7 @@ def _of_outcomes(audit: Audit) -> list[str]:
     parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
     against = f"Against {columns.true_reward}, "
     return [
-        f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there the "
+        f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there "
         f"{columns.reward} can be measured against it.",
         *(
             f"{against}{sentence[0].lower()}{sentence[1:]}"

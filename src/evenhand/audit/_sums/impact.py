@@ -14,11 +14,12 @@ from evenhand.audit._settings import Settings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
 from evenhand.bias.estimate import MEAN
-from evenhand.fairness.impact import impact_table
+from evenhand.fairness.impact import WEIGHTED, impact_table
 
 if TYPE_CHECKING:
     from evenhand.audit._input.attributes import Crossing
 
+TOGETHER = "no exact test: rows belong together"
 MOST_SORTED = 20_000_000  # rows of which the median is exact; of more it is an engine's estimate
 
 
@@ -27,7 +28,9 @@ class Selected:
     """How many people of each group there are and were selected: sums of weights, if rows have any.
 
     Attributes:
-        counts: by group: n, selected and, with weights, square (the sum of their squares).
+        counts: by group: n, selected and, where rows have weights or belong together, square: n
+            squared over the number of rows of equal weight, each on its own, that they are worth.
+            With weights alone it is the sum of their squares.
         scores: whether being above the median is being selected.
     """
 
@@ -59,7 +62,8 @@ def count_selected(
         unfavourable: whether a higher reward is worse for people.
     """
     if "positives" not in sums:
-        return Selected(_beyond_median(source, rows, cells.n.sum(), unfavourable), scores=True)
+        beyond = _beyond_median(source, rows, cells.n.sum(), unfavourable)
+        return Selected(_with_clusters(source, rows, beyond, _counted(source, rows, beyond)), True)
     if "w" in cells.frame:
         frame = cells.frame[["w", "wy", "ww"]].astype(float)
         counts = frame.groupby(cells.frame["g"].astype(str)).sum()
@@ -69,38 +73,74 @@ def count_selected(
         counts = counts.set_axis(["n", "selected"], axis=1)
     if unfavourable:
         counts["selected"] = counts["n"] - counts["selected"]
-    return Selected(counts, scores=False)
+    return Selected(_with_clusters(source, rows, rows["y"], counts), scores=False)
 
 
-def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> pd.DataFrame:
-    """How many of each group are above the median of all, or below it."""
+def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> Any:
+    """A column of 1 for rows above the median of all, or below it, and of 0 for the others."""
     y = rows["y"]
     middle = y.median() if n <= MOST_SORTED else y.approx_median()
     median = float(source.fetch(rows.aggregate(median=middle))["median"].iloc[0])
-    beyond = as_number(y < number(median) if unfavourable else y > number(median))
+    return as_number(y < number(median) if unfavourable else y > number(median))
+
+
+def _counted(source: Source, rows: Any, beyond: Any) -> pd.DataFrame:
+    """The rows of each group, and those that are selected."""
     asked = {"n": rows.count(), "selected": beyond.sum()}
     if "w" in rows.columns:
         w = rows["w"]
         asked = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
-    found = fetch_by(source, rows, ["g"], asked)
-    return found.assign(g=found["g"].astype(str)).set_index("g").astype(float)
+    counts = fetch_by(source, rows, ["g"], asked)
+    return counts.assign(g=counts["g"].astype(str)).set_index("g").astype(float)
+
+
+def _with_clusters(source: Source, rows: Any, selected: Any, counts: pd.DataFrame) -> pd.DataFrame:
+    """The counts, with what they are worth where rows belong together.
+
+    The variance of a rate is that of the sums of clusters (CR1). It is never taken as less than
+    that of rows on their own, nor where all or none are selected as of more rows than clusters.
+    """
+    if "c" not in rows.columns:
+        return counts
+    w = rows["w"] if "w" in rows.columns else number(1.0)
+    rows = rows.mutate(s=w * selected, v=w * number(1.0))
+    each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=rows["v"].sum())
+    asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
+    asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
+    asked |= {"vv": (each["v"] * each["v"]).sum()}
+    found = fetch_by(source, each, ["g"], asked)
+    sums = found.assign(g=found["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
+    rate, many = sums["s"] / sums["v"], sums["clusters"]
+    apart = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]
+    variance = many / (many - 1.0).clip(lower=0.5) * apart.clip(lower=0.0) / sums["v"] ** 2
+    chance = rate * (1.0 - rate)
+    alone = counts["square"] if "square" in counts else counts["n"]
+    per_row = sums["v"] ** 2 * variance / chance.where(chance > 0.0)
+    certain = sums["v"] ** 2 / many
+    worth = per_row.fillna(certain) * (counts["n"] / sums["v"])  # rows that lack a feature too
+    return counts.assign(square=worth.where(worth > alone, alone))
 
 
 def impact_of(
-    selected: Selected, column: str, settings: Settings, crossing: Crossing | None
+    selected: Selected,
+    column: str,
+    settings: Settings,
+    crossing: Crossing | None,
+    clustered: bool = False,
 ) -> pd.DataFrame:
     """The impact tables, one below the other: of every group column, and of the cells."""
     named = None if settings.reference == MEAN else settings.reference
-    whole = _named(selected.by(), column, named, settings.level)
-    if crossing is None:
-        return whole
-    parts = [
-        _named(
-            selected.by(crossing.cells[name]), name, crossing.references.get(name), settings.level
-        )
-        for name in crossing.attributes
-    ]
-    return pd.concat([*parts, whole], ignore_index=True)
+    tables = [_named(selected.by(), column, named, settings.level)]
+    if crossing is not None:
+        parts = [
+            _named(selected.by(cells), name, crossing.references.get(name), settings.level)
+            for name, cells in ((name, crossing.cells[name]) for name in crossing.attributes)
+        ]
+        tables = [*parts, *tables]
+    table = pd.concat(tables, ignore_index=True)
+    if clustered:
+        table["note"] = table["note"].str.replace(WEIGHTED, TOGETHER)
+    return table
 
 
 def _named(
