@@ -260,7 +260,7 @@ def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     flags = ["--group", "sex", "--group", "race", "--reward", "paid"]
     assert main(["audit", "log.csv", *flags, "--reference", "sex=M", "--reference", "a"]) == 0
     first = capsys.readouterr().out
-    assert "By sex, at the average context the feedback for group F is" in first
+    assert "By sex, among people with the same features, the mean paid of group F is" in first
     assert "By 'sex & race' the lowest share above the median paid" in first
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["settings"]["attributes"] == ["sex", "race"]

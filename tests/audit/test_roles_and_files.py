@@ -538,7 +538,7 @@ def test_what_to_leave_out_for_the_average_context_is_told_once(case):
     assert np.isnan(found.bias.by_group.loc["F", "estimate"])
     (said,) = [one for one in found.summary if "(leave_out=" in one]
     assert said.startswith(
-        "To compare all groups at the average context leave out 'home town' "
+        "To compare all groups with the same features, leave out 'home town' "
         '(leave_out=["home town"]): '
     )
     left = eh.audit(log, reference="M", missing="fill", leave_out=["home town"])

@@ -202,10 +202,13 @@ class Run:
             explained = by_logistic(
                 explained, centred, chances, means, centred._columns, unadjusted
             )
-        selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
+        column = self.look.columns.group
+        selected = count_selected(
+            self.source, fitted.rows, cells, sums, self.settings, column, self.crossing
+        )
         impact = impact_of(
             selected,
-            self.look.columns.group,
+            column,
             self.settings,
             self.crossing,
             clustered=self.look.columns.cluster is not None,

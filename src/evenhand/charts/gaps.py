@@ -134,7 +134,8 @@ def _bars(part: pd.DataFrame) -> pd.DataFrame:
     """
     single = part[part["part"] == "feature"]["estimate"].notna()
     part = part[part["part"] != ("explained" if single.all() else "feature")]
-    part = part[part["part"].isin(WORDS) & part["estimate"].notna()].copy()
+    unknown = (part["part"] == "left") & part["estimate"].isna()
+    part = part[part["part"].isin(WORDS) & (part["estimate"].notna() | unknown)].copy()
     features = part[part["part"] == "feature"]
     order = features["estimate"].abs().sort_values(ascending=False, kind="stable").index
     kept, rest = features.loc[order[:MOST_FEATURES]], features.loc[order[MOST_FEATURES:]]
@@ -157,6 +158,7 @@ def _bars(part: pd.DataFrame) -> pd.DataFrame:
     ]
     bars["kind"] = bars["part"].map(WORDS)
     bars["words"] = [_two_digits(value) for value in bars["estimate"]]
+    bars["estimate"] = bars["estimate"].fillna(0.0)
     outer = bars["high"].where(bars["estimate"] >= 0, bars["low"])
     bars["beyond"] = outer.fillna(bars["estimate"])
     return bars
@@ -172,6 +174,8 @@ def _in_order(rows: pd.DataFrame) -> list[str]:
 
 def _two_digits(value: float) -> str:
     """With its sign and two digits that count, zeros at the end included."""
+    if np.isnan(value):
+        return "not known"
     rough = float(f"{value:.2g}")
     if not rough:
         return "0"

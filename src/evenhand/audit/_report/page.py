@@ -155,6 +155,10 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
         "outcome": outcome,
         "against": against,
         "level": f"{100 * audit.bias.level:.6g} %",
+        "attribute": columns.group,
+        "direction": f" A higher {outcome} is worse for people."
+        if audit.facts.settings.unfavourable
+        else "",
         "adjusted": _adjusted(audit),
         "hidden": len(every[MOST_PANELS:]),
         "doubts": _doubts(audit),

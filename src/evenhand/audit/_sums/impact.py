@@ -28,28 +28,31 @@ class Selected:
     """How many people of each group there are and were selected: sums of weights, if rows have any.
 
     Attributes:
-        counts: by group: n, selected and, where rows have weights or belong together, square: n
-            squared over the number of rows of equal weight, each on its own, that they are worth.
-            With weights alone it is the sum of their squares.
+        counts: by group column, and group of it: n, selected and, where rows have weights or belong
+            together, square: n squared over the number of rows of equal weight, each on its own,
+            that they are worth. With weights alone it is the sum of their squares.
         scores: whether being above the median is being selected.
     """
 
-    counts: pd.DataFrame
+    counts: dict[str, pd.DataFrame]
     scores: bool
 
-    def by(self, category: pd.Series[str] | None = None) -> pd.DataFrame:
-        """What an impact table is made from, of the groups or of what these are parts of."""
-        counts = self.counts
-        if category is not None:
-            counts = counts.groupby(category.reindex(counts.index), sort=True).sum()
-        table = counts.rename_axis("category").reset_index()
+    def table(self, column: str) -> pd.DataFrame:
+        """What an impact table is made from."""
+        table = self.counts[column].rename_axis("category").reset_index()
         if "square" in table:
             table["effective"] = table["n"] ** 2 / table.pop("square")
         return table
 
 
 def count_selected(
-    source: Source, rows: Any, cells: Cells, sums: pd.DataFrame, unfavourable: bool
+    source: Source,
+    rows: Any,
+    cells: Cells,
+    sums: pd.DataFrame,
+    settings: Settings,
+    column: str,
+    crossing: Crossing | None,
 ) -> Selected:
     """Count by group. A reward of 1 is a selection; of 0, where a higher reward is worse.
 
@@ -59,21 +62,31 @@ def count_selected(
         cells: their sums.
         sums: by group, as `group_sums` made them. Without weights rows that only lack a feature
             count as well.
-        unfavourable: whether a higher reward is worse for people.
+        settings: whether a higher reward is worse for people.
+        column: of the groups.
+        crossing: of several group columns.
     """
-    if "positives" not in sums:
-        beyond = _beyond_median(source, rows, cells.n.sum(), unfavourable)
-        return Selected(_with_clusters(source, rows, beyond, _counted(source, rows, beyond)), True)
-    if "w" in cells.frame:
+    scores = "positives" not in sums
+    if scores:
+        beyond = _beyond_median(source, rows, cells.n.sum(), settings.unfavourable)
+        counts = _counted(source, rows, beyond)
+    elif "w" in cells.frame:
+        beyond = rows["y"]
         frame = cells.frame[["w", "wy", "ww"]].astype(float)
         counts = frame.groupby(cells.frame["g"].astype(str)).sum()
         counts = counts.set_axis(["n", "selected", "square"], axis=1)
     else:
+        beyond = rows["y"]
         counts = sums.set_index("group")[["n_reward", "positives"]].astype(float)
         counts = counts.set_axis(["n", "selected"], axis=1)
-    if unfavourable:
+    if settings.unfavourable and not scores:
         counts["selected"] = counts["n"] - counts["selected"]
-    return Selected(_with_clusters(source, rows, rows["y"], counts), scores=False)
+    by_column = {column: _with_clusters(source, rows, beyond, counts)}
+    for name in () if crossing is None else crossing.attributes:
+        category = crossing.cells[name] if crossing is not None else pd.Series(dtype=str)
+        own = counts.groupby(category.reindex(counts.index), sort=True).sum()
+        by_column[name] = _with_clusters(source, rows, beyond, own, category)
+    return Selected(by_column, scores)
 
 
 def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> Any:
@@ -94,7 +107,13 @@ def _counted(source: Source, rows: Any, beyond: Any) -> pd.DataFrame:
     return counts.assign(g=counts["g"].astype(str)).set_index("g").astype(float)
 
 
-def _with_clusters(source: Source, rows: Any, selected: Any, counts: pd.DataFrame) -> pd.DataFrame:
+def _with_clusters(
+    source: Source,
+    rows: Any,
+    selected: Any,
+    counts: pd.DataFrame,
+    category: pd.Series[str] | None = None,
+) -> pd.DataFrame:
     """The counts, with what they are worth where rows belong together.
 
     The variance of a rate is that of the sums of clusters (CR1). It is never taken as less than
@@ -104,6 +123,8 @@ def _with_clusters(source: Source, rows: Any, selected: Any, counts: pd.DataFram
         return counts
     w = rows["w"] if "w" in rows.columns else number(1.0)
     rows = rows.mutate(s=w * selected, v=w * number(1.0))
+    if category is not None:
+        rows = rows.mutate(g=rows["g"].cases(*category.items(), else_=None))
     each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=rows["v"].sum())
     asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
     asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
@@ -129,14 +150,16 @@ def impact_of(
     clustered: bool = False,
 ) -> pd.DataFrame:
     """The impact tables, one below the other: of every group column, and of the cells."""
-    named = None if settings.reference == MEAN else settings.reference
-    tables = [_named(selected.by(), column, named, settings.level)]
+    references = {column: None if settings.reference == MEAN else settings.reference}
     if crossing is not None:
-        parts = [
-            _named(selected.by(cells), name, crossing.references.get(name), settings.level)
-            for name, cells in ((name, crossing.cells[name]) for name in crossing.attributes)
-        ]
-        tables = [*parts, *tables]
+        references = {
+            **{name: crossing.references.get(name) for name in crossing.attributes},
+            **references,
+        }
+    tables = [
+        _named(selected.table(name), name, reference, settings.level)
+        for name, reference in references.items()
+    ]
     table = pd.concat(tables, ignore_index=True)
     if clustered:
         table["note"] = table["note"].str.replace(WEIGHTED, TOGETHER)
