@@ -13,10 +13,11 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._columns.convert import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand._columns.marks import Marks
+from evenhand._columns.reading import Reading
 from evenhand._columns.words import as_written, written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
-from evenhand.audit._input.convert import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand.audit._input.engines import (
     VIEW,
     Progress,
@@ -31,7 +32,6 @@ from evenhand.audit._input.engines import (
 )
 from evenhand.audit._input.files import NO_PARQUET, Files, as_pattern, find_files
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
-from evenhand.audit._input.reading import Reading
 from evenhand.audit._input.spark_files import check_spark
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
