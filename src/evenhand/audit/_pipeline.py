@@ -407,7 +407,10 @@ class Run:
         question = planned.second.questions[name]
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
-            return clustered(self.source, question.rows, stats, question.fits)
+            held = planned.equal.held.windows if planned.equal is not None else ()
+            careful = name == WITHIN and self.settings.errors == AUTO
+            windows = len(held) if careful else 1
+            return clustered(self.source, question.rows, stats, question.fits, windows)
         enough = robust_groups(stats, self.settings, weighting, self._weighted)
         if not enough.any():
             return classical(stats, question.fits, weighting, binary)
