@@ -121,11 +121,12 @@ def _with_clusters(
     """
     if "c" not in rows.columns:
         return counts
-    w = rows["w"] if "w" in rows.columns else number(1.0)
-    rows = rows.mutate(s=w * selected, v=w * number(1.0))
+    weighted = "w" in rows.columns
+    rows = rows.mutate(s=rows["w"] * selected if weighted else selected)
     if category is not None:
         rows = rows.mutate(g=rows["g"].cases(*category.items(), else_=None))
-    each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=rows["v"].sum())
+    size = rows["w"].sum() if weighted else rows.count().cast("float64")
+    each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=size)
     asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
     asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
     asked |= {"vv": (each["v"] * each["v"]).sum()}
