@@ -1,12 +1,12 @@
 """How many audits of logs without any bias find one. From the project's root:
 
-python -m benchmarks.alarms [--repeats N] [--kind WORDS] [--write]
+python -m benchmarks.alarms [--repeats N] [--kind WORDS] [--keep FILE] [--write]
 
 Logs of several kinds are made without any bias, written as CSV or Parquet with group labels that an
 engine might read as something else, and audited from the file with the settings of a user who
 chooses nothing but columns. An alarm is what the summary says is beyond chance, at the average
-context or on a feature; each may be at most 5 % of the audits. `--write` puts the table into
-RESULTS.md.
+context or on a feature; each may be at most 5 % of the audits. `--keep` keeps what was measured in
+a file: a run that was stopped goes on where it was. `--write` puts the table into RESULTS.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import evenhand as eh
+from benchmarks.kept import measured_logs
 from benchmarks.sections import put
 from evenhand.bias._sentences import clear_features, clear_totals
 
@@ -94,6 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.alarms", description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--kind", default="", metavar="WORDS", help="only logs so named")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="of single logs, to go on with")
     parser.add_argument("--straight", action="store_true", help="without logistic models")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     options = parser.parse_args(arguments)
@@ -105,8 +108,9 @@ def main(arguments: list[str] | None = None) -> None:
         if options.kind not in name:
             continue
         chosen = {"logistic": False} if options.straight else {}
-        found = [alarms(make, 1000 * number + seed, **chosen) for seed in range(options.repeats)]
-        cells = " | ".join(f"{100 * one:.1f} %" for one in np.mean(found, axis=0))
+        seeds = range(1000 * number, 1000 * number + options.repeats)
+        found = measured_logs(name, partial(alarms, make, **chosen), seeds, options.keep)
+        cells = " | ".join(f"{100 * rate:.1f} %" for rate in found.mean(axis=0))
         lines.append(f"| {name} | {cells} |")
         print(lines[-1], flush=True)
     if options.write:

@@ -171,7 +171,7 @@ def audit(
     log: Path, features: int, engine: str = "duckdb", errors: str = "auto"
 ) -> dict[str, float]:
     """An audit, from opening the log to its numbers; imports and the page are not in it."""
-    from evenhand.audit._input.sources import open_log
+    from evenhand.audit._input.opening import open_log
 
     open_log(log, engine).close()  # imports, and Spark's start
     from evenhand.audit.api import audit as run

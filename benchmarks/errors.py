@@ -1,13 +1,14 @@
 """Whether the errors of an audit are what they say, where that is hard. From the project's root:
 
-python -m benchmarks.errors [--repeats N] [--write]
+python -m benchmarks.errors [--repeats N] [--kind WORDS] [--keep FILE] [--write]
 
 Logs without any bias are made with time windows and with rows that belong together, and audited
 with the settings of a user who names columns and nothing else. Of each kind the table says how
 often intervals of 95 % hold the truth (of the bias in a window, of the bias within windows, of the
 mean rewards and of the largest difference between them), and how often the test finds a change over
 time where there is none, in at most 5 %. Standard errors are those of the means over logs.
-`--write` puts the table into RESULTS.md.
+`--keep` keeps what was measured in a file: a run that was stopped goes on where it was. `--write`
+puts the table into RESULTS.md.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from datetime import date
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import evenhand as eh
 from benchmarks.coverage import percent
+from benchmarks.kept import measured_logs
 from benchmarks.sections import put
 
 ROWS, WINDOWS = 600, 6
@@ -78,13 +82,20 @@ KINDS: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.errors", description=__doc__)
     parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--kind", default="", metavar="WORDS", help="only logs so named")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="of single logs, to go on with")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     options = parser.parse_args(arguments)
+    if options.write and options.kind:
+        parser.error("--write is for the whole table: leave --kind out")
     lines = [f"| log | {' | '.join(COLUMNS)} |", "| --- " * (len(COLUMNS) + 1) + "|"]
     print("\n".join(lines), flush=True)
     for number, (name, make) in enumerate(KINDS.items()):
-        rows = [measured(make, 10_000 * number + seed) for seed in range(options.repeats)]
-        cells = [percent(one[~np.isnan(one)]) for one in np.array(rows, dtype=float).T]
+        if options.kind not in name:
+            continue
+        seeds = range(10_000 * number, 10_000 * number + options.repeats)
+        rows = measured_logs(name, partial(measured, make), seeds, options.keep)
+        cells = [percent(column[~np.isnan(column)]) for column in rows.T]
         lines.append(f"| {name} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     if options.write:

@@ -169,7 +169,7 @@ def test_the_command_writes_a_page_and_json(file, tmp_path, capsys):
     flags = ["--group", "sex", "--reward", "paid", "--leave-out", "note", "--reference", "M"]
     assert main(["audit", str(file), *flags, "--out", str(out), "--title", "Loans <2026>"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("600 decisions of 2 groups")
+    assert said.startswith("600 rows in 2 groups")
     plain = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
     assert plain["columns"]["features"] == ["x0", "x1", "x2"]
     page = out.read_text(encoding="utf-8")

@@ -226,7 +226,7 @@ def test_plain_data_is_json_and_words_come_first():
     found = eh.audit(log)
     plain = json.loads(found.to_json())
     assert list(plain)[:2] == ["$schema", "format"] and plain["version"] == 1
-    assert plain["summary"][0].startswith("600 decisions of 2 groups")
+    assert plain["summary"][0].startswith("600 rows in 2 groups")
     assert plain["bias"]["format"] == "evenhand bias report"
     assert sum(row["overrides"] for row in plain["extras"]) == 10
     assert sum(row["sum_inverse_propensity"] for row in plain["extras"]) == 1200

@@ -158,8 +158,15 @@ def test_a_gap_that_is_not_identified_is_not_left():
     log = log_of(7, 300)
     log["twin"] = np.where(log["group"] == "F", 1.0, log["income"])  # never varies among women
     audit = eh.audit(log, reference="M")
-    assert parts_of(audit).index.tolist() == [("unadjusted", "")]
-    assert not any("is left between people" in line for line in audit.summary)
+    parts = parts_of(audit)
+    assert parts.index.tolist() == [("unadjusted", ""), ("left", "")]
+    assert np.isnan(parts.loc[("left", ""), "estimate"])
+    assert "twin" in parts.loc[("left", ""), "why"]
+    assert not any("account for" in line for line in audit.summary)
+    assert any(
+        "What is left between people with the same features is not" in line
+        for line in audit.summary
+    )
 
 
 def test_features_that_cannot_be_told_apart_are_not_named():

@@ -42,7 +42,7 @@ def test_nobody_is_called_lower_who_is_higher(found):
     """The coefficient of B is -0.2: that women have less in B would be false."""
     said = found.to_words()
     assert (
-        "In dept B the gap (feedback for group F less that for group M) is 0.20 below the gap in "
+        "In dept B the gap (mean reward of group F less that of group M) is 0.20 below the gap in "
         "dept A, the baseline; 90 % interval" in said
     )
     assert "0.21 higher in A" in said
@@ -95,7 +95,7 @@ def test_a_number_changes_the_gap_and_the_gap_is_told_where_there_is_somebody():
     log["reward"] = 1.0 - (log["group"] == "F") * log["debt"] + 0.1 * rng.normal(size=n)
     found = eh.audit(log, reference="M")
     said = found.to_words()
-    assert "With every additional 10 of debt the gap (feedback for group F" in said
+    assert "With every additional 10 of debt the gap (mean reward of group F" in said
     assert "falls by 10.0" in said
     at = found.bias.gaps()["at"].astype(float)
     # One standard deviation below the average would be a debt that nobody has.
@@ -178,7 +178,7 @@ def test_words_for_one_and_for_none():
     log = pd.DataFrame({"group": ["F"] * 30 + ["M"] * 60, "x": rng.normal(size=90)})
     log["reward"] = [1] + [0] * 29 + [0, 1] * 30
     said = eh.audit(log).to_words()
-    assert "Group F has only 1 reward of 1" in said
+    assert "Group F has only 1 row with reward = 1" in said
     assert "-0.0" not in said
     x = np.column_stack([np.ones(8), [0.0] * 4 + [1.0] * 4])
     apart = Statistics.from_rows(x, np.arange(8.0), ["F"] * 4 + ["M"] * 4)
@@ -199,4 +199,4 @@ def test_names_with_blanks_are_quoted():
     log["reward"] = (log["the group"] == "Hull") * 2.0 + rng.normal(size=200)
     said = eh.audit(log, group="the group", reference="Hull").summary
     assert "group 'New York' is" in said[1]
-    assert "the group 'the group'" in said[0]
+    assert "by 'the group'" in said[0]

@@ -76,7 +76,7 @@ def test_weights_count_and_have_no_exact_test():
     )
     pd.testing.assert_frame_equal(table, impact_table(counts), check_dtype=False)
     assert table["fisher_p"].isna().all()
-    assert "without an exact test for weights" in found.to_words()
+    assert "there is no exact test for rows with weights" in found.to_words()
 
 
 @pytest.mark.parametrize("unfavourable", [False, True])

@@ -264,7 +264,7 @@ def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     flags = ["--group", "sex", "--group", "race", "--reward", "paid"]
     assert main(["audit", "log.csv", *flags, "--reference", "sex=M", "--reference", "a"]) == 0
     first = capsys.readouterr().out
-    assert "By sex, at the average context the feedback for group F is" in first
+    assert "By sex, among people with the same features, the mean paid of group F is" in first
     assert "By 'sex & race' the lowest share above the median paid" in first
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["settings"]["attributes"] == ["sex", "race"]
@@ -282,3 +282,54 @@ def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     assert "By race, " in capsys.readouterr().out
     assert main(["audit", "log.csv", *flags, "--feature", "sex"]) != 0
     assert "--feature has 'sex', which is a group" in capsys.readouterr().err
+
+
+def test_by_attribute_there_are_true_rewards_time_windows_and_logistic_models():
+    rng = np.random.default_rng(8)
+    log = people(8).drop(columns=["person", "w"]).assign(timestamp=lambda frame: frame.index * 1.0)
+    log["true_reward"] = (0.1 * log["age"] + rng.normal(size=len(log))).where(log.index % 2 == 0)
+    both = eh.audit(log, group=["sex", "race"], reward="paid", windows=3)
+    found = both.intersections
+    for name, other in (("sex", "race"), ("race", "sex")):
+        alone = eh.audit(log.drop(columns=other), group=name, reward="paid", windows=3)
+        same(found.within[name], alone.within)
+        same(found.against_truth[name], alone.against_truth)
+        pd.testing.assert_frame_equal(found.changes[name], alone.changes)
+    assert "By sex, measured against true_reward, among people" in both.to_words()
+    assert "By sex, no change of a gap over time can be told from chance." in both.to_words()
+
+
+def test_a_shift_by_attribute_is_no_gap():
+    """Rewards fall while the part of women rises: within time windows nothing is left."""
+    rng = np.random.default_rng(9)
+    when = rng.random(3000)
+    log = pd.DataFrame({"timestamp": when, "x": rng.normal(size=3000)})
+    log["sex"] = np.where(rng.random(3000) < 0.2 + 0.6 * when, "F", "M")
+    log["race"] = rng.choice(["a", "b"], size=3000)
+    log["paid"] = log["x"] - 2.0 * when + rng.normal(size=3000)
+    found = eh.audit(log, group=["sex", "race"], reward="paid")
+    assert found.intersections.believed("sex") is found.intersections.within["sex"]
+    assert "By sex, within time windows, which find something else than the whole log" in str(found)
+
+
+def test_tiny_cells_are_adjusted_with_the_slopes_of_all():
+    """As statsmodels' analysis of covariance: one slope for a feature, a level for a cell."""
+    import statsmodels.formula.api as smf
+
+    rng = np.random.default_rng(10)
+    log = pd.DataFrame(rng.normal(size=(160, 12)), columns=[f"x{k}" for k in range(12)])
+    log["sex"], log["race"] = rng.choice(["F", "M"], 160), rng.choice(list("abcdefgh"), 160)
+    log["paid"] = log["x0"] - (log["sex"] == "F") + rng.normal(size=160)
+    found = eh.audit(log, group=["sex", "race"], reward="paid", reference="M & a")
+    cells = found.intersections.cells.set_index("cell")
+    assert set(cells["kind"]) == {"with slopes of all cells, shrunk towards its margins"}
+    log["cell"] = log["sex"] + " & " + log["race"]
+    slopes = " + ".join(f"x{k}" for k in range(12))
+    fit = smf.ols(f"paid ~ C(cell, Treatment('M & a')) + {slopes}", log).fit()
+    for cell, row in cells.drop(index="M & a").iterrows():
+        name = f"C(cell, Treatment('M & a'))[T.{cell}]"
+        assert row["estimate"] == pytest.approx(fit.params[name], abs=1e-9)
+        assert row["standard_error"] == pytest.approx(fit.bse[name], rel=1e-9)
+        assert [row["low"], row["high"]] == pytest.approx(fit.conf_int().loc[name].tolist())
+    assert "all of them are adjusted with the same slopes" in found.to_words()
+    assert found.to_html()

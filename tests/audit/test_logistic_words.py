@@ -46,7 +46,7 @@ def test_a_curve_is_not_taken_for_bias():
 
 def test_a_change_that_both_find_is_claimed():
     found, words = audited(curved(2, change=-1.2))
-    assert "the gap (feedback for group F less that for group M) falls by" in words
+    assert "the gap (mean reward of group F less that of group M) falls by" in words
     assert "Logistic models find these changes too, in the same direction." in words
     claimed = found.logistic.by_feature.set_index(["group", "feature"])["claimed"]
     assert claimed["F", "x0"] and claimed.sum() == 1
@@ -58,7 +58,9 @@ def test_a_gap_of_the_logistic_models_comes_first_where_a_straight_line_is_rejec
     assert found.logistic.fits == "logistic"
     lines = words.splitlines()
     first = next(i for i, one in enumerate(lines) if one.startswith("By the logistic models"))
-    second = next(i for i, one in enumerate(lines) if one.startswith("At the average context"))
+    second = next(
+        i for i, one in enumerate(lines) if one.startswith("By straight lines, among people")
+    )
     assert first < second and " lower (95 % interval " in lines[first]
 
 
@@ -72,7 +74,7 @@ def test_a_group_that_has_one_outcome_only(value):
     row = found.logistic.by_group.set_index("group").loc["F"]
     assert np.isnan(row[list(NUMBERS)].astype(float)).all()
     assert row["why"].startswith("not identified: group F has no logistic model")
-    gap = f"the feedback for group F is 0.{'5' if value else '4'}"
+    gap = f"the mean reward of group F is 0.{'5' if value else '4'}"
     assert gap in words  # what is beyond any form is claimed
     assert "With every additional" not in words
 
@@ -91,7 +93,7 @@ def test_nothing_but_zeros():
     log, _ = chances(13)
     found, words = audited(log.assign(reward=0))
     assert found.logistic.odds is None and found.logistic.fits in ("linear", "neither")
-    assert "with: group F has none, for it has no rewards of 1. Link test" in words
+    assert "no logistic model: group F has none, for it has no rewards of 1." in words
     assert found.logistic.to_dict()["by_group"][0]["gap"] is None
 
 
@@ -143,9 +145,9 @@ def test_weights_count_and_outcomes_may_be_bad():
     log.loc[log["group"] == "F", "reward"] = (np.arange((log["group"] == "F").sum()) % 8 == 0) * 1
     log["weight"] = np.random.default_rng(17).uniform(1.0, 50.0, size=len(log))
     _, words = audited(log, weight="weight", unfavourable=True)
-    assert "on average over the features of all rows by their weight" in words
+    assert "averaged over the features of all rows by their weight" in words
     assert "A higher reward is worse for people" in words
-    assert "the chance of a reward of 1 is" in words and "better" not in words
+    assert "the chance of reward = 1 is" in words and "better" not in words
     log.loc[log["group"] == "F", "reward"] = 0
     log.loc[log.index[log["group"] == "F"][:5], "reward"] = 1
     _, words = audited(log, weight="weight")
@@ -195,5 +197,7 @@ def test_without_bias_false_alarms_stay_below_the_level():
     for seed in range(30):
         found = eh.audit(curved(100 + seed), reference="M")
         alarms["feature"] += bool(found.logistic.by_feature["claimed"].any())
-        alarms["average"] += "At the average context the feedback for group F is" in str(found)
+        alarms["average"] += (
+            "Among people with the same features, the mean reward of group F is" in str(found)
+        )
     assert max(alarms.values()) <= 6

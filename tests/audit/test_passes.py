@@ -205,9 +205,7 @@ def test_unfavourable_rewards_are_screened_by_what_is_good():
     bad = eh.audit(denied(), reward="deny").metrics.screening().set_index("group")
     assert bad.loc["M", "estimate"] == pytest.approx(0.25)  # the wrong side
     said = eh.audit(denied(), reward="deny", unfavourable=True)
-    assert (
-        said.summary[1] == "A higher deny is worse for people; selection rates are of rewards of 0."
-    )
+    assert said.summary[1] == "A higher deny is worse for people; selected are those with deny = 0."
     assert "favourable outcome (rewards of 0 over rewards)" in said.metrics.to_words()
 
 

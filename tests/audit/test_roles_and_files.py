@@ -15,7 +15,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log, refused, refused_with_flags
-from evenhand.audit._input import engines, sources
+from evenhand.audit._input import engines, opening, sources
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
 from evenhand.cli import main
@@ -545,7 +545,7 @@ def test_what_to_leave_out_for_the_average_context_is_told_once(case):
     assert np.isnan(found.bias.by_group.loc["F", "estimate"])
     (said,) = [one for one in found.summary if "(leave_out=" in one]
     assert said.startswith(
-        "To compare all groups at the average context leave out 'home town' "
+        "To compare all groups with the same features, leave out 'home town' "
         '(leave_out=["home town"]): '
     )
     left = eh.audit(log, reference="M", missing="fill", leave_out=["home town"])
@@ -569,7 +569,7 @@ def test_rows_spill_into_a_folder_of_our_own(tmp_path, monkeypatch):
         seen.append((used, stat.S_IMODE(Path(used).stat().st_mode), Path(used).parent))
         return con
 
-    monkeypatch.setattr(sources, "open_duckdb", watched)
+    monkeypatch.setattr(opening, "open_duckdb", watched)
     log = made_log(228, n=60, d=1)
     eh.audit(log)
     assert "no rows" in refused(log.iloc[:0])

@@ -17,7 +17,7 @@ import pytest
 import evenhand as eh
 import logistic_models
 from audit_logs import made_log
-from evenhand.audit._input.sources import open_log
+from evenhand.audit._input.opening import open_log
 
 FOUND = shutil.which("pg_ctl")
 BIN = str(Path(FOUND).resolve().parent) if FOUND else ""  # initdb is beside it

@@ -17,7 +17,7 @@ import evenhand as eh
 import logistic_models
 from audit_logs import made_log, refused
 from evenhand.audit._input.engines import open_spark
-from evenhand.audit._input.sources import open_log
+from evenhand.audit._input.opening import open_log
 
 log, parquet, from_frame = sources.log, sources.parquet, sources.from_frame  # fixtures
 pytestmark = [

@@ -61,7 +61,9 @@ def test_is_in_words_page_and_json():
     found = eh.audit(log_of(3), reference="M")
     said = [one for one in found.summary if one.startswith("true_reward is known in")]
     assert len(said) == 1 and " of " in said[0]
-    assert any(one.startswith("Against true_reward, at the average") for one in found.summary)
+    assert any(
+        one.startswith("Against true_reward, among people with the same") for one in found.summary
+    )
     assert "This needs no equal averages." in found.to_words()
     assert 'id="truth"' in found.to_html()
     plain = json.loads(found.to_json())["against_truth"]

@@ -237,7 +237,7 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
         ("--after is -1", ["log.parquet", "--uniform", "--after", "-1"]),
         ("the log has rounds up to 800", ["log.parquet", "--uniform", "--after", "900"]),
         ("but there is no such log", ["nothing.parquet", "--uniform"]),
-        ("ends in .parquet or .csv", ["log.txt", "--uniform"]),
+        ("but there is no such log", ["log.txt", "--uniform"]),
         ("nothing.json: No such file", ["log.parquet", "--policy", "nothing.json"]),
         ("arms.csv is not a saved policy", ["log.parquet", "--policy", "arms.csv"]),
         ("--policy has 2 arms", ["log.parquet", "--policy", "small.json"]),

@@ -1,4 +1,4 @@
-"""Reading a table into pandas: a data frame of any kind, a CSV file or a Parquet file.
+"""Reading a table into pandas: a data frame of any kind, or a CSV, Parquet, JSON or Excel file.
 
 Messages name a row by its label in the frame's index. The rows of a CSV file are numbered as in a
 spreadsheet: the column names are row 1.
@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
+from evenhand._columns.convert import from_excel, read_json, undecodable
 from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.reading import ENDINGS, UTF8, Reading
 from evenhand._columns.words import tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
@@ -43,6 +46,8 @@ def read_table(
     missing_marks: Given | Marks = (),
     separator: str | None = None,
     columns: Collection[str] | None = None,
+    reading: Reading | None = None,
+    text: Collection[str] = (),
 ) -> pd.DataFrame:
     """`data` as a pandas frame whose column names are texts.
 
@@ -51,22 +56,31 @@ def read_table(
 
     Args:
         data: a frame (pandas, or anything with `to_pandas` or the Arrow interface), a mapping of
-            columns, or the path of a file that ends in .csv, .tsv, .txt (also .gz, .zip) or
-            .parquet.
+            columns, or the path of a file that ends in .csv, .tsv, .txt (also .gz, .zip),
+            .parquet, .json, .jsonl, .ndjson, .xlsx, .xlsm or .xls.
         missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
             {"age": [-1], "*": ["?"]}, with "*" for every column.
         separator: between the columns of a CSV file; detected unless given.
         columns: those that will be used; all unless given.
+        reading: how a file is read, where it does not say so itself.
+        text: columns that stay as they are written, such as labels: "01" is not 1.
 
     Example:
         >>> from evenhand._columns.files import read_table
         >>> read_table({"sex": ["F", "M"], "paid": [1, 0]}).shape
         (2, 2)
     """
-    return without_marks(_read(data, separator, columns), Marks.of(missing_marks))
+    how = reading or Reading()
+    return without_marks(_read(data, separator, columns, how, text), Marks.of(missing_marks))
 
 
-def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
+def _read(
+    data: Any,
+    separator: str | None,
+    columns: Collection[str] | None,
+    reading: Reading,
+    text: Collection[str],
+) -> pd.DataFrame:
     if isinstance(data, (str, os.PathLike)):
         path = Path(data).expanduser()
         if not path.is_file():
@@ -74,19 +88,30 @@ def _read(data: Any, separator: str | None, columns: Collection[str] | None) -> 
                 f"{setting('data')} is {str(data)!r}, but there is no such file; give the path of "
                 "one"
             )
-        inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
-        if inside.suffix.lower() in (".csv", ".tsv", ".txt") or path.suffix.lower() == ".zip":
-            return _read_csv(path, separator, columns)
-        if path.suffix.lower() not in (".parquet", ".pq"):
+        form = form_of(path)
+        if not form:
             raise InputError(
-                f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv, "
-                ".txt (also with .gz or .zip) or .parquet"
+                f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv or "
+                ".txt (also with .gz or .zip), .parquet, .json, .jsonl, .ndjson, .xlsx, .xlsm or "
+                ".xls"
             )
+        reading.check(form, path.name)
+        if form == "csv":
+            return _read_csv(path, separator or reading.delimiter, columns, reading, text)
+    else:
+        reading.check("", f"a {type(data).__name__}")
     if separator is not None:
         raise InputError(
             f"{setting('separator')} is for CSV files, which data is not; leave it out"
         )
-    frame = _read_parquet(path, columns) if isinstance(data, (str, os.PathLike)) else _pandas(data)
+    if not isinstance(data, (str, os.PathLike)):
+        frame = _pandas(data)
+    elif form == "excel":
+        return _read_excel(path, columns, reading, text)
+    elif form == "json":
+        frame = read_json(path)
+    else:
+        frame = _read_parquet(path, columns)
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{setting('data')} has column names of several levels; give each column one name"
@@ -127,11 +152,36 @@ def _pandas(data: Any) -> pd.DataFrame:
         ) from error
     raise InputError(
         f"{setting('data')} is a {type(data).__name__}; allowed is a data frame, a mapping of "
-        "columns, or the path of a CSV or Parquet file"
+        "columns, or the path of a CSV, Parquet, JSON or Excel file"
     )
 
 
-def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None) -> pd.DataFrame:
+def form_of(path: Path) -> str:
+    """ "csv", "parquet", "json" or "excel", by the name of a file; "" for any other."""
+    inside = path.with_suffix("") if path.suffix.lower() in (".gz", ".zip") else path
+    packed = inside != path
+    if path.suffix.lower() == ".zip" or inside.suffix.lower() == ".txt":
+        return "csv"
+    form = ENDINGS.get(inside.suffix.lower(), "")
+    return form if form == "csv" or not packed else ""
+
+
+def _read_excel(
+    path: Path, columns: Collection[str] | None, reading: Reading, text: Collection[str]
+) -> pd.DataFrame:
+    """A sheet, by way of CSV: so that it reads as the same sheet saved as CSV."""
+    with TemporaryDirectory(prefix="evenhand-") as folder:
+        sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
+        return _read_csv(Path(sheet), ",", columns, Reading(), text)
+
+
+def _read_csv(
+    path: Path,
+    separator: str | None,
+    columns: Collection[str] | None,
+    reading: Reading,
+    text: Collection[str],
+) -> pd.DataFrame:
     if separator is not None and (
         not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
     ):
@@ -140,8 +190,9 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
             value=separator,
         )
     try:
-        mark = separator or max(SEPARATORS, key=lambda candidate: _fit(_head(path, candidate)))
-        head = _head(path, mark)
+        code = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
+        mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one, code)))
+        head = _head(path, mark, code)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")
         _check_first_row(path, head, mark)
@@ -155,12 +206,13 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
                 keep_default_na=False,
                 na_values=[""],
                 low_memory=False,
+                encoding=code,
+                decimal=reading.decimal or ".",
+                dtype={place: str for place, name in enumerate(head[0]) if name in text},
             )
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path.name} is not in UTF-8 ({error.reason}); save it in UTF-8, or read it with "
-            "pandas and give the frame"
-        ) from error
+        what = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
+        raise undecodable(path.name, what, reading.encoding or UTF8) from error
     except UNREADABLE as error:
         raise DataError(
             f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
@@ -171,10 +223,10 @@ def _read_csv(path: Path, separator: str | None, columns: Collection[str] | None
     return frame[list(kept)].set_axis(list(kept.values()), axis=1)
 
 
-def _head(path: Path, mark: str) -> list[list[str]]:
+def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:
     """The first records, without blank lines."""
     with _opened(path) as file:
-        text = TextIOWrapper(file, "utf-8-sig", newline="")
+        text = TextIOWrapper(file, encoding, newline="")
         records = islice(csv.reader(text, delimiter=mark), LOOKED_AT)
         return [record for record in records if record]
 

@@ -17,19 +17,21 @@ from evenhand.audit._inference.decomposition import averages, decomposition, una
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
-from evenhand.audit._inference.logistic_groups import fit_logistic
+from evenhand.audit._inference.logistic_groups import LogisticFit, fit_logistic
+from evenhand.audit._inference.logistic_parts import by_logistic
 from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
 from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed, fits_of
 from evenhand.audit._inference.true_reward import ASSUMPTION, beside_truth, doubt, objection
 from evenhand.audit._inference.units import about_zero
-from evenhand.audit._inference.windows import make_windows
+from evenhand.audit._inference.windows import Windows, make_windows
 from evenhand.audit._inference.within import WITHIN, Within, within_windows
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._report.logistic import Logistic, make_logistic
+from evenhand.audit._report.logistic import LOGISTIC, Logistic, make_logistic
 from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._report.terms import terms_against_truth, terms_of
 from evenhand.audit._report.two_models import second_model
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums import missing as missing_values
@@ -44,15 +46,22 @@ from evenhand.audit._sums.aggregate import (
     spoiled,
 )
 from evenhand.audit._sums.cells import Cells, make_cells
+from evenhand.audit._sums.checks import (
+    check_weights,
+    effective_rows,
+    not_finite,
+    recentred,
+    whole_weights,
+)
 from evenhand.audit._sums.design import Design, make_design
 from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.missing import Gaps
 from evenhand.audit._sums.truth import known_truth
-from evenhand.bias._fit import AUTO, PULLS
+from evenhand.bias._fit import ARMS, AUTO, PULLS
 from evenhand.bias._sentences import clear_features, clear_totals, same_findings
 from evenhand.bias.estimate import MEAN, bias_report
 from evenhand.bias.report import BiasReport
-from evenhand.bias.statistics import Bools, Statistics
+from evenhand.bias.statistics import Statistics
 from evenhand.errors import DataError, InputError, setting
 from evenhand.events.columns import Columns
 from evenhand.fairness import fairness_report
@@ -79,6 +88,16 @@ class Fitted:
         """A report about the centres in the columns' own units."""
         design = self.design
         return about_zero(report, design.centres, design.reward_centre, settings.units)
+
+
+@dataclass(frozen=True, eq=False)
+class OverTime:
+    """The groups in every time window; nothing where there are no times."""
+
+    windows: Windows | None = None  # None too where only means are known
+    drift: pd.DataFrame | None = None
+    changes: pd.DataFrame | None = None
+    within: Within | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +140,8 @@ class Run:
             blocked=errors.blocked,
             columns=design.columns(*cells.ends(design.features)),
         )
-        report = replace(report, _instead=instead)
+        terms = terms_of(self.look.columns, self.settings.reward_values)
+        report = replace(report, _instead=instead, _terms=terms)
         if clusters is not None or self._weighted:
             report = replace(report, _apart=None)  # it would cry wolf
         return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report, planned)
@@ -130,68 +150,84 @@ class Run:
         """All of it; `begin` is when the audit began, by `time.perf_counter`."""
         fitted = self.fit()
         cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
-        centred, by_window, binary = fitted.centred, fitted.by_window, fitted.binary
-        times, windows, over_time, within = self.look.times, None, None, None
-        if times is not None:
-            self.tell("comparing time windows")
-            frame = cells.frame if by_window else self._window_means(cells, design, gaps)
-            planned = fitted.regressions
-            if planned.parts is not None:
-                must = self._weighted or self.settings.errors != AUTO
-                windows = make_windows(
-                    self.source, fitted.rows, planned.parts, planned.second, centred, errors, must
-                )
-                self.tell("comparing within time windows")
-                within = self._within(fitted, centred)
-            over_time = drift(
-                frame, windows, times, centred, design.reward_centre, self._window_clusters(fitted)
-            )
-        bias, logistic = self._beside_logistic(fitted, centred, fitted.stats, fitted.rows, errors)
+        centred, binary = fitted.centred, fitted.binary
+        timed = self.over_time(fitted)
+        windows, within = timed.windows, timed.within
+        bias, logistic, chances = self.beside_logistic(
+            fitted, centred, fitted.stats, fitted.rows, errors
+        )
         inside = None
         if within is not None:
-            inside, _ = self._beside_logistic(
+            inside, *_ = self.beside_logistic(
                 fitted, within.report, within.stats, within.rows, within.errors, spare=True
             )
         against = self._objection(cells, design.reward_centre)
+        of_clusters = (
+            None
+            if self.look.columns.cluster is None
+            else of_groups(self.source, fitted.rows, cells.groups())
+        )
         sums = group_sums(cells, gaps, design.reward_centre, binary)
         metrics = fairness_report(
             sums,
             level=self.settings.level,
             unfavourable=self.settings.unfavourable and "positives" in sums,
-            clusters=None
-            if self.look.columns.cluster is None
-            else of_groups(self.source, fitted.rows, cells.groups()),
+            clusters=of_clusters,
         )
         means = averages(fitted.stats)
         # As the summary does: what changes over time must not count as bias.
         believed = centred
         if within is not None and inside is not None and not same_findings(bias, inside):
             believed = within.report
-        selected = count_selected(self.source, fitted.rows, cells, sums, self.settings.unfavourable)
-        impact = impact_of(selected, self.look.columns.group, self.settings, self.crossing)
+        if gaps.sums is not None:  # what is left is of the rows that lack nothing
+            metrics_of_used = fairness_report(
+                group_sums(cells, missing_values.NONE, design.reward_centre, binary),
+                level=self.settings.level,
+                unfavourable=self.settings.unfavourable and binary,
+                clusters=of_clusters,
+            )
+        else:
+            metrics_of_used = metrics
+        unadjusted = unadjusted_by(metrics_of_used, centred.groups, means, weighted=self._weighted)
+        explained = decomposition(
+            believed, means, centred._columns, unadjusted, within=believed is not centred
+        )
+        if (
+            logistic is not None
+            and chances is not None
+            and logistic.fits == LOGISTIC
+            and believed is centred
+            and centred.weighting != ARMS
+        ):
+            explained = by_logistic(
+                explained, centred, chances, means, centred._columns, unadjusted
+            )
+        column = self.look.columns.group
+        selected = count_selected(
+            self.source, fitted.rows, cells, sums, self.settings, column, self.crossing
+        )
+        impact = impact_of(
+            selected,
+            column,
+            self.settings,
+            self.crossing,
+            clustered=self.look.columns.cluster is not None,
+        )
         return Audit(
             bias=bias,
             within=inside,
             logistic=logistic,
-            against_truth=None if against else self._against_truth(cells, centred.reference),
-            decomposition=decomposition(
-                believed,
-                means,
-                centred._columns,
-                unadjusted_by(metrics, centred.groups, means, weighted=self._weighted),
-                within=believed is not centred,
-            ),
+            against_truth=None if against else self.against_truth(cells, centred.reference),
+            decomposition=explained,
             truth=known_truth(cells, design.reward_centre, self.settings.level),
             metrics=metrics,
             groups=sums,
             impact=impact,
-            intersections=intersect(self, fitted, sums, impact),
+            intersections=intersect(self, fitted, sums, impact, truth=not against),
             extras=extra_sums(cells),
             arms=by_arm(cells, design.reward_centre),
-            drift=over_time,
-            changes=None
-            if over_time is None
-            else changes(windows, centred.groups, self.settings.level),
+            drift=timed.drift,
+            changes=timed.changes,
             missing=gaps.table,
             facts=Facts(
                 settings=self.settings,
@@ -220,14 +256,38 @@ class Run:
                 else doubt(cells.frame, self.look.columns.reward, self.look.columns.true_reward),
                 windows=None if windows is None else (windows.weighting, windows.errors),
                 common=() if windows is None else windows.common,
-                effective=_effective(cells, centred.groups),
-                whole_weights=self.look.columns.weight is not None and _whole(cells),
+                effective=effective_rows(cells, centred.groups),
+                whole_weights=self.look.columns.weight is not None and whole_weights(cells),
                 giveaways=giveaways(fitted.stats, design),
                 seconds=time.perf_counter() - begin,
             ),
         )
 
-    def _beside_logistic(
+    def over_time(self, fitted: Fitted) -> OverTime:
+        """The groups in every time window, and compared with the window held equal."""
+        times = self.look.times
+        if times is None:
+            return OverTime()
+        self.tell("comparing time windows")
+        cells, design, planned = fitted.cells, fitted.design, fitted.regressions
+        frame = cells.frame
+        if not fitted.by_window:
+            frame = self._window_means(cells, design, fitted.gaps)
+        windows, within = None, None
+        if planned.parts is not None:
+            must = self._weighted or self.settings.errors != AUTO
+            centred, errors = fitted.centred, fitted.errors
+            windows = make_windows(
+                self.source, fitted.rows, planned.parts, planned.second, centred, errors, must
+            )
+            self.tell("comparing within time windows")
+            within = self._within(fitted, centred)
+        clusters = self._window_clusters(fitted)
+        by_window = drift(frame, windows, times, fitted.centred, design.reward_centre, clusters)
+        tests = changes(windows, fitted.centred.groups, self.settings.level)
+        return OverTime(windows, by_window, tests, within)
+
+    def beside_logistic(
         self,
         fitted: Fitted,
         centred: BiasReport,
@@ -235,25 +295,26 @@ class Run:
         rows: Any,
         errors: Errors,
         spare: bool = False,
-    ) -> tuple[BiasReport, Logistic | None]:
+    ) -> tuple[BiasReport, Logistic | None, LogisticFit | None]:
         """A report in the columns' own units, and logistic models beside it for rewards of 0 and 1.
 
         With `spare` these are fitted only where the report has claims that they might not confirm.
         """
         report = fitted.in_units(centred, self.settings)
         if not fitted.binary or not self.settings.logistic:
-            return report, None
+            return report, None, None
         if spare and not clear_features(report) and not clear_totals(report):
-            return report, None
+            return report, None, None
         self.tell("logistic models")
         lines = fits_of(stats, centred.weighting, fitted.cells.places())
         careful = self.settings.errors == AUTO
-        found = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
+        fit = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
         odds = None
-        if not isinstance(found, str):
-            odds = fitted.in_units(replace(centred, _fit=found.odds), self.settings)
-        logistic = make_logistic(report, found, odds, self._weighted)
-        return replace(report, _second=second_model(logistic, again=spare)), logistic
+        if not isinstance(fit, str):
+            odds = fitted.in_units(replace(centred, _fit=fit.odds), self.settings)
+        logistic = make_logistic(report, fit, odds, self._weighted)
+        report = replace(report, _second=second_model(logistic, again=spare))
+        return report, logistic, None if isinstance(fit, str) else fit
 
     def _objection(self, cells: Cells, centre: float) -> str:
         columns = self.look.columns
@@ -261,7 +322,7 @@ class Run:
             return ""
         return objection(cells.frame, centre, columns.reward, columns.true_reward)
 
-    def _against_truth(self, cells: Cells, reference: str | None) -> BiasReport | None:
+    def against_truth(self, cells: Cells, reference: str | None) -> BiasReport | None:
         """The bias measured against true rewards, if there are any to compare groups by."""
         if "r_n" not in cells.frame:
             return None
@@ -276,8 +337,9 @@ class Run:
             fitted = Run(source, settings, seen, self.tell).fit()
         except InputError:  # too little is left where the truth is known
             return None
-        found = fitted.in_units(fitted.centred, settings)
-        return replace(found, assumption=ASSUMPTION)
+        report = fitted.in_units(fitted.centred, settings)
+        terms = terms_against_truth(self.look.columns)
+        return replace(report, assumption=ASSUMPTION, _terms=terms)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
         """Sum up as if nothing were missing; look closer only if something is."""
@@ -291,8 +353,8 @@ class Run:
             design = make_design(self.look, gaps.to_fill, bool(gaps.fill))
             frame, by_window = self._aggregate(design, gaps)
             if spoiled(frame, self._weighted):
-                raise self._not_finite(frame, design)
-        self._check_weights(frame)
+                raise not_finite(frame, design, self.look.columns, self.settings)
+        check_weights(frame, self.look.columns, self.settings)
         cells = make_cells(frame, len(design.features))
         self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
         far = cells.far()
@@ -320,10 +382,10 @@ class Run:
             raise changed(self.source, "the whole log", before, float(cells.n.sum()))
 
     def _window_means(self, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
-        found = by_window_only(self.source, self.look, self.settings, design, gaps)
-        if found["n"].sum() != cells.n.sum():
-            raise changed(self.source, "the whole log", cells.n.sum(), float(found["n"].sum()))
-        return found
+        means = by_window_only(self.source, self.look, self.settings, design, gaps)
+        if means["n"].sum() != cells.n.sum():
+            raise changed(self.source, "the whole log", cells.n.sum(), float(means["n"].sum()))
+        return means
 
     def _within(self, fitted: Fitted, whole: BiasReport) -> Within | None:
         """The comparison with the time window held equal, where it can be."""
@@ -345,7 +407,10 @@ class Run:
         question = planned.second.questions[name]
         if self.look.columns.cluster is not None:
             self.tell("errors of clusters")
-            return clustered(self.source, question.rows, stats, question.fits)
+            held = planned.equal.held.windows if planned.equal is not None else ()
+            careful = name == WITHIN and self.settings.errors == AUTO
+            windows = len(held) if careful else 1
+            return clustered(self.source, question.rows, stats, question.fits, windows)
         enough = robust_groups(stats, self.settings, weighting, self._weighted)
         if not enough.any():
             return classical(stats, question.fits, weighting, binary)
@@ -371,38 +436,6 @@ class Run:
             return None
         return of_windows(self.source, fitted.rows, fitted.centred.groups, times.count)
 
-    def _check_weights(self, frame: pd.DataFrame) -> None:
-        columns = self.look.columns
-        if self.settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
-            raise DataError(
-                f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
-                "numbers above 0 and up to 1"
-            )
-        if columns.weight is not None and not (frame["least"] > 0.0).all():
-            raise DataError(
-                f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
-                f"A column that counts people belongs in {setting('count')}, where 0 is allowed"
-            )
-
-    def _not_finite(self, frame: pd.DataFrame, design: Design) -> DataError:
-        """What is wrong with sums that are no numbers although nothing is missing."""
-        columns = self.look.columns
-        if self.settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
-            return DataError(
-                f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
-                "and up to 1"
-            )
-        bad = [
-            one.column
-            for i, one in enumerate(design.features)
-            if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
-        ]
-        name = bad[0] if bad else columns.reward
-        return DataError(
-            f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
-            f"finite numbers: leave it out with {setting('leave_out')}, or correct it"
-        )
-
 
 def _largest(stats: Statistics, without: Container[str]) -> str:
     """The group to compare with unless said: the largest is known best."""
@@ -416,33 +449,3 @@ def _left_out(source: Source, columns: Columns, attributes: Sequence[str]) -> tu
     named = [value for value in vars(columns).values() if isinstance(value, str)]
     used = {*columns.features, *named, *attributes}
     return tuple(name for name in source.table.columns if name not in used)
-
-
-def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
-    """The design about the means that are known now, of those features and of the reward."""
-    means = cells.means()
-    moved = tuple(
-        replace(one, centre=float(f"{one.centre + mean:.12g}"))
-        if far and one.kind == "number"
-        else one
-        for one, mean, far in zip(design.features, means[1:-1], features, strict=True)
-    )
-    centre = design.reward_centre
-    if reward:
-        centre = float(f"{centre + means[-1]:.12g}")
-    return replace(design, features=moved, reward_centre=centre)
-
-
-def _whole(cells: Cells) -> bool:
-    """Whether all weights are whole, as counts of people are, and not all of them 1."""
-    total = cells.frame[["w", "n", "broken"]].sum()
-    return bool(total["broken"] == 0 and total["w"] > total["n"])
-
-
-def _effective(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
-    """Kish's effective number of rows of each group, if rows have weights."""
-    if cells.weights is None:
-        return None
-    by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)
-    size = by_group["w"] ** 2 / by_group["ww"]
-    return {name: float(size[name]) for name in groups}

@@ -11,6 +11,7 @@ from typing import Any
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
+from evenhand._columns.reading import Reading
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -22,11 +23,11 @@ from evenhand.audit._input.clean import cleaned
 from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.guesses import with_guesses
-from evenhand.audit._input.reading import Reading
+from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
-from evenhand.audit._input.sources import Source, open_log
+from evenhand.audit._input.sources import Source
 from evenhand.audit._pipeline import Run, Tell
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit

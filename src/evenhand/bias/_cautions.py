@@ -35,9 +35,10 @@ def _blocked(report: BiasReport) -> list[str]:
     for name, reason in zip(report.groups, report._fit.blocked, strict=True):
         if not reason:
             continue
-        then = f"the bias of group {name} is not identified"
+        bias = report._terms.bias
+        then = f"the {bias} of group {name} is not identified"
         if report.reference == name:
-            then = "nothing can be compared with it, and no bias is identified"
+            then = f"nothing can be compared with it, and no {bias} is identified"
         elif report.reference is None and report._fit.usable.any():
             then += ", and it is left out of the mean that the others are compared with"
         said.append(f"{_start(reason)}: {then}.")
@@ -74,7 +75,8 @@ def _overlap(report: BiasReport) -> list[str]:
                 ]
             )
             said.append(
-                f"The average contexts of group {report.groups[g]} are more than one standard "
+                f"The average {report._terms.contexts} of group {quoted(report.groups[g])} are "
+                "more than one standard "
                 f"deviation away from another group's in {names}: a comparison there rests on the "
                 "linear model more than on data."
             )
@@ -96,7 +98,8 @@ def _together(report: BiasReport) -> list[str]:
         single |= a in {other for other, _ in report._weak[b].values()}
         if not single and report._fit.usable[[a, b]].all():
             said.append(
-                f"The contexts of groups {report.groups[a]} and {report.groups[b]} have little in "
+                f"The {report._terms.contexts} of groups {report.groups[a]} and "
+                f"{report.groups[b]} have little in "
                 f"common, all features together ({apart[a, b]:.1f} standard deviations apart): a "
                 "comparison rests on the linear model more than on data."
             )

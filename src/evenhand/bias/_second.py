@@ -14,6 +14,7 @@ class SecondModel:
 
     changes: frozenset[tuple[int, int]] = frozenset()  # group and feature, by number
     gaps: frozenset[int] = frozenset()  # groups, by number, at the average context
+    by: str = ""  # which model the gaps of the report are of, where another one comes first
     before: tuple[str, ...] = ()  # what comes before the gaps
     about_gaps: tuple[str, ...] = ()  # what comes after them
     about_changes: tuple[str, ...] = ()  # what comes after the changes

@@ -58,7 +58,7 @@ def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
     said = comparisons(report, most)
     if said:
-        also = ", those at the average context for all groups" if report.overall is not None else ""
+        also = ", those of whole gaps for all groups" if report.overall is not None else ""
         said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")
@@ -201,36 +201,43 @@ def totals(report: BiasReport) -> list[str]:
         return []
     table = report.by_group
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
-    second = report._second
+    second, terms = report._second, report._terms
     every = [g for g, _ in _once(report, ends[:, :1])]
     rows = [g for g in every if g not in second.gaps]
     clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
     unclear = [g for g in rows if g not in clear]
     said = [
-        f"At the average context {_compared(report, g, *ends[g])}"
+        terms.at(_compared(report, g, *ends[g]))
         for g in sorted(clear, key=lambda g: -abs(ends[g, 0]))
     ]
     for name, why in table["why"].items():
         if why.startswith(NOT) and report._fit.usable[report.groups.index(str(name))]:
             said.append(
-                f"At the average context the bias of group {quoted(str(name))} is not identified: "
-                f"{why.removeprefix(NOT)}."
+                terms.at(
+                    f"the {terms.bias} of group {quoted(str(name))} is not identified: "
+                    f"{why.removeprefix(NOT)}."
+                )
             )
     if len(unclear) == 1:
         compared = _compared(report, unclear[0], *ends[unclear[0]])
         size = float(table["detectable"].iloc[unclear[0]])
         power = f" A gap of {_size(size)} or more would have been found with {_power()}."
-        said.append(f"At the average context {compared}{power if size > 0.0 else ''}")
+        said.append(terms.at(f"{compared}{power if size > 0.0 else ''}"))
     elif unclear:
-        of = f"{'all' if unclear == every else 'the other'} {len(unclear)}"
+        of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
+        of = "both groups" if of == "all 2 groups" else of
         size = float(table["detectable"].iloc[unclear].max())
         power = (
             f" In each of them, one of {_size(size)} or more would have been found with {_power()}."
         )
         said.append(
-            f"At the average context the feedback for {of} groups cannot be told from "
-            f"{_reference(report)}.{power if size > 0.0 else ''}"
+            terms.at(
+                f"the {terms.outcome} {terms.of} {of} cannot be told from {_reference(report)}."
+                f"{power if size > 0.0 else ''}"
+            )
         )
+    if second.by:
+        said = [f"{second.by}, {one[0].lower()}{one[1:]}" for one in said]
     return [*second.before, *said, *second.about_gaps]
 
 
@@ -252,7 +259,8 @@ def _change(report: BiasReport, g: int, k: int) -> str:
     near, far = sorted((abs(low), abs(high)))
     size = f"{rounded(abs(estimate), half)}"
     ends = f"{_percent(report)} interval {rounded(near, half)} to {rounded(far, half)}"
-    gap = f"the gap (feedback for group {quoted(report.groups[g])} less {_reference(report)})"
+    compared = report._terms.compared(quoted(report.groups[g]))
+    gap = f"the gap ({compared} less {_reference(report)})"
     if column.categories or report.features[k] in report.codes:
         side = "below" if estimate < 0.0 else "above"
         here, there = _in_category(report, column, k)
@@ -296,7 +304,7 @@ def _within(report: BiasReport, g: int, column: Column) -> list[str]:
     hidden = len(part) - len(told)
     others = ", with all other features at their average" if len(report.columns) > 1 else ""
     return [
-        f"The feedback for group {quoted(name)} compared with {_reference(report)}, by "
+        f"The {report._terms.compared(quoted(name))} compared with {_reference(report)}, by "
         f"{quoted(column.name)}{others}: {', '.join(told)}"
         f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
         f"{_percent(report)} intervals hold for all gaps of that table at once."
@@ -325,7 +333,7 @@ def _gap_there(row: dict[Any, Any], place: str) -> str:
 
 def _compared(report: BiasReport, g: int, estimate: float, low: float, high: float) -> str:
     """ "the feedback for group F is 0.1 lower than that for group M, 95 % interval 0.0 to 0.2." """
-    who = f"the feedback for group {quoted(report.groups[g])}"
+    who = f"the {report._terms.compared(quoted(report.groups[g]))}"
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
@@ -347,7 +355,7 @@ def _span(low: float, high: float, half: float) -> str:
 def _reference(report: BiasReport) -> str:
     if report.reference is None:
         return "the average of the groups"
-    return f"that for group {quoted(report.reference)}"
+    return report._terms.other(quoted(report.reference))
 
 
 def rounded(value: float, half_width: float) -> str:

@@ -20,6 +20,7 @@ from evenhand.bias._contrasts import Comparison, Gap, compare, largest_differenc
 from evenhand.bias._fit import Fit
 from evenhand.bias._second import SecondModel
 from evenhand.bias._sentences import ASSUMPTION, plain, sentences
+from evenhand.bias._terms import Terms
 from evenhand.bias.statistics import Array
 from evenhand.errors import InputError, setting
 
@@ -79,6 +80,7 @@ class BiasReport:
     codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What another model of the same rewards does not confirm.
     _second: SecondModel = field(default_factory=SecondModel)
+    _terms: Terms = field(default_factory=Terms)
 
     # Tables -------------------------------------------------------------------------------------
 
@@ -241,7 +243,7 @@ class BiasReport:
     @property
     def change(self) -> str:
         """What a coefficient of the bias is, in words for an axis."""
-        return f"change of the gap to {self.against}, in units of reward"
+        return f"change of the gap to {self.against}, in units of {self._terms.unit}"
 
     # Inside -------------------------------------------------------------------------------------
 

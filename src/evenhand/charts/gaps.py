@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from evenhand._prose import in_digits
@@ -17,6 +18,7 @@ MOST_FEATURES = 6  # with a bar of their own; the others share one
 WORDS = {
     "unadjusted": "unadjusted gap",
     "feature": "explained",
+    "explained": "explained",
     "arms": "explained",
     "time": "explained",
     "arms and time": "explained",
@@ -39,6 +41,7 @@ def decomposition_chart(
     against: str = "",
     axis: str = "gap, in units of reward",
     title: str = "",
+    attribute: str = "",
 ) -> alt.TopLevelMixin:
     """A panel per group: bars for the unadjusted gap, each feature's part of it, and the rest.
 
@@ -49,6 +52,7 @@ def decomposition_chart(
         against: what the groups are compared with, in words, for the headings.
         axis: the words on the horizontal axis.
         title: above the figure.
+        attribute: what the groups are groups by, for the headings.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -73,6 +77,8 @@ def decomposition_chart(
             "audit.decomposition"
         )
     rows = pd.concat([_bars(part) for _, part in table.groupby("group", sort=False)])
+    if attribute:
+        rows["group"] = f"{attribute}: " + rows["group"]
     if against:
         rows["group"] = rows["group"] + f" compared with {against}"
     groups = list(dict.fromkeys(rows["group"]))
@@ -122,15 +128,21 @@ def decomposition_chart(
 
 
 def _bars(part: pd.DataFrame) -> pd.DataFrame:
-    """The bars of one group: features by size, the smallest ones together."""
-    part = part[part["part"].isin(WORDS) & part["estimate"].notna()].copy()
+    """The bars of one group: features by size, the smallest ones together.
+
+    Features whose parts are not known one by one share a bar.
+    """
+    single = part[part["part"] == "feature"]["estimate"].notna()
+    part = part[part["part"] != ("explained" if single.all() else "feature")]
+    unknown = (part["part"] == "left") & part["estimate"].isna()
+    part = part[part["part"].isin(WORDS) & (part["estimate"].notna() | unknown)].copy()
     features = part[part["part"] == "feature"]
     order = features["estimate"].abs().sort_values(ascending=False, kind="stable").index
     kept, rest = features.loc[order[:MOST_FEATURES]], features.loc[order[MOST_FEATURES:]]
     if len(rest) == 1:
         kept, rest = features.loc[order], rest.iloc[:0]
     ends = part.drop(index=features.index)
-    parts = [ends[ends["part"] == "unadjusted"], kept]
+    parts = [ends[ends["part"] == "unadjusted"], ends[ends["part"] == "explained"], kept]
     if len(rest):
         together = {"group": rest["group"].iloc[0], "part": "feature", "low": None, "high": None}
         together |= {"column": f"{len(rest)} other features", "estimate": rest["estimate"].sum()}
@@ -138,13 +150,15 @@ def _bars(part: pd.DataFrame) -> pd.DataFrame:
     parts += [ends[ends["part"].isin(OTHERWISE)], ends[ends["part"] == "left"]]
     bars = pd.concat([piece for piece in parts if len(piece)], ignore_index=True)
     named = {"unadjusted": "unadjusted gap", "left": "left after adjustment"}
+    named |= {"explained": "explained: all features together"}
     named |= {kind: f"explained: {words}" for kind, words in OTHERWISE.items()}
     bars["label"] = [
         named.get(kind, f"explained: {column}")
         for kind, column in zip(bars["part"], bars["column"], strict=True)
     ]
     bars["kind"] = bars["part"].map(WORDS)
-    bars["words"] = [in_digits(float(f"{value:.2g}"), "+") for value in bars["estimate"]]
+    bars["words"] = [_two_digits(value) for value in bars["estimate"]]
+    bars["estimate"] = bars["estimate"].fillna(0.0)
     outer = bars["high"].where(bars["estimate"] >= 0, bars["low"])
     bars["beyond"] = outer.fillna(bars["estimate"])
     return bars
@@ -156,3 +170,14 @@ def _in_order(rows: pd.DataFrame) -> list[str]:
     first, last = "unadjusted gap", "left after adjustment"
     middle = [label for label in labels if label not in (first, last)]
     return [first, *middle, last]
+
+
+def _two_digits(value: float) -> str:
+    """With its sign and two digits that count, zeros at the end included."""
+    if np.isnan(value):
+        return "not known"
+    rough = float(f"{value:.2g}")
+    if not rough:
+        return "0"
+    places = max(1 - int(np.floor(np.log10(abs(rough)))), 0)
+    return f"{rough:+,.{places}f}" if places <= 9 else in_digits(rough, "+")

@@ -208,6 +208,16 @@ def add_values(group: Any) -> None:
     )  # fmt: skip
 
 
+def add_reading(group: Any) -> None:
+    """Declare the flags that say how files are read."""
+    group.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
+    group.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
+    group.add_argument(
+        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
+    )
+    group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
+
+
 def marks_of(text: str) -> dict[str, list[str]]:
     """Marks by column, from MARK,COLUMN=MARK; those without a column are for all, "*"."""
     marks: dict[str, list[str]] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.cli._terminal import (
+    add_reading,
     add_values,
     check_file,
     choice_of,
@@ -106,12 +107,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     how.add_argument("--engine", metavar="duckdb|spark", help="for files (default duckdb)")
     files = command.add_argument_group("files")
-    files.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
-    files.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
-    files.add_argument(
-        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
-    )
-    files.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
+    add_reading(files)
     out = command.add_argument_group("output")
     out.add_argument(
         "--out", type=Path, default=Path("audit.html"), metavar="FILE",

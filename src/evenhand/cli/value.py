@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli._terminal import add_values, check_file, marks_of, worth_of
+from evenhand.cli._terminal import add_reading, add_values, check_file, marks_of, worth_of
 from evenhand.errors import InputError
 
 ROLES = ("arm", "reward", "propensity", "group")
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "have earned, overall and per group, with intervals, in words and as JSON. The policy "
         "must not have learned from the same rows.",
     )
-    command.add_argument("log", type=Path, metavar="LOG", help="a Parquet or CSV file")
+    command.add_argument("log", type=Path, metavar="LOG", help="a Parquet, CSV, JSON or Excel file")
     target = command.add_argument_group("the policy to evaluate, one of these")
     target.add_argument("--policy", type=Path, metavar="FILE", help="a saved policy")
     target.add_argument("--uniform", action="store_true", help="all available arms equally often")
@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
         "policy's groups for arms 0, 1, ..., or else those in the log)",
     )  # fmt: skip
     add_values(others)
+    add_reading(others)
     command.add_argument(
         "--out",
         type=Path,
@@ -87,6 +88,10 @@ def _value(options: argparse.Namespace) -> int:
         groups=options.groups,
         reward_values=None if options.reward_values is None else worth_of(options.reward_values),
         missing_marks=marks_of(",".join(options.missing_marks)) if options.missing_marks else (),
+        encoding=options.encoding,
+        decimal=options.decimal,
+        delimiter=options.delimiter,
+        sheet=options.sheet,
     )
     report = evaluate(
         log,

@@ -120,6 +120,9 @@ TABLE = {
     "missing": CHOICES,
     "missing_marks": MARKS,
     "separator": CHARACTER,
+    "encoding": TEXT,
+    "decimal": TEXT,
+    "sheet": TEXT,
     "noise": NUMBER,
     "absolute_rewards": SWITCH,
 }

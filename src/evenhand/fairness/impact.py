@@ -87,9 +87,8 @@ def impact_table(
     share = n / n.sum()
     small: Bools = share < least_part
     highest = _highest(rate, n, small)
-    exact = "effective" not in frame and bool(
-        (frame[["n", "selected"]] % 1.0 == 0.0).all(axis=None)
-    )
+    whole = bool((frame[["n", "selected"]] % 1.0 == 0.0).all(axis=None))
+    exact = whole and "effective" not in frame
     people = frame.get("effective", frame["n"]).to_numpy(dtype=np.float64)
     against = _against(rate, people, highest, level, exact)
     table = pd.DataFrame({"category": names, "n": n, "selected": selected, "share": share})
@@ -98,7 +97,7 @@ def impact_table(
     table["beyond_two_deviations"] = table["deviations"].abs() > TWO
     table["small"] = small
     table["highest"] = np.arange(len(n)) == highest
-    if exact:
+    if whole:
         table = table.astype({"n": np.int64, "selected": np.int64})
     named = None if reference is None else names.index(str(reference))
     for name, column in _against(rate, people, named, level, exact).items():

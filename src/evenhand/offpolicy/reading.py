@@ -9,11 +9,14 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from evenhand._columns.files import read_table
 from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.reading import Reading
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
-from evenhand.events._read import read_whole
-from evenhand.events._tables import log_path
+from evenhand.events._read import Whole, read_whole
+from evenhand.events._schema import NAMES, checked
+from evenhand.events._tables import SUFFIXES, beside, log_path
 from evenhand.events.columns import find_roles
 from evenhand.groups import Groups
 from evenhand.offpolicy._leakage import Origin, rewards_by_arm
@@ -36,11 +39,16 @@ def read_logged(
     groups: str | Path | None = None,
     reward_values: Mapping[Any, float] | None = None,
     missing_marks: Given = (),
+    encoding: str | None = None,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+    sheet: str | None = None,
 ) -> Logged:
     """The decisions of a file, on which to evaluate a policy.
 
     Args:
-        log: a Parquet or CSV file.
+        log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file. Logs that evenhand
+            wrote are Parquet or CSV.
         target: the policy to evaluate, if it is a policy. It has the groups of arms that another
             log gives by their numbers.
         after: only decisions after this round.
@@ -51,6 +59,10 @@ def read_logged(
             Unless given, they are the policy's, or else those in the log.
         reward_values: for other logs, numbers for a reward in words.
         missing_marks: for other logs, marks of missing values.
+        encoding: of other logs in CSV, such as "latin-1"; UTF-8 unless given.
+        decimal: "," for other logs in CSV that write 1,5 for one and a half.
+        delimiter: between the columns of other logs in CSV; found by itself unless given.
+        sheet: of an Excel file; without it the only one that holds anything.
 
     Example:
         >>> import pathlib, tempfile, pandas as pd, evenhand as eh
@@ -62,7 +74,11 @@ def read_logged(
     """
     named = dict(columns or {})
     prepare = _prepared(named.get("reward"), reward_values, missing_marks)
-    whole = read_whole(log_path(log), named or None, prepare)
+    reading = Reading(encoding, decimal, delimiter, sheet)
+    if reading.chosen or Path(log).suffix not in SUFFIXES:
+        whole: Whole | None = _read_other(Path(log), reading, named, prepare)
+    else:
+        whole = read_whole(log_path(log), named or None, prepare)
     if whole is None:
         raise InputError(f"{setting('log')} is {str(log)!r}, but there is no such log", value=log)
     about, frame = whole.about, whole.frame
@@ -78,6 +94,25 @@ def read_logged(
             "columns"
         )
     return of_own(frame, about)
+
+
+def _read_other(
+    path: Path,
+    reading: Reading,
+    named: Mapping[str, str],
+    prepare: Callable[[pd.DataFrame], pd.DataFrame],
+) -> Whole:
+    """A log that evenhand did not write, in any format and encoding that tables have."""
+    if reading.chosen and beside(path).exists():
+        raise InputError(
+            f"{setting(next(iter(reading.chosen)))} is for logs that evenhand did not write; leave "
+            "it out"
+        )
+    if not path.is_file():
+        raise InputError(f"{setting('log')} is {str(path)!r}, but there is no such log", value=path)
+    group = named.get("group", NAMES["group"])
+    frame = prepare(read_table(path, reading=reading, text=(group,)))
+    return Whole(None, checked(frame.reset_index(drop=True), given=named or None, first=2))
 
 
 # Logs of others ---------------------------------------------------------------------------------

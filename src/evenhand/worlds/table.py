@@ -26,6 +26,7 @@ from evenhand._columns.files import read_table
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.marks import Given, Marks
 from evenhand._columns.missing import ERROR, Choice, Missing
+from evenhand._columns.reading import Reading
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import Groups
@@ -80,7 +81,7 @@ class TableWorld(World):
 
     Args:
         data: a data frame (pandas, Polars, Arrow), a mapping of columns, or the path of a CSV file
-            (also .gz, .zip) or Parquet file.
+            (also .gz, .zip), a Parquet, JSON (lines, or an array of objects) or Excel file.
         group: the column that says to which group a row belongs, or several for intersections.
         reward: the column with the observed reward: numbers, or True and False.
         arms: the columns that make the arms together with the group: a name, a list of names, or a
@@ -114,6 +115,9 @@ class TableWorld(World):
         noise: the standard deviation of normal noise to add to rewards.
         absolute_rewards: take the absolute value of the noisy reward, as the authors' code does.
         separator: the separator of columns in a CSV file, by default detected.
+        encoding: of a CSV file, such as "latin-1", "windows-1252" or "utf-16"; UTF-8 unless given.
+        decimal: "," for a CSV file that writes 1,5 for one and a half.
+        sheet: of an Excel file; without it the only one that holds anything.
 
     Example:
         >>> import numpy as np, pandas as pd, evenhand as eh
@@ -150,6 +154,9 @@ class TableWorld(World):
         noise: float = 0.0,
         absolute_rewards: bool = False,
         separator: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        sheet: str | None = None,
     ) -> None:
         one_hot = _checks.one_of("nominal", nominal, ("codes", "one-hot")) == "one-hot"
         scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
@@ -171,7 +178,8 @@ class TableWorld(World):
         listed = None if features is None else _names("features", features)
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         asked = None if listed is None else {*parts, *listed, *left, *codes}
-        frame = read_table(data, marks, separator, asked)
+        reading = Reading(encoding, decimal, None, sheet)
+        frame = read_table(data, marks, separator, asked, reading)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))

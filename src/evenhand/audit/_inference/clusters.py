@@ -29,11 +29,19 @@ from evenhand.bias.statistics import Array, Statistics
 from evenhand.errors import DataError, setting
 
 
-def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Errors:
+def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows: int = 1) -> Errors:
     """The covariances from the sums of scores of clusters.
 
     The scores of a regression sum to zero, so those of a single cluster say nothing: a group that
     has no other is compared with nobody, and the others keep their errors.
+
+    Args:
+        source: where the rows are.
+        rows: with the cluster in c.
+        stats: their sums.
+        fits: the regressions.
+        windows: how many time windows have a coefficient of their own, to make up for what they
+            take from the clusters; 1 for CR1 as it is.
     """
     counts = cluster_counts(source, rows)
     alone = [name for name, many in counts.by_group.items() if many < 2]
@@ -51,21 +59,55 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits) -> Error
     n, many = stats.n.sum(), float(counts.total)
     factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
     whole = factor * between_groups(fits, meat, len(stats.groups))
-    names = [name for name in stats.groups if counts.by_group.get(name, 0) > 1]
+    taken = taken_by_windows(source, rows, counts, windows)
+    names = [name for name in stats.groups if counts.by_group.get(name, 0) - taken[name] > 0.0]
+    more = np.ones(len(stats.groups))
+    for g, name in enumerate(stats.groups):
+        if name in names:
+            clusters = counts.by_group[name]
+            more[g] = (clusters - 1.0) / (clusters - taken[name])
+    roots = np.sqrt(more)
+    whole *= (roots[:, None] * roots)[:, :, None, None]
+    alone = [name for name in counts.by_group if name not in names]
     at = {name: stats.groups.index(name) for name in names}
     pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
     return Errors(
         CLUSTERED,
         {name: symmetric(whole[at[name], at[name]]) for name in names},
-        {name: counts.by_group[name] - 1.0 for name in names},
+        {name: counts.by_group[name] - taken[name] for name in names},
         counts.by_group,
         counts.total,
         counts.crossing,
         {(one, other): whole[at[one], at[other]] for one, other in pairs}
         if counts.crossing
         else None,
-        blocked={name: f"group {name} has a single cluster" for name in alone},
+        blocked={name: _too_few(name, counts.by_group[name]) for name in alone},
     )
+
+
+def _too_few(group: str, clusters: int) -> str:
+    if clusters < 2:
+        return f"group {group} has a single cluster"
+    return f"group {group} has hardly more clusters than time windows"
+
+
+def taken_by_windows(source: Source, rows: Any, counts: Counts, windows: int) -> dict[str, float]:
+    """How many degrees of freedom of its clusters each group loses: one, and by windows more.
+
+    A cluster that is in one window says nothing of the difference between windows but through that
+    window's level, so levels take one degree each. Clusters that are in all windows tell levels
+    apart by themselves, and then only one is lost; others are in between.
+    """
+    if windows <= 1:
+        return dict.fromkeys(counts.by_group, 1.0)
+    in_windows = cluster_counts(source, rows, "t").by_cell
+    pairs = dict.fromkeys(counts.by_group, 0)
+    for (group, _), many in in_windows.items():
+        pairs[str(group)] += many
+    return {
+        name: 1.0 + windows - pairs[name] / many if many else 1.0
+        for name, many in counts.by_group.items()
+    }
 
 
 def between_groups(fits: Fits, meat: Array, groups: int) -> Array:

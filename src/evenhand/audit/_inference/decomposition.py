@@ -38,9 +38,11 @@ UNADJUSTED, EXPLAINED, FEATURE, LEFT = "unadjusted", "explained", "feature", "le
 ARMS_PART, TIME, BOTH = "arms", "time", "arms and time"
 MEAN_REWARD = "mean_reward"
 COLUMNS = ["group", "part", "column", "estimate", "low", "high", "why"]
+LINEAR_MODEL, LOGISTIC_MODEL = "straight lines", "logistic"
 
 Interval = tuple[float, float, float]
 Unadjusted = Callable[[int, int, float], Interval]  # group, reference and level
+Part = tuple[str, str, str, float, float, float, str]  # a row, as COLUMNS says
 
 
 class Averages(NamedTuple):
@@ -143,10 +145,10 @@ def decomposition(
         within: whether the report has the time window held equal.
     """
     names, overall = report.groups, report.overall
-    reference = _reference(report)
+    reference = reference_of(report)
     others = [g for g in range(len(names)) if g != reference]
     left = _left(report, reference)
-    table: list[tuple[str, str, str, float, float, float, str]] = []
+    table: list[Part] = []
     level = divided(report.level, len(others))
     by_arms = report.weighting == ARMS
     otherwise = BOTH if by_arms and within else TIME if within else ARMS_PART if by_arms else ""
@@ -155,28 +157,29 @@ def decomposition(
         table.append((names[g], UNADJUSTED, "", *raw, ""))
         rest, low, high, why = left[g]
         if overall is None or np.isnan(rest):
+            table.append((names[g], LEFT, "", np.nan, np.nan, np.nan, why))
             continue
         away = np.array([means.context[g] - overall, overall - means.context[reference]])
         away[:, 0] = 0.0  # the intercept is alike in all
         pair = (g, reference)
-        whole = _part(report, means, pair, away, range(len(overall)), level)
+        whole = part_of(report, means, pair, away, range(len(overall)), level)
         if not otherwise:  # the identity holds, and keeps every digit
             moved = raw[0] - rest - whole[0]
             whole = (raw[0] - rest, whole[1] + moved, whole[2] + moved)
         table.append((names[g], EXPLAINED, "", *whole, ""))
         narrow = divided(level, len(columns))
         for column in columns:
-            single = _part(report, means, pair, away, column.features, narrow)
+            single = part_of(report, means, pair, away, column.features, narrow)
             unknown = "" if np.isfinite(single[0]) else "not known apart from other features"
             table.append((names[g], FEATURE, column.name, *single, unknown))
         if otherwise:
             remains = raw[0] - rest - whole[0]
             table.append((names[g], otherwise, "", remains, np.nan, np.nan, "no interval"))
         table.append((names[g], LEFT, "", rest, low, high, why))
-    return pd.DataFrame(table, columns=COLUMNS)
+    return pd.DataFrame(table, columns=COLUMNS).assign(model=LINEAR_MODEL)
 
 
-def _reference(report: BiasReport) -> int:
+def reference_of(report: BiasReport) -> int:
     """The group that is compared with; the largest where that is the mean of all."""
     if report.reference is not None:
         return report.groups.index(report.reference)
@@ -203,22 +206,24 @@ def _left(report: BiasReport, reference: int) -> dict[int, tuple[float, float, f
     }
 
 
-def _part(
+def part_of(
     report: BiasReport,
     means: Averages,
     pair: tuple[int, int],
     away: Array,
     numbers: Sequence[int],
     level: float,
+    slopes: Sequence[float] = (1.0, 1.0),
 ) -> Interval:
     """What some features explain: the estimate and its interval, by the delta method.
 
     Its variance is that of the coefficients at these averages, plus that of the averages at these
-    coefficients; that of the product of both errors is smaller than either by 1 / n.
+    coefficients; that of the product of both errors is smaller than either by 1 / n. `away` is how
+    far the averages of the pair are from everyone's, and `slopes` is what it is multiplied with.
     """
     features = np.array(numbers, dtype=np.int64)
     contexts = np.zeros_like(away)
-    contexts[:, features] = away[:, features]
+    contexts[:, features] = np.array(slopes)[:, None] * away[:, features]
     if not contexts.any():
         return 0.0, 0.0, 0.0
     weights = np.eye(len(report.groups))[list(pair)]
@@ -227,9 +232,9 @@ def _part(
     estimate = float(parts.estimate.sum())
     variance = float(np.sum(parts.error**2))
     inside = np.ix_(features, features)
-    for g in pair:
-        slope = report._fit.vectors[g][features]
-        variance += float(slope @ means.covariance[g][inside] @ slope)
+    for g, slope in zip(pair, slopes, strict=True):
+        own = slope * report._fit.vectors[g][features]
+        variance += float(own @ means.covariance[g][inside] @ own)
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
     reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
     return estimate, estimate - reach, estimate + reach

@@ -130,7 +130,11 @@ def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
     """How many windows the bias of a group is tested in, the statistic, and its p-value."""
     estimate, covariance = windows.estimates[:, group], windows.covariance(group)
     known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0)
-    known &= np.nan_to_num(windows.freedoms(group)) >= LEAST_FREEDOM
+    # By what groups have themselves: the freedom of a difference is large just where chance makes
+    # the variance of the small group small, and windows chosen by that would seem to differ.
+    compared = windows.contrast(group) != 0.0
+    fewest = np.min(np.where(compared, np.nan_to_num(windows.freedom), np.inf), axis=1)
+    known &= fewest >= LEAST_FREEDOM
     if known.sum() < 2:
         return None
     if not windows.shared:

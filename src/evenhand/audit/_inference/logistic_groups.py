@@ -76,7 +76,11 @@ def fit_logistic(
     """
     many = len(lines.labels)
     if many * stats.n_features > MOST_CHANCES:
-        return f"{many} regressions with {stats.n_features} coefficients each are too many for it"
+        return (
+            f"{many} regressions with {stats.n_features} coefficients each are too many for one "
+            f"(at most {MOST_CHANCES:,} coefficients in all: merge groups or arms, or leave "
+            "features out)"
+        )
     gram = totals(stats.gram, stats.of, many) if report.weighting != ARMS else stats.gram
     logits = fit_logits(source, rows, lines, gram)
     passes = solved(source, logits, lines, gram, errors)

@@ -10,13 +10,9 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand.audit._input.reading import Reading
+from evenhand._columns.reading import ENDINGS, Reading
 from evenhand.errors import DataError, InputError, setting
 
-ENDINGS = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
-    ".ndjson": "json", ".json": "json", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
-}  # fmt: skip
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is no Parquet file, or not a whole one; write it again"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand._columns.reading import Reading
 from evenhand.audit._input.files import Files
-from evenhand.audit._input.reading import Reading
 from evenhand.errors import DataError, InputError, setting
 
 

@@ -8,9 +8,15 @@ import pandas as pd
 
 from evenhand._html.tables import Table, of_frame
 from evenhand._prose import quoted
-from evenhand.audit._report.intersections import MARGINS_ONLY, SHRUNK, Intersections
+from evenhand.audit._report.intersections import (
+    COMMON_SLOPES,
+    MARGINS_ONLY,
+    SHRUNK,
+    Intersections,
+)
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import totals
+from evenhand.bias._terms import Terms
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
@@ -23,26 +29,56 @@ def cell_sentences(audit: Audit) -> list[str]:
     found = audit.intersections
     if found is None:
         return []
-    said = [
-        f"By {quoted(name)}, {one[0].lower()}{one[1:]}"
-        for name, report in found.attributes.items()
-        for one in totals(report)
-    ]
-    return [*said, *_lowest(found), *_borrowing(found)]
+    said = list[str]()
+    for name in found.attributes:
+        said += [
+            f"By {quoted(name)}, {_lower(sentence)}" for sentence in _of_attribute(audit, name)
+        ]
+    return [*said, *_furthest(found, audit.bias._terms), *_borrowing(found)]
+
+
+def _of_attribute(audit: Audit, name: str) -> list[str]:
+    """By one group column alone: the gaps, against the truth, and over time."""
+    found = audit.intersections
+    assert found is not None
+    report = found.believed(name)
+    start = ""
+    if report is not found.attributes[name]:
+        start = "within time windows, which find something else than the whole log, "
+    said = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
+    if name in found.against_truth:
+        true = quoted(str(audit.facts.columns.true_reward))
+        measured = totals(found.against_truth[name])
+        said += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
+    tests = found.changes.get(name)
+    if tests is None or tests.empty:
+        return said
+    moved = [quoted(str(group)) for group in tests[tests["changes"]]["group"]]
+    if moved:
+        return [*said, f"the gap changes over time for group {few_of(moved)}: see the table."]
+    return [*said, "no change of a gap over time can be told from chance."]
+
+
+def _lower(sentence: str) -> str:
+    return f"{sentence[0].lower()}{sentence[1:]}"
 
 
 def _against(found: Intersections) -> str:
     return "the mean of the cells" if found.reference is None else quoted(found.reference)
 
 
-def _lowest(found: Intersections) -> list[str]:
-    """The cell with the lowest feedback, once cells borrow from their margins."""
+def _furthest(found: Intersections, terms: Terms) -> list[str]:
+    """The cell that is furthest from the reference, once cells borrow from their margins."""
     cells = found.cells
-    cells = cells[(cells["cell"] != found.reference) & (cells["kind"] == SHRUNK)]
+    cells = cells[(cells["cell"] != found.reference) & cells["kind"].isin([SHRUNK, COMMON_SLOPES])]
     *most, last = map(quoted, found.attributes)
-    where = f"Where {', '.join(most)} and {last} meet, with every cell {SHRUNK}"
+    meet = f"Where {', '.join(most)} and {last} meet"
+    where = f"{meet}, with every cell {SHRUNK}"
     if cells.empty:
-        return []
+        return [
+            f"{meet}, too few rows are in each cell for gaps with the same features: shown are "
+            "plain rates and means of the cells."
+        ]
     apart = cells[(cells["shrunk_low"] > 0.0) | (cells["shrunk_high"] < 0.0)]
     at = f"{100 * found.level:.6g} % interval of that cell alone"
     if apart.empty:
@@ -54,7 +90,7 @@ def _lowest(found: Intersections) -> list[str]:
     low, high = sorted((abs(row["shrunk_low"]), abs(row["shrunk_high"])))
     side = "lower" if row["shrunk"] < 0.0 else "higher"
     return [
-        f"{where}, the feedback at the average context is furthest from that for "
+        f"{where}, the {terms.outcome} {terms.alike} is furthest from that of "
         f"{_against(found)} for {quoted(row['cell'])}: {abs(row['shrunk']):.3g} {side}, {at} "
         f"{low:.3g} to {high:.3g}."
     ]
@@ -62,7 +98,13 @@ def _lowest(found: Intersections) -> list[str]:
 
 def _borrowing(found: Intersections) -> list[str]:
     cells, said = found.cells, list[str]()
-    own = cells[cells["kind"] == SHRUNK]["own_weight"]
+    if (cells["kind"] == COMMON_SLOPES).any():
+        said.append(
+            "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
+            "with the same slopes: a feature is taken to do the same in every cell, and the noise "
+            "to be equal."
+        )
+    own = cells[cells["kind"].isin([SHRUNK, COMMON_SLOPES])]["own_weight"]
     if found.freedom < 1:
         said.append(
             "There are too few cells to tell margins from cells, so that no cell is shrunk."
@@ -88,25 +130,43 @@ def intersections_view(audit: Audit) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "attributes": [(name, _at_average(report)) for name, report in found.attributes.items()],
+        "attributes": [(name, _tables(found, name)) for name in found.attributes],
+        "truth": str(audit.facts.columns.true_reward),
+        "timed": audit.facts.columns.timestamp is not None,
         "against": _against(found),
         "level": f"{100 * found.level:.6g} %",
         "tau": f"{found.tau:.3g}",
-        "picture": _picture(found),
+        "picture": _picture(found, quoted(audit.facts.columns.reward)),
+        "outcome": quoted(audit.facts.columns.reward),
         "cells": of_frame(found.cells),
     }
 
 
-def _at_average(report: Any) -> Table:
+def _tables(found: Intersections, name: str) -> list[tuple[str, Table]]:
+    """By one group column: the gap, the same within time windows and against the truth, changes."""
+    reports = [("over the whole log", found.attributes[name])]
+    if name in found.within:
+        reports.append(("within time windows", found.within[name]))
+    if name in found.against_truth:
+        reports.append(("measured against the truth", found.against_truth[name]))
+    tables = [(words, _at_average(report, words)) for words, report in reports]
+    if name in found.changes and not found.changes[name].empty:
+        changes = found.changes[name]
+        words = "the test for change over time windows"
+        tables.append((words, of_frame(changes, caption=words)))
+    return tables
+
+
+def _at_average(report: Any, which: str) -> Table:
     ends = {"simultaneous_low": "low", "simultaneous_high": "high", "observations": "rows"}
     table = report.by_group.reset_index().drop(columns=["low", "high"])
     table = table.rename(columns={**ends, "estimate": "gap"})
     table = table[table["group"] != report.reference]
-    words = f"compared with {report.against}"
+    words = f"{which}, compared with {report.against}"
     return of_frame(table[["group", "rows", "gap", "low", "high", "why"]], caption=words)
 
 
-def _picture(found: Intersections) -> Any:
+def _picture(found: Intersections, outcome: str) -> Any:
     from evenhand import charts  # the summary needs neither
     from evenhand._html import drawn
 
@@ -115,5 +175,5 @@ def _picture(found: Intersections) -> Any:
         return None
     if len(cells) > MOST_DRAWN:  # those with the most people
         cells = cells.loc[cells["n"].nlargest(MOST_DRAWN).index]
-    axis = f"gap to {_against(found)} at the average context"
+    axis = f"gap to {_against(found)}, in units of {outcome}"
     return drawn(charts.to_svg(charts.cells_chart(cells, found.reference, found.level, "", axis)))

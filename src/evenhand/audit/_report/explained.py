@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from evenhand._prose import quoted
@@ -19,9 +20,11 @@ from evenhand.audit._inference.decomposition import (
     EXPLAINED,
     FEATURE,
     LEFT,
+    LOGISTIC_MODEL,
     TIME,
     UNADJUSTED,
 )
+from evenhand.bias._contrasts import NOT
 from evenhand.bias._sentences import rounded
 from evenhand.charts.gaps import OTHERWISE as OTHER_WORDS
 
@@ -53,8 +56,6 @@ def explained(audit: Audit) -> list[str]:
 def reverses(part: pd.DataFrame) -> bool:
     """Whether what is left points the other way, both beyond doubt."""
     rows = part.set_index("part")
-    if LEFT not in rows.index:
-        return False
     before, after = rows.loc[UNADJUSTED], rows.loc[LEFT]
     return bool(
         (before["high"] < 0.0 and after["low"] > 0.0)
@@ -80,16 +81,20 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
         size = _digits(before, abs(before["estimate"]))
         told = f"{who} is {size} {word} than that of group {reference}"
     start = f"Before any adjustment, {told} ({level} interval {ends})"
-    if LEFT not in rows:
-        return [f"{start}."]
+    if not np.isfinite(rows[LEFT]["estimate"]):
+        why = str(rows[LEFT]["why"]).removeprefix(NOT) or "the groups cannot be compared there"
+        return [f"{start}. What is left between people with the same features is not known: {why}."]
     shares = {kind: _signed(row, row["estimate"]) for kind, row in rows.items()}
     others = [kind for kind in OTHER_WORDS if kind in rows]
     when = " at the same time" if {TIME, BOTH} & set(others) else ""
     other = "".join(f", {OTHER_WORDS[kind]} for {shares[kind]}" for kind in others)
+    by = ", by logistic models" if rows[LEFT]["model"] == LOGISTIC_MODEL else ""
     sentence = (
         f"{start}: the features account for {shares[EXPLAINED]}{_mostly(part)}{other}, and "
-        f"{shares[LEFT]} is left between people with the same features{when}."
+        f"{shares[LEFT]} is left between people with the same features{when}{by}."
     )
+    if not audit.facts.columns.features:
+        return [f"{start}. There are no features to hold equal."]
     if not reverses(part):
         return [sentence]
     now, then = ("lower", "higher") if before["estimate"] < 0.0 else ("higher", "lower")

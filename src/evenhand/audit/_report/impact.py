@@ -60,7 +60,10 @@ def _tests(audit: Audit, row: pd.Series[Any]) -> str:
     apart = f"{abs(row['deviations']):.1f} standard deviations"
     if pd.isna(row["fisher_p"]):
         more = "more" if row["beyond_two_deviations"] else "not more"
-        return f"the difference is {apart}, {more} than two, without an exact test for weights"
+        which = "with weights" if audit.facts.columns.cluster is None else "that belong together"
+        return (
+            f"the difference is {apart}, {more} than two; there is no exact test for rows {which}"
+        )
     finds = "finds" if row["fisher_p"] < 1.0 - audit.bias.level else "does not find"
     p = f"= {row['fisher_p']:.2g}" if row["fisher_p"] >= 1e-6 else "< 0.000001"
     return f"Fisher's exact test {finds} a difference (p {p}; {apart})"

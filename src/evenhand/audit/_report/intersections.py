@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from evenhand._prose import records
+from evenhand.bias._sentences import same_findings
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
 
 SHRUNK = "shrunk towards its margins"
+COMMON_SLOPES = "with slopes of all cells, shrunk towards its margins"
 MARGINS_ONLY = "its margins alone"
 
 
@@ -22,10 +24,14 @@ class Intersections:
 
     Attributes:
         attributes: the bias by each group column; the others are not among the features.
+        within: the same with the time window held equal, where there are windows.
+        against_truth: the same of rewards less true rewards, where these are known.
+        changes: by group column whether gaps change from window to window, as in `Audit.changes`.
         cells: a row per cell that occurs. `estimate`, `low` and `high` are the gap to `reference`
             at the average context from its own rows; `shrunk`, `shrunk_low` and `shrunk_high` are
             the same, shrunk towards its margins, and `own_weight` is how much its own rows count
             in it. `kind` says which it is, and `why` what is in the way of an estimate of its own.
+            Where hardly any cell has rows for a regression of its own, all have the same slopes.
         impact: impact tables of every group column and of the cells.
         reference: the cell that cells are compared with; None for their mean.
         tau: the standard deviation of what margins do not explain, in units of reward.
@@ -40,6 +46,14 @@ class Intersections:
     tau: float
     freedom: int
     level: float
+    within: dict[str, BiasReport] = field(default_factory=dict)
+    against_truth: dict[str, BiasReport] = field(default_factory=dict)
+    changes: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+    def believed(self, name: str) -> BiasReport:
+        """The report of a group column: within time windows where that finds something else."""
+        whole, within = self.attributes[name], self.within.get(name)
+        return whole if within is None or same_findings(whole, within) else within
 
     def __repr__(self) -> str:
         return f"Intersections({', '.join(self.attributes)}; {len(self.cells)} cells)"
@@ -48,6 +62,11 @@ class Intersections:
         """Everything as plain data, but the impact tables: they are beside it in an audit."""
         return {
             "attributes": {name: report.to_dict() for name, report in self.attributes.items()},
+            "within_windows": {name: report.to_dict() for name, report in self.within.items()},
+            "against_truth": {
+                name: report.to_dict() for name, report in self.against_truth.items()
+            },
+            "changes": {name: records(table) for name, table in self.changes.items()},
             "reference": self.reference,
             "level": self.level,
             "tau": self.tau,

@@ -20,31 +20,33 @@ _SHOWN = {
 }
 
 
-def link_sentence(found: Logistic) -> str:
+def link_sentence(models: Logistic) -> str:
     """Which form the rewards have, as far as link tests can tell."""
-    line, logistic = (_tested(one) for one in (found.linear_p_value, found.logistic_p_value))
-    if found.odds is None:
+    line, logistic = map(_tested, (models.linear_p_value, models.logistic_p_value))
+    if models.odds is None:
         return (
-            "Rewards are 0 or 1, and there is no logistic model to compare straight lines with: "
-            f"{found.why}. Link test of the straight lines: {line}."
+            f"Outcomes are 0 or 1, and there is no logistic model: {models.why}. All gaps rest on "
+            "straight lines alone, and no change of a gap with a feature is claimed. Link test of "
+            f"the straight lines: {line}."
         )
-    if found.linear_p_value is None and found.logistic_p_value is None:
+    if models.linear_p_value is None and models.logistic_p_value is None:
         return (
-            "Rewards are 0 or 1, and no test can tell whether a straight line or a logistic model "
+            "Outcomes are 0 or 1, and no test can tell whether a straight line or a logistic model "
             "is nearer to them. Numbers are those of straight lines unless it says otherwise."
         )
-    start = "Rewards are 0 or 1. The link test"
-    if found.fits == LOGISTIC:
+    start = "Outcomes are 0 or 1. The link test"
+    if models.fits == LOGISTIC:
         return (
-            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so the "
-            "gaps of the logistic models come first."
+            f"{start} rejects straight lines ({line}) and not logistic models ({logistic}), so "
+            "what is left of a gap is that of the logistic models; that of straight lines stands "
+            "beside it."
         )
-    if found.fits == LINEAR:
+    if models.fits == LINEAR:
         return (
             f"{start} rejects logistic models ({logistic}) and not straight lines ({line}), so "
             "numbers are those of the straight lines unless it says otherwise."
         )
-    if found.fits == BOTH:
+    if models.fits == BOTH:
         return (
             f"{start} rejects neither straight lines ({line}) nor logistic models ({logistic}). "
             "Numbers are those of straight lines, in which chances add up, unless it says "
@@ -52,14 +54,14 @@ def link_sentence(found: Logistic) -> str:
         )
     return (
         f"{start} rejects straight lines ({line}) and logistic models ({logistic}): neither has "
-        "the form of these rewards, and part of what is found may come from that. Numbers are "
+        "the form of these outcomes, and part of what is found may come from that. Numbers are "
         "those of straight lines unless it says otherwise."
     )
 
 
-def method_of(found: Logistic) -> list[str]:
+def method_of(models: Logistic) -> list[str]:
     """How the logistic models were made, for the method of a report."""
-    level = f"{100 * (1 - found.line.level):.3g} %"
+    level = f"{100 * (1 - models.line.level):.3g} %"
     said = [
         "Rewards are 0 or 1, so every group also has a logistic model with the same features, by "
         "Newton's method with sums made where the rows are. A gap, and a change of it, is claimed "
@@ -67,34 +69,35 @@ def method_of(found: Logistic) -> list[str]:
         "direction. A link test asks whether the square of a model's own predictions would add to "
         f"them (a score test of all groups at once, at {level}).",
     ]
-    if found.odds is not None:
+    if models.odds is not None:
         said.append(
             "Average gaps are the mean over all rows of the chance of a reward of 1 with the "
             "coefficients of the group, less that with those of the reference; their errors are by "
             "the delta method, with the features as given. Errors of the logistic models are "
-            f"{_ERRORS[found.errors]}."
+            f"{_ERRORS[models.errors]}."
         )
     return said
 
 
-def logistic_part(found: Logistic) -> dict[str, Any]:
+def logistic_part(models: Logistic) -> dict[str, Any]:
     """The part of the page: a sentence and two tables."""
-    fits = link_sentence(found)
-    if found.odds is None:
+    fits = link_sentence(models)
+    if models.odds is None:
         return {"fits": fits, "by_group": None}
     from evenhand._html.tables import of_frame
 
     tables = []
-    for table, keys in ((found.by_group, 1), (found.by_feature, 2)):
-        rows = table[table["group"] != found.line.reference]
+    for table, keys in ((models.by_group, 1), (models.by_feature, 2)):
+        rows = table[table["group"] != models.line.reference]
         alone = [name for name in ("low", "high", "gap_low", "gap_high") if name in rows]
         tables.append(of_frame(rows.drop(columns=alone).rename(columns=_SHOWN), keys=keys))
-    level = f"{100 * found.line.level:.6g} %"
-    against = found.line.against
+    level = f"{100 * models.line.level:.6g} %"
+    against = models.line.against
     return {
         "fits": fits,
         "against": against,
         "level": level,
+        "event": models.line._terms.event,
         "by_group": tables[0],
         "by_feature": tables[1],
     }

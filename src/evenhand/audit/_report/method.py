@@ -35,8 +35,10 @@ def method(audit: Audit) -> list[str]:
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
         "summed up where they are, and everything here is made from the sums.",
         "For every group the reward is fitted by least squares on the features and an intercept: "
-        f"{', '.join(columns.features)}. The bias of a group is its coefficients less those that "
-        "it is compared with: the gap at a context is that vector times the context.",
+        f"{', '.join(columns.features) or 'none'}. The bias of a group is its coefficients less "
+        "those that it is compared with: the gap at a context is that vector times the context. "
+        "What is said of people with the same features is the gap at the average context of "
+        "everyone.",
         ERRORS[facts.errors],
         *(
             [f"Too few rows for that: the errors of {', '.join(facts.classical)} are classical."]
@@ -132,11 +134,11 @@ def limits(audit: Audit) -> list[str]:
             "the true rewards in this log can, where they are known: see what is measured against "
             "them."
             if audit.against_truth is not None
-            else "rewards that do not pass through the same judgement could."
+            else "outcomes that do not pass through the same judgement could."
         ),
         "Selection. Only decisions that were logged are here. If a row is in the log, or has a "
-        f"reward, because of what its {reward} is or would have been, the numbers are wrong by an "
-        "amount that this log cannot show.",
+        f"{reward}, because of what its {reward} is or would have been, the numbers are wrong by "
+        "an amount that this log cannot show.",
         (
             "Rows count by their inverse propensity, which takes out a selection that depends on "
             "what the propensity was made from, and nothing else."
@@ -147,14 +149,14 @@ def limits(audit: Audit) -> list[str]:
             else "There are no propensities in this log, so a selection by the policy itself "
             "cannot be taken out either."
         ),
-        "Straight lines. If rewards are not linear in the features and the groups differ in their "
+        "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
         "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
         "by discrimination hides bias when it is held equal.",
     ]
     if facts.binary:
         said.append(
-            "Chances. Rewards are 0 or 1, and differences are in their chance of being 1, by a "
+            "Chances. Outcomes are 0 or 1, and differences are in their chance of being 1, by a "
             "straight line. How a difference is shared out among features depends on that scale; "
             "with chances near 0 or 1 another one (odds) may share it out otherwise."
             + ("" if audit.logistic is None else " What both share out alike is claimed here.")
@@ -166,7 +168,7 @@ def limits(audit: Audit) -> list[str]:
             "would be too short."
         )
     said.append(
-        "No verdict. A difference is a reason to look at how the rewards came about. It is no "
+        "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
         "proof of discrimination, and an interval that holds zero is no proof of its absence."
     )
     return said

@@ -10,16 +10,24 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
-from evenhand.audit._inference.decomposition import EXPLAINED, LEFT, UNADJUSTED
+from evenhand.audit._inference.decomposition import (
+    EXPLAINED,
+    LEFT,
+    LOGISTIC_MODEL,
+    UNADJUSTED,
+)
 from evenhand.audit._report.cells import intersections_view
 from evenhand.audit._report.explained import compared_with, reverses
 from evenhand.audit._report.impact import impact_view
-from evenhand.audit._report.link import logistic_part
+from evenhand.audit._report.link import link_sentence, logistic_part
+from evenhand.audit._report.logistic import LOGISTIC, NEITHER
+from evenhand.audit._report.result import WITHIN_WINDOWS
 from evenhand.charts.gaps import OTHERWISE
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from evenhand.audit._report.logistic import Logistic
     from evenhand.audit._report.result import Audit
     from evenhand.bias import BiasReport
 
@@ -38,7 +46,7 @@ def gap_picture(bias: BiasReport) -> Markup | None:
         f"{name}{sign[str(name)]}{at}"
         for name, at in zip(table["column"], table["at"], strict=True)
     ]
-    axis = f"feedback compared with {bias.against}, in units of reward"
+    axis = f"gap to {bias.against}, in units of {bias._terms.unit}"
     return _intervals(bias, table.assign(feature=labels), {}, axis)
 
 
@@ -70,10 +78,11 @@ def drift_pictures(audit: Audit) -> list[tuple[Markup, str]]:
     if audit.drift is None:
         return []
     at = f"{100 * audit.bias.level:.6g} % intervals"
-    means = ("mean_reward", "mean_low", "mean_high")
-    asked = [(f"mean reward by time window, {at}", means)]
+    terms, means = audit.bias._terms, ("mean_reward", "mean_low", "mean_high")
+    asked = [(f"The {terms.outcome} by time window, unadjusted; {at}.", means)]
     if audit.changes is not None and len(audit.changes):
-        asked.append((f"bias at the average context, {at}", ("estimate", "low", "high")))
+        words = f"The gap to {audit.bias.against} {terms.alike}, by time window; {at}."
+        asked.append((words, ("estimate", "low", "high")))
     pictures = []
     for words, (value, low, high) in asked:
         is_bias = value == "estimate"
@@ -83,7 +92,7 @@ def drift_pictures(audit: Audit) -> list[tuple[Markup, str]]:
             low,
             high,
             audit.bias.groups,
-            "feedback compared, in units of reward" if is_bias else "mean reward",
+            f"gap, in units of {terms.unit}" if is_bias else terms.outcome,
             audit.bias.reference if is_bias else None,
         )
         pictures.append((drawn(charts.to_svg(chart)), words))
@@ -102,7 +111,7 @@ def html(audit: Audit) -> str:
         about=f"{facts.label}; made on {facts.made[:16].replace('T', ' ')} UTC",
         summary=audit.summary,
         explained=_explained(audit),
-        whole=_bias(audit.bias, audit.within),
+        whole=_bias(audit.bias, audit.within, audit.logistic),
         logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
         errors=_error_rates(audit),
@@ -123,11 +132,14 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
     table = audit.decomposition
     if table.empty:
         return None
-    against = f"group {compared_with(audit)}"
-    outcome = audit.facts.columns.reward
-    few = list(dict.fromkeys(table["group"]))[:MOST_PANELS]
+    against, columns = compared_with(audit), audit.facts.columns
+    outcome = columns.reward
+    every = list(dict.fromkeys(table["group"]))
     chart = charts.decomposition_chart(
-        table[table["group"].isin(few)], against, f"difference in mean {outcome}"
+        table[table["group"].isin(every[:MOST_PANELS])],
+        against,
+        f"difference in mean {outcome}",
+        attribute=columns.group,
     )
     words = {EXPLAINED: "explained by all features", LEFT: "left after adjustment"}
     words |= {UNADJUSTED: "unadjusted gap"}
@@ -143,12 +155,46 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
         "outcome": outcome,
         "against": against,
         "level": f"{100 * audit.bias.level:.6g} %",
+        "attribute": columns.group,
+        "direction": f" A higher {outcome} is worse for people."
+        if audit.facts.settings.unfavourable
+        else "",
+        "adjusted": _adjusted(audit),
+        "hidden": len(every[MOST_PANELS:]),
+        "doubts": _doubts(audit),
         "reversed": [name for name, part in table.groupby("group", sort=False) if reverses(part)],
-        "table": of_frame(shown[["group", "part", "estimate", "low", "high", "why"]], keys=2),
+        "table": of_frame(
+            shown[["group", "part", "estimate", "low", "high", "model", "why"]], keys=2
+        ),
     }
 
 
-def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:
+def _adjusted(audit: Audit) -> str:
+    """By which model the picture's adjustment is."""
+    if not audit.facts.columns.features:
+        return "There are no features to hold equal."
+    models = set(audit.decomposition["model"])
+    windows = " within time windows" if audit.believe == WITHIN_WINDOWS else ""
+    if models == {LOGISTIC_MODEL}:
+        return "The adjustment is by logistic models."
+    if LOGISTIC_MODEL in models:
+        without = audit.decomposition.query("model != @LOGISTIC_MODEL")["group"].unique()
+        names = ", ".join(map(str, without))
+        return f"The adjustment is by logistic models; of {names} by straight lines."
+    return f"The adjustment is by straight lines (least squares){windows}."
+
+
+def _doubts(audit: Audit) -> list[str]:
+    """What a reader of the picture must know about the form of the models."""
+    models = audit.logistic
+    if models is None or (models.odds is not None and models.fits != NEITHER):
+        return []
+    return [link_sentence(models)]
+
+
+def _bias(
+    bias: BiasReport, within: BiasReport | None = None, logistic: Logistic | None = None
+) -> dict[str, Any]:
     reports = {"over the whole log": bias}
     if within is not None:
         reports["within time windows"] = within
@@ -160,7 +206,9 @@ def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:
     return {
         "against": bias.against,
         "level": f"{100 * bias.level:.6g} %",
-        "at_average": _at_average(reports),
+        "unit": bias._terms.unit,
+        "alike": bias._terms.alike,
+        "at_average": _at_average(reports, logistic),
         "gap_picture": gap_picture(bias),
         "gaps": of_frame(gaps.drop(columns=["freedom", "simultaneous_p_value"]), keys=3),
         "change_picture": bias_picture(bias),
@@ -168,18 +216,29 @@ def _bias(bias: BiasReport, within: BiasReport | None = None) -> dict[str, Any]:
     }
 
 
-def _at_average(reports: dict[str, BiasReport]) -> Table:
-    """The gap of every group at the average context: the interval is the one of the summary."""
+def _at_average(reports: dict[str, BiasReport], logistic: Logistic | None) -> Table:
+    """The gap of every group: the intervals are those of the summary."""
     parts = []
     for words, bias in reports.items():
         ends = {"simultaneous_low": "low", "simultaneous_high": "high", "observations": "rows"}
         part = bias.by_group.reset_index().rename(columns={"low": "_", "high": "__"})
         part = part.rename(columns={**ends, "estimate": "gap"})
-        part = part[["group", "rows", "gap", "low", "high", "why"]]
+        part = part[["group", "rows", "gap", "low", "high", "detectable", "why"]]
         if len(reports) > 1:
             part.insert(1, "compared", words)
+        if logistic is not None:
+            part.insert(1, "by", "straight lines")
         parts.append(part[part["group"] != bias.reference])
-    return of_frame(pd.concat(parts, ignore_index=True))
+    if logistic is not None and logistic.gaps is not None:
+        bias = reports["over the whole log"]
+        gaps = {"gap_simultaneous_low": "low", "gap_simultaneous_high": "high"}
+        part = logistic.by_group.drop(columns=["low", "high"]).rename(columns=gaps)
+        part = part.assign(by="logistic models", rows=list(bias.observations))
+        if len(reports) > 1:
+            part["compared"] = "over the whole log"
+        part = part[[name for name in parts[0] if name in part]]
+        parts.insert(0 if logistic.fits == LOGISTIC else 1, part[part["group"] != bias.reference])
+    return of_frame(pd.concat(parts, ignore_index=True), keys=1)
 
 
 def _against_truth(audit: Audit) -> dict[str, Any] | None:

@@ -9,9 +9,9 @@ from os import PathLike
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from evenhand._columns.reading import Reading
 from evenhand.audit._input.addresses import without_password
 from evenhand.audit._input.checksums import Checksum
-from evenhand.audit._input.reading import Reading
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.errors import in_language, literal, setting

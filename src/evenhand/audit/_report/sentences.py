@@ -31,6 +31,7 @@ MANY_LOST = 0.1  # of the rows
 ROLES = {"timestamp": "time", "learned": "mark of what was learned"}
 MOST = 5  # features to speak of against the truth
 MOST_FEATURES = 10  # within time windows
+MOST_NAMED = 12  # features that are held equal
 
 
 def summary(audit: Audit) -> list[str]:
@@ -43,7 +44,7 @@ def summary(audit: Audit) -> list[str]:
         *_leave_out(audit),
         *explained(audit),
         *cell_sentences(audit),
-        *_found(audit),
+        *_compared(audit),
         *_against_truth(audit),
         *impact_sentences(audit),
         *_drift(audit),
@@ -52,21 +53,21 @@ def summary(audit: Audit) -> list[str]:
     ]
 
 
-def _found(audit: Audit) -> list[str]:
+def _compared(audit: Audit) -> list[str]:
     """What the comparison found; where there are time windows, both, and which one to believe."""
     bias, within = audit.bias, audit.within
-    if not audit.facts.columns.features:  # the gap at the average context is all there is
+    if not audit.facts.columns.features:  # then the gap itself is all there is
         return [*totals(bias), *bias.warnings, bias.assumption]
     if within is None:
         return bias.to_words().splitlines()
-    inside = [_after("Within time windows", one) for one in totals(within)]
+    inside = [_after("Within time windows", sentence) for sentence in totals(within)]
     if audit.believe == WHOLE_LOG:
         said = bias.to_words().splitlines()
         first = len(totals(bias))
         return [*said[:first], *inside, *said[first:]]
-    whole = [_after("Over the whole log", one) for one in totals(bias)]
+    whole = [_after("Over the whole log", sentence) for sentence in totals(bias)]
     return [
-        *(_after("Within time windows", one) for one in comparisons(within, MOST_FEATURES)),
+        *(_after("Within time windows", line) for line in comparisons(within, MOST_FEATURES)),
         *whole,
         "The comparison over the whole log does not find the same. Believe the one within time "
         "windows: it compares people of the same time. Over the whole log, what changes over time "
@@ -96,12 +97,14 @@ def _scope(audit: Audit) -> str:
             many = bias.observations.count(max(bias.observations))
             largest = "the largest" if many == 1 else "one of the largest"
             against += f", {largest} ({setting('reference', blank('GROUP'))} names another)"
-    count = len(facts.columns.features)
+    names = [quoted(name) for name in facts.columns.features]
+    equal = (
+        f"Held equal: {few_of(names, most=MOST_NAMED)}." if names else "No feature is held equal."
+    )
     return (
-        f"{facts.used:,} decisions of {len(bias.groups)} groups ({sizes}) with {count} "
-        f"feature{'s' if count != 1 else ''} are compared with {against}; the reward "
-        f"is {quoted(facts.columns.reward)}, the group {quoted(facts.columns.group)}."
-        f"{_by_name(audit)}"
+        f"{facts.used:,} {'rows' if facts.columns.count is None else 'people'} in "
+        f"{len(bias.groups)} groups by {quoted(facts.columns.group)} ({sizes}) are compared with "
+        f"{against}. The outcome is {quoted(facts.columns.reward)}. {equal}{_by_name(audit)}"
     )
 
 
@@ -125,12 +128,15 @@ def _leave_out(audit: Audit) -> list[str]:
     columns = [
         name
         for name in audit.facts.columns.features
-        if any(one in (name, gap(name)) or one.startswith(category(name, "")) for one in unknown)
+        if any(
+            feature in (name, gap(name)) or feature.startswith(category(name, ""))
+            for feature in unknown
+        )
     ]
     if not columns:
         return []
     return [
-        f"To compare all groups at the average context leave out {shown(columns)} "
+        f"To compare all groups with the same features, leave out {shown(columns)} "
         f"({setting('leave_out', columns)}): some "
         "group has no row with one of its values."
     ]
@@ -141,7 +147,7 @@ def _direction(audit: Audit) -> list[str]:
     facts = audit.facts
     reward = quoted(facts.columns.reward)
     if facts.settings.unfavourable:
-        screened = "; selection rates are of rewards of 0" if facts.binary else ""
+        screened = f"; selected are those with {reward} = 0" if facts.binary else ""
         return [f"A higher {reward} is worse for people{screened}."]
     word = bad_outcome(facts.columns.reward, facts.settings.reward_values)
     if word is None:
@@ -155,29 +161,34 @@ def _direction(audit: Audit) -> list[str]:
 def _against_truth(audit: Audit) -> list[str]:
     """What the true rewards say, for they need no assumption about averages."""
     errors = None if audit.truth is None else audit.truth.errors
-    return [*_of_feedback(audit), *([] if errors is None else errors.to_words())]
+    return [*_of_outcomes(audit), *([] if errors is None else errors.to_words())]
 
 
-def _of_feedback(audit: Audit) -> list[str]:
-    """What the feedback is beside the true rewards."""
-    found, columns = audit.against_truth, audit.facts.columns
-    if found is None:
+def _of_outcomes(audit: Audit) -> list[str]:
+    """How the outcomes differ from the true rewards."""
+    report, columns = audit.against_truth, audit.facts.columns
+    if report is None:
         if audit.facts.objection:
             return [f"{audit.facts.objection}."]
         if columns.true_reward is None or "n_true_reward" not in audit.groups:
             return []
-        return [f"{columns.true_reward} is known in too few groups to compare the feedback with."]
+        return [
+            f"{columns.true_reward} is known in too few groups to measure {columns.reward} against."
+        ]
     every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
-    known = dict(zip(found.groups, found.observations, strict=True))
+    known = dict(zip(report.groups, report.observations, strict=True))
     parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
     against = f"Against {columns.true_reward}, "
     return [
-        f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there the "
-        "feedback can be measured against it.",
-        *(f"{against}{one[0].lower()}{one[1:]}" for one in comparisons(found, MOST)),
-        *found.warnings,
+        f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there "
+        f"{columns.reward} can be measured against it.",
+        *(
+            f"{against}{sentence[0].lower()}{sentence[1:]}"
+            for sentence in comparisons(report, MOST)
+        ),
+        *report.warnings,
         *([audit.facts.doubt] if audit.facts.doubt else []),
-        found.assumption,
+        report.assumption,
     ]
 
 
@@ -192,32 +203,32 @@ def _drift(audit: Audit) -> list[str]:
     without = without if timeless else []
     if tests.empty:
         why = (
-            "the bias is known in too few of them to be compared"
+            "the gap is known in too few of them to be compared"
             if "estimate" in table
-            else "only counts and mean rewards were compared, for there are too many arms"
+            else "only counts and mean outcomes were compared, for there are too many arms"
         )
         return [f"Of the {windows} time windows {why}.", *without]
     if audit.bias.reference is None and len(audit.bias.groups) == 2:
         tests = tests.iloc[:1]  # the other group is its mirror image
-    said = []
+    said, alike = [], audit.bias._terms.alike
     for _, row in tests[tests["changes"]].iterrows():
         part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
         low, high = part.loc[part["estimate"].idxmin()], part.loc[part["estimate"].idxmax()]
         said.append(
-            f"The bias of group {row['group']} at the average context changes over time (p "
+            f"The gap of group {quoted(row['group'])} {alike} changes over time (p "
             f"{_p(row['p_value'])}): it is lowest, {low['estimate']:.3g}, in the window from "
             f"{low['from']}, and highest, {high['estimate']:.3g}, in the one from {high['from']}."
         )
     calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
     if calm:
         said.append(
-            f"No change of the bias over {windows} time windows can be told from chance for group "
+            f"No change of the gap over {windows} time windows can be told from chance for group "
             f"{', '.join(calm)}."
         )
     if audit.facts.windows is not None and audit.facts.windows[0] != audit.bias.weighting:
         said.append(
             "Not every arm has enough rows in every window, so within a window arms count by how "
-            "often they were chosen: a change of the bias there may be one of the choice of arms."
+            "often they were chosen: a change of the gap there may be one of the choice of arms."
         )
     common = audit.facts.common
     if audit.bias.reference is None and 2 <= len(common) < len(audit.bias.groups):
@@ -277,8 +288,8 @@ def cautions(audit: Audit) -> list[str]:
     facts, said = audit.facts, list[str]()
     if facts.binary and facts.errors == "classical":
         said.append(
-            "Rewards are 0 or 1, so their noise depends on the context, and errors here take it as "
-            "equal within a group: choose robust errors for exact ones "
+            "Outcomes are 0 or 1, so their noise depends on the features, and errors here take it "
+            "as equal within a group: choose robust errors for exact ones "
             f"({setting('errors', 'robust')})."
         )
     said += [*_classical(audit), *_few_events(audit)]
@@ -292,13 +303,13 @@ def cautions(audit: Audit) -> list[str]:
                 )
                 continue
             said.append(
-                f"Group {name} has only {many} clusters: its intervals are too short rather than "
-                "too long."
+                f"Group {quoted(name)} has only {many} clusters: its intervals are too short "
+                "rather than too long."
             )
     if facts.crossing:
         said.append(
-            f"{facts.crossing:,} clusters have rows in more than one group; the intervals of the "
-            "bias allow for that."
+            f"{facts.crossing:,} clusters have rows in more than one group; the intervals of gaps "
+            "allow for that."
         )
     for name, value in facts.constant.items():
         said.append(
@@ -355,8 +366,8 @@ def _few_events(audit: Audit) -> list[str]:
     less = np.minimum(table["positives"], table["n_reward"] - table["positives"])
     rows = zip(table["group"], table["positives"], less, strict=True)
     return [
-        f"Group {quoted(name)} has only {many:,.0f} reward{'s' if many != 1 else ''} of "
-        f"{int(ones == many)}: its intervals are rough."
+        f"Group {quoted(name)} has only {many:,.0f} row{'s' if many != 1 else ''} with "
+        f"{quoted(audit.facts.columns.reward)} = {int(ones == many)}: its intervals are rough."
         for name, ones, many in rows
         if many < FEW_EVENTS
     ]
@@ -364,15 +375,15 @@ def _few_events(audit: Audit) -> list[str]:
 
 def _given_away(audit: Audit) -> list[str]:
     """Features that should not be held equal."""
-    found, reward = audit.facts.giveaways, audit.facts.columns.reward
+    giveaways, reward = audit.facts.giveaways, audit.facts.columns.reward
     said = [
         f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "
         f"{fit:.4f}), as a copy of it would. Holding it equal hides the bias: leave it out with "
         f"{setting('leave_out', [name])}."
-        for name, fit in found.reward.items()
+        for name, fit in giveaways.reward.items()
     ]
     every = len(audit.bias.groups)
-    for name, told in found.group.items():
+    for name, told in giveaways.group.items():
         few = f"group {', '.join(told)} from the others"
         which = "the groups apart" if len(told) == every else few
         said.append(

@@ -39,6 +39,7 @@ def second_model(found: Logistic, again: bool = False) -> SecondModel:
     return SecondModel(
         frozenset(row for row in spoken if _unlike(found, row)),
         frozenset(doubted),
+        "By straight lines" if headline else "",
         (*(() if again else (link_sentence(found),)), *(told if headline else ())),
         (
             *(() if headline else told),
@@ -69,10 +70,10 @@ def _gaps(found: Logistic, agreed: list[int]) -> list[str]:
     table, line = found.by_group, found.line
     largest = sorted(agreed, key=lambda g: -abs(table["gap"].iloc[g]))[:MOST_RATIOS]
     return [
-        f"By the logistic models the chance of a reward of 1 is {_gap_words(found, g)} for group "
-        f"{quoted(line.groups[g])}, compared with {_reference(line)}, on average over the features "
-        f"of all rows{' by their weight' if found.weighted else ''}; at the average context the "
-        f"odds ratio is {_ratio(found, g)}."
+        f"By the logistic models the chance of {line._terms.event} is {_gap_words(found, g)} for "
+        f"group {quoted(line.groups[g])}, compared with {_reference(line)}, averaged over the "
+        f"features of all rows{' by their weight' if found.weighted else ''}; with all features at "
+        f"their average the odds ratio is {_ratio(found, g)}."
         for g in largest
     ]
 
@@ -116,11 +117,11 @@ def _doubted_gap(found: Logistic, g: int) -> str:
     half = (high - low) / 2.0
     ends = f"{_signed(low, half)} to {_signed(high, half)}"
     return (
-        f"Whether the feedback for group {quoted(line.groups[g])} differs from "
-        f"{_reference(line)} depends on the form of the model, and is not claimed: by straight "
-        f"lines the difference at the average context is {_signed(row['estimate'], half)} "
-        f"({_percent(line)} interval {ends}), and by logistic models the chance of a reward of 1 "
-        f"is {_gap_words(found, g)}."
+        f"Whether the {line._terms.compared(quoted(line.groups[g]))} differs from "
+        f"{_reference(line)} {line._terms.alike} depends on the form of the model, and is not "
+        f"claimed: by straight lines the difference is {_signed(row['estimate'], half)} "
+        f"({_percent(line)} interval {ends}), and by logistic models the chance of "
+        f"{line._terms.event} is {_gap_words(found, g)}."
     )
 
 

@@ -14,11 +14,12 @@ from evenhand.audit._settings import Settings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
 from evenhand.bias.estimate import MEAN
-from evenhand.fairness.impact import impact_table
+from evenhand.fairness.impact import WEIGHTED, impact_table
 
 if TYPE_CHECKING:
     from evenhand.audit._input.attributes import Crossing
 
+TOGETHER = "no exact test: rows belong together"
 MOST_SORTED = 20_000_000  # rows of which the median is exact; of more it is an engine's estimate
 
 
@@ -27,26 +28,31 @@ class Selected:
     """How many people of each group there are and were selected: sums of weights, if rows have any.
 
     Attributes:
-        counts: by group: n, selected and, with weights, square (the sum of their squares).
+        counts: by group column, and group of it: n, selected and, where rows have weights or belong
+            together, square: n squared over the number of rows of equal weight, each on its own,
+            that they are worth. With weights alone it is the sum of their squares.
         scores: whether being above the median is being selected.
     """
 
-    counts: pd.DataFrame
+    counts: dict[str, pd.DataFrame]
     scores: bool
 
-    def by(self, category: pd.Series[str] | None = None) -> pd.DataFrame:
-        """What an impact table is made from, of the groups or of what these are parts of."""
-        counts = self.counts
-        if category is not None:
-            counts = counts.groupby(category.reindex(counts.index), sort=True).sum()
-        table = counts.rename_axis("category").reset_index()
+    def table(self, column: str) -> pd.DataFrame:
+        """What an impact table is made from."""
+        table = self.counts[column].rename_axis("category").reset_index()
         if "square" in table:
             table["effective"] = table["n"] ** 2 / table.pop("square")
         return table
 
 
 def count_selected(
-    source: Source, rows: Any, cells: Cells, sums: pd.DataFrame, unfavourable: bool
+    source: Source,
+    rows: Any,
+    cells: Cells,
+    sums: pd.DataFrame,
+    settings: Settings,
+    column: str,
+    crossing: Crossing | None,
 ) -> Selected:
     """Count by group. A reward of 1 is a selection; of 0, where a higher reward is worse.
 
@@ -56,51 +62,109 @@ def count_selected(
         cells: their sums.
         sums: by group, as `group_sums` made them. Without weights rows that only lack a feature
             count as well.
-        unfavourable: whether a higher reward is worse for people.
+        settings: whether a higher reward is worse for people.
+        column: of the groups.
+        crossing: of several group columns.
     """
-    if "positives" not in sums:
-        return Selected(_beyond_median(source, rows, cells.n.sum(), unfavourable), scores=True)
-    if "w" in cells.frame:
+    scores = "positives" not in sums
+    if scores:
+        beyond = _beyond_median(source, rows, cells.n.sum(), settings.unfavourable)
+        counts = _counted(source, rows, beyond)
+    elif "w" in cells.frame:
+        beyond = rows["y"]
         frame = cells.frame[["w", "wy", "ww"]].astype(float)
         counts = frame.groupby(cells.frame["g"].astype(str)).sum()
         counts = counts.set_axis(["n", "selected", "square"], axis=1)
     else:
+        beyond = rows["y"]
         counts = sums.set_index("group")[["n_reward", "positives"]].astype(float)
         counts = counts.set_axis(["n", "selected"], axis=1)
-    if unfavourable:
+    if settings.unfavourable and not scores:
         counts["selected"] = counts["n"] - counts["selected"]
-    return Selected(counts, scores=False)
+    by_column = {column: _with_clusters(source, rows, beyond, counts)}
+    for name in () if crossing is None else crossing.attributes:
+        category = crossing.cells[name] if crossing is not None else pd.Series(dtype=str)
+        own = counts.groupby(category.reindex(counts.index), sort=True).sum()
+        by_column[name] = _with_clusters(source, rows, beyond, own, category)
+    return Selected(by_column, scores)
 
 
-def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> pd.DataFrame:
-    """How many of each group are above the median of all, or below it."""
+def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> Any:
+    """A column of 1 for rows above the median of all, or below it, and of 0 for the others."""
     y = rows["y"]
     middle = y.median() if n <= MOST_SORTED else y.approx_median()
     median = float(source.fetch(rows.aggregate(median=middle))["median"].iloc[0])
-    beyond = as_number(y < number(median) if unfavourable else y > number(median))
+    return as_number(y < number(median) if unfavourable else y > number(median))
+
+
+def _counted(source: Source, rows: Any, beyond: Any) -> pd.DataFrame:
+    """The rows of each group, and those that are selected."""
     asked = {"n": rows.count(), "selected": beyond.sum()}
     if "w" in rows.columns:
         w = rows["w"]
         asked = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
-    found = fetch_by(source, rows, ["g"], asked)
-    return found.assign(g=found["g"].astype(str)).set_index("g").astype(float)
+    counts = fetch_by(source, rows, ["g"], asked)
+    return counts.assign(g=counts["g"].astype(str)).set_index("g").astype(float)
+
+
+def _with_clusters(
+    source: Source,
+    rows: Any,
+    selected: Any,
+    counts: pd.DataFrame,
+    category: pd.Series[str] | None = None,
+) -> pd.DataFrame:
+    """The counts, with what they are worth where rows belong together.
+
+    The variance of a rate is that of the sums of clusters (CR1). It is never taken as less than
+    that of rows on their own, nor where all or none are selected as of more rows than clusters.
+    """
+    if "c" not in rows.columns:
+        return counts
+    weighted = "w" in rows.columns
+    rows = rows.mutate(s=rows["w"] * selected if weighted else selected)
+    if category is not None:
+        rows = rows.mutate(g=rows["g"].cases(*category.items(), else_=None))
+    size = rows["w"].sum() if weighted else rows.count().cast("float64")
+    each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=size)
+    asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
+    asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
+    asked |= {"vv": (each["v"] * each["v"]).sum()}
+    found = fetch_by(source, each, ["g"], asked)
+    sums = found.assign(g=found["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
+    rate, many = sums["s"] / sums["v"], sums["clusters"]
+    apart = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]
+    variance = many / (many - 1.0).clip(lower=0.5) * apart.clip(lower=0.0) / sums["v"] ** 2
+    chance = rate * (1.0 - rate)
+    alone = counts["square"] if "square" in counts else counts["n"]
+    per_row = sums["v"] ** 2 * variance / chance.where(chance > 0.0)
+    certain = sums["v"] ** 2 / many
+    worth = per_row.fillna(certain) * (counts["n"] / sums["v"])  # rows that lack a feature too
+    return counts.assign(square=worth.where(worth > alone, alone))
 
 
 def impact_of(
-    selected: Selected, column: str, settings: Settings, crossing: Crossing | None
+    selected: Selected,
+    column: str,
+    settings: Settings,
+    crossing: Crossing | None,
+    clustered: bool = False,
 ) -> pd.DataFrame:
     """The impact tables, one below the other: of every group column, and of the cells."""
-    named = None if settings.reference == MEAN else settings.reference
-    whole = _named(selected.by(), column, named, settings.level)
-    if crossing is None:
-        return whole
-    parts = [
-        _named(
-            selected.by(crossing.cells[name]), name, crossing.references.get(name), settings.level
-        )
-        for name in crossing.attributes
+    references = {column: None if settings.reference == MEAN else settings.reference}
+    if crossing is not None:
+        references = {
+            **{name: crossing.references.get(name) for name in crossing.attributes},
+            **references,
+        }
+    tables = [
+        _named(selected.table(name), name, reference, settings.level)
+        for name, reference in references.items()
     ]
-    return pd.concat([*parts, whole], ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
+    if clustered:
+        table["note"] = table["note"].str.replace(WEIGHTED, TOGETHER)
+    return table
 
 
 def _named(

@@ -1,4 +1,4 @@
-"""Files that engines do not read as they are, made into CSV in UTF-8, in a folder of ours.
+"""Files that engines do not read as they are, made into CSV in UTF-8, in a folder of ours; JSON.
 
 The rows pass through in pieces and are never in memory together, but for a sheet of Excel, which
 has a million rows at most.
@@ -9,11 +9,14 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import IO, Any
+
+import pandas as pd
 
 from evenhand._columns.words import word
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
@@ -79,18 +82,27 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 # Excel --------------------------------------------------------------------------------------------
 
 
-def from_excel(paths: Iterable[str], sheet: str | None, folder: str) -> dict[str, str]:
-    """Sheets of Excel as CSV: where each is now, by the path of its file."""
+def from_excel(
+    paths: Iterable[str], sheet: str | None, folder: str, parameter: str = "log"
+) -> dict[str, str]:
+    """Sheets of Excel as CSV: where each is now, by the path of its file.
+
+    Args:
+        paths: of the files.
+        sheet: its name; the only one that holds anything unless given.
+        folder: where the CSV files are put.
+        parameter: what the caller calls the file, for messages.
+    """
     found = {}
     for number, path in enumerate(paths):
         target = Path(folder) / f"sheet-{number}.csv"
         with target.open("w", encoding="utf-8", newline="") as out:
-            csv.writer(out).writerows(_rows(path, sheet))
+            csv.writer(out).writerows(_rows(path, sheet, parameter))
         found[path] = str(target)
     return found
 
 
-def _rows(path: str, sheet: str | None) -> Iterator[list[str]]:
+def _rows(path: str, sheet: str | None, parameter: str) -> Iterator[list[str]]:
     """The rows of a sheet that hold anything, as CSV would have them."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
@@ -100,7 +112,7 @@ def _rows(path: str, sheet: str | None) -> Iterator[list[str]]:
         ) from error
     try:
         with CalamineWorkbook.from_path(path) as book:
-            rows = book.get_sheet_by_name(_sheet(book, path, sheet)).to_python()
+            rows = book.get_sheet_by_name(_sheet(book, path, sheet, parameter)).to_python()
     except (CalamineError, OSError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path} cannot be read as Excel: {said}; save it again") from error
@@ -112,7 +124,7 @@ def _rows(path: str, sheet: str | None) -> Iterator[list[str]]:
             yield cells
 
 
-def _sheet(book: Any, path: str, sheet: str | None) -> str:
+def _sheet(book: Any, path: str, sheet: str | None, parameter: str) -> str:
     """The sheet that was named, or the only one that holds anything."""
     names: list[str] = book.sheet_names
     if sheet is not None:
@@ -126,7 +138,7 @@ def _sheet(book: Any, path: str, sheet: str | None) -> str:
     full = [name for name in names if book.get_sheet_by_name(name).height] or names[:1]
     if len(full) != 1:
         raise InputError(
-            f"{setting('log')} is {path!r}, which has the sheets {', '.join(map(repr, full))}; "
+            f"{setting(parameter)} is {path!r}, which has the sheets {', '.join(map(repr, full))}; "
             f"name one, such as {setting('sheet', full[0])}",
             value=path,
         )
@@ -148,3 +160,43 @@ def _text(cell: Any, among_times: bool = False) -> str:
     if isinstance(cell, timedelta):
         return word(cell.total_seconds())
     return repr(cell) if isinstance(cell, float) and not cell.is_integer() else word(cell)
+
+
+# JSON ---------------------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> pd.DataFrame:
+    """Lines with an object each, or an array of objects: a key is a column.
+
+    Text stays text, and an object without a key lacks the value. Numbers and text in one column
+    make it text.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name} is no UTF-8, as JSON is; save it in UTF-8") from error
+    except ValueError as error:
+        raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError(
+            f"{path.name} has values that are no objects; allowed are lines with an object each, "
+            "or an array of objects"
+        )
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _as_column([row.get(name) for row in rows]) for name in names}
+    return pd.DataFrame(columns)
+
+
+def _as_column(values: list[Any]) -> Any:
+    """Numbers or truth values where all are, and otherwise text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} or kinds == {bool}:
+        return pd.Series(values)
+    return [
+        None if value is None else value if isinstance(value, str) else word(value)
+        for value in values
+    ]

@@ -1,4 +1,7 @@
-"""How files are read, where the file itself does not say: encoding, separators, sheet."""
+"""How files are read, where the file itself does not say: encoding, separators, sheet.
+
+Audits, worlds from tables and off-policy values read the same kinds of files, with these words.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,10 @@ from evenhand.errors import InputError, setting
 UTF8 = "utf-8"
 DECIMALS = (".", ",")
 TAB = ("\\t", "tab")  # as people write it on a command line
+ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "json",
+    ".ndjson": "json", ".json": "json", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
+}  # fmt: skip
 # Which settings are about which kind of files.
 ABOUT = {"csv": ("encoding", "decimal", "delimiter"), "excel": ("sheet",)}
 CALLED = {"csv": "CSV files", "excel": "Excel files"}
@@ -61,7 +68,7 @@ class Reading:
             label: of the log.
 
         Example:
-            >>> from evenhand.audit._input.reading import Reading
+            >>> from evenhand._columns.reading import Reading
             >>> Reading(encoding="latin-1").check("csv", "log.csv")
             >>> Reading(sheet="May").check("csv", "log.csv")
             Traceback (most recent call last):

@@ -1,0 +1,80 @@
+"""What is wrong with sums, and what they say about weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit._settings import Settings
+from evenhand.audit._sums.cells import Cells
+from evenhand.audit._sums.design import Design
+from evenhand.bias.statistics import Bools
+from evenhand.errors import DataError, setting
+from evenhand.events.columns import Columns
+
+
+def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> None:
+    """An error if weights or propensities are outside of what is allowed."""
+    if settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
+        raise DataError(
+            f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
+            "numbers above 0 and up to 1"
+        )
+    if columns.weight is not None and not (frame["least"] > 0.0).all():
+        raise DataError(
+            f"weight {columns.weight!r} has values of 0 or below; allowed are numbers above 0. "
+            f"A column that counts people belongs in {setting('count')}, where 0 is allowed"
+        )
+
+
+def not_finite(
+    frame: pd.DataFrame, design: Design, columns: Columns, settings: Settings
+) -> DataError:
+    """What is wrong with sums that are no numbers although nothing is missing."""
+    if settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
+        return DataError(
+            f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
+            "and up to 1"
+        )
+    too_large = [
+        feature.column
+        for i, feature in enumerate(design.features)
+        if not np.isfinite(frame[f"z{i}_{i}"].to_numpy(dtype=np.float64)).all()
+    ]
+    name = too_large[0] if too_large else columns.reward
+    return DataError(
+        f"column {name!r} has an infinity or numbers too large to be squared; allowed are "
+        f"finite numbers: leave it out with {setting('leave_out')}, or correct it"
+    )
+
+
+def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
+    """The design about the means that are known now, of those features and of the reward."""
+    means = cells.means()
+    moved = tuple(
+        replace(feature, centre=float(f"{feature.centre + mean:.12g}"))
+        if far and feature.kind == "number"
+        else feature
+        for feature, mean, far in zip(design.features, means[1:-1], features, strict=True)
+    )
+    centre = design.reward_centre
+    if reward:
+        centre = float(f"{centre + means[-1]:.12g}")
+    return replace(design, features=moved, reward_centre=centre)
+
+
+def whole_weights(cells: Cells) -> bool:
+    """Whether all weights are whole, as counts of people are, and not all of them 1."""
+    total = cells.frame[["w", "n", "broken"]].sum()
+    return bool(total["broken"] == 0 and total["w"] > total["n"])
+
+
+def effective_rows(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
+    """Kish's effective number of rows of each group, if rows have weights."""
+    if cells.weights is None:
+        return None
+    by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)
+    size = by_group["w"] ** 2 / by_group["ww"]
+    return {name: float(size[name]) for name in groups}

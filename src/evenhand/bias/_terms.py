@@ -1,0 +1,41 @@
+"""What a report calls the rewards and the people that it compares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The words of a report. These defaults are those of bandits; an audit has its own.
+
+    Attributes:
+        outcome: what is compared: "the feedback for group F".
+        of: the word between the outcome and a group.
+        alike: where groups are compared: "at the average context".
+        event: what a reward of 1 is.
+        unit: what gaps are measured in.
+        bias: what a gap is called that cannot be estimated.
+        contexts: what the features of a decision are called together.
+    """
+
+    outcome: str = "feedback"
+    of: str = "for"
+    alike: str = "at the average context"
+    event: str = "a reward of 1"
+    unit: str = "reward"
+    bias: str = "bias"
+    contexts: str = "contexts"
+
+    def compared(self, group: str) -> str:
+        """ "feedback for group F" """
+        return f"{self.outcome} {self.of} group {group}"
+
+    def other(self, group: str) -> str:
+        """ "that for group M" """
+        return f"that {self.of} group {group}"
+
+    def at(self, sentence: str) -> str:
+        """A sentence that says where groups are compared: "At the average context ..." """
+        comma = "" if self == Terms() else ","
+        return f"{self.alike[0].upper()}{self.alike[1:]}{comma} {sentence}"

@@ -1,0 +1,95 @@
+"""The gap explained by logistic models: an identity, errors as of the bootstrap, one interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+
+
+def log_of(seed: int, n: int = 3000, odds: float = -0.8) -> pd.DataFrame:
+    """Chances far from a straight line, and groups that differ in their features."""
+    rng = np.random.default_rng(seed)
+    log = pd.DataFrame({"group": np.where(rng.random(n) < 0.4, "F", "M")})
+    log["x0"] = rng.normal(size=n) + 0.7 * (log["group"] == "F")
+    log["x1"] = rng.normal(size=n)
+    score = -2.0 + 1.6 * log["x0"] + log["x1"] + odds * (log["group"] == "F")
+    return log.assign(reward=(rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int))
+
+
+def parts_of(audit: eh.Audit) -> pd.DataFrame:
+    return audit.decomposition.set_index(["part", "column"])
+
+
+def test_the_parts_are_those_of_the_logistic_models_where_these_fit():
+    log = log_of(1)
+    audit = eh.audit(log, reference="M")
+    assert audit.logistic is not None and audit.logistic.fits == "logistic"
+    parts = parts_of(audit)
+    assert set(parts["model"]) == {"logistic"}
+    estimate = parts["estimate"]
+    means = log.groupby("group")["reward"].mean()
+    assert estimate["unadjusted", ""] == pytest.approx(means["F"] - means["M"])
+    assert estimate["explained", ""] + estimate["left", ""] == pytest.approx(
+        means["F"] - means["M"]
+    )
+    assert estimate["feature"].sum() == pytest.approx(estimate["explained", ""], abs=1e-9)
+    row = audit.logistic.by_group.set_index("group").loc["F"]
+    ends = row[["gap", "gap_simultaneous_low", "gap_simultaneous_high"]].tolist()
+    assert parts.loc[("left", ""), ["estimate", "low", "high"]].tolist() == pytest.approx(ends)
+    # x0 is what the groups differ in.
+    assert estimate["feature", "x0"] > 0.1
+    assert abs(estimate["feature", "x1"]) < 0.03
+    said = audit.to_words()
+    assert "is left between people with the same features, by logistic models" in said
+    assert "The adjustment is by logistic models." in audit.to_html()
+
+
+@pytest.mark.slow
+def test_errors_are_those_of_the_bootstrap():
+    log, found = log_of(2, n=2000), []
+    parts = parts_of(eh.audit(log, reference="M"))
+    half = (parts["high"] - parts["low"]) / 2.0
+    rng = np.random.default_rng(3)
+    for _ in range(120):
+        again = log.iloc[rng.integers(len(log), size=len(log))]
+        again = pd.DataFrame(again.to_numpy(), columns=log.columns).infer_objects()
+        found.append(parts_of(eh.audit(again, reference="M"))["estimate"])
+    spread = pd.concat(found, axis=1).std(axis=1)
+    for part in (("unadjusted", ""), ("explained", ""), ("left", "")):
+        assert half[part] / 1.96 == pytest.approx(spread[part], rel=0.25), part
+    # Two features share the level: 97.5 % each.
+    assert half["feature", "x0"] / 2.24 == pytest.approx(spread["feature", "x0"], rel=0.25)
+
+
+def test_straight_lines_where_these_fit():
+    rng = np.random.default_rng(4)
+    log = log_of(4).assign(reward=lambda frame: rng.integers(2, size=len(frame)))
+    parts = parts_of(eh.audit(log, reference="M"))
+    assert set(parts["model"]) == {"straight lines"}
+
+
+def test_too_many_coefficients_are_said_at_the_top(monkeypatch):
+    monkeypatch.setattr("evenhand.audit._inference.logistic_groups.MOST_CHANCES", 3)
+    audit = eh.audit(log_of(5), reference="M")
+    said = "there is no logistic model: 2 regressions with 3 coefficients each are too many for one"
+    assert audit.logistic is not None and "at most 3 coefficients in all" in audit.logistic.why
+    assert said in audit.to_words()
+    assert "no change of a gap with a feature is claimed" in audit.to_words()
+    page = audit.to_html()
+    assert said in page[: page.index('<section id="summary">')]
+
+
+def test_the_gap_is_of_the_rows_that_are_used():
+    """Rows that lack a feature are not compared, and do not count as explained."""
+    rng = np.random.default_rng(6)
+    log = pd.DataFrame({"group": ["F", "M"] * 300, "x": rng.normal(size=600)})
+    log["reward"] = log["x"] + rng.normal(size=600)
+    lost = (log["group"] == "F") & (log.index < 200)
+    log = log.assign(x=log["x"].mask(lost), reward=log["reward"] + 50.0 * lost)
+    parts = parts_of(eh.audit(log, reference="M", missing="drop"))["estimate"]
+    means = log[~lost].groupby("group")["reward"].mean()
+    assert parts["unadjusted", ""] == pytest.approx(means["F"] - means["M"])
+    assert abs(parts["explained", ""]) < 0.3

@@ -1,0 +1,131 @@
+"""Worlds and values read the files that audits read: JSON, Excel, encodings, decimal commas."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.cli import main
+
+N = 240
+
+
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "sexe": rng.choice(["F", "M"], size=N),
+            "métier": rng.choice(["maçon", "élève"], size=N),
+            "dette": rng.normal(size=N).round(3),
+            "payé": rng.normal(size=N).round(2),
+        }
+    )
+
+
+def write_excel(table: pd.DataFrame, path, sheets=("May",)) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name in sheets:
+        sheet = book.create_sheet(name)
+        sheet.append(list(table))
+        for row in table.itertuples(index=False):
+            sheet.append(list(row))
+    book.save(path)
+
+
+WAYS = {
+    "latin.csv": (
+        lambda t, p: t.to_csv(p, index=False, encoding="latin-1"),
+        {"encoding": "latin-1"},
+    ),
+    "utf16.csv": (lambda t, p: t.to_csv(p, index=False, encoding="utf-16"), {"encoding": "utf-16"}),
+    "comma.csv": (lambda t, p: t.to_csv(p, index=False, sep=";", decimal=","), {"decimal": ","}),
+    "lines.jsonl": (lambda t, p: t.to_json(p, orient="records", lines=True), {}),
+    "array.json": (lambda t, p: t.to_json(p, orient="records"), {}),
+    "sheet.xlsx": (write_excel, {}),
+    "sheets.xlsx": (lambda t, p: write_excel(t, p, ("April", "May")), {"sheet": "May"}),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_world_is_the_same_from_any_file(tmp_path, name):
+    write, how = WAYS[name]
+    table, path = people(), tmp_path / name
+    write(table, path)
+    said = {"group": "sexe", "reward": "payé", "arms": "métier"}
+    one = eh.TableWorld(path, **said, **how)
+    two = eh.TableWorld(table, **said)
+    assert one.feature_names == two.feature_names
+    pd.testing.assert_frame_equal(one.arms, two.arms)
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "said"),
+    [
+        ("latin.csv", {}, 'that is no utf-8; say what it is in, such as encoding="latin-1"'),
+        (
+            "sheets.xlsx",
+            {},
+            "which has the sheets 'April', 'May'; name one, such as sheet=\"April\"",
+        ),
+        ("sheets.xlsx", {"sheet": "June"}, "sheet is 'June', which"),
+        ("array.json", {"encoding": "latin-1"}, "encoding is for CSV files, which array.json is"),
+        ("comma.csv", {"sheet": "May"}, "sheet is for Excel files, which comma.csv is not"),
+        ("comma.csv", {"decimal": "."}, "holds numbers with a decimal comma"),
+        ("latin.csv", {"encoding": "klingon"}, "encoding is 'klingon'; allowed is the name of an"),
+    ],
+)
+def test_the_words_are_those_of_audits(tmp_path, name, how, said):
+    table, path = people(), tmp_path / name
+    WAYS[name][0](table, path)
+    with pytest.raises(eh.InputError) as error:
+        eh.TableWorld(path, group="sexe", reward="payé", arms="métier", **how)
+    assert said in str(error.value)
+
+
+def test_json_that_is_none(tmp_path):
+    for text, said in (
+        ("{'a': 1}", "cannot be read as JSON"),
+        ("[1, 2]", "has values that are no objects"),
+    ):
+        path = tmp_path / "log.json"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(eh.InputError, match=said):
+            eh.TableWorld(path, group="sexe", reward="payé")
+
+
+def decisions() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    log = pd.DataFrame({"arm": rng.choice(["a", "b", "c"], size=N)})
+    log["group"] = log["arm"].map({"a": "01", "b": "01", "c": "02"})
+    log["reward"] = rng.normal(size=N).round(2)
+    return log.assign(propensity=0.25)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_values_are_the_same_from_any_file(tmp_path, name, capsys):
+    write, how = WAYS[name]
+    log = decisions()
+    write(log, tmp_path / name)
+    log.to_csv(tmp_path / "plain.csv", index=False)
+    flags = [part for key, value in how.items() for part in (f"--{key}", value)]
+    for file, more in ((name, flags), ("plain.csv", [])):
+        out = tmp_path / f"{file}.out.json"
+        assert main(["value", str(tmp_path / file), "--uniform", *more, "--out", str(out)]) == 0
+    found, plain = (
+        json.loads((tmp_path / f"{file}.out.json").read_text()) for file in (name, "plain.csv")
+    )
+    assert found == plain
+
+
+def test_settings_of_files_are_for_logs_of_others(tmp_path):
+    policy = eh.TopInterval(["F", "M"], n_features=1, seed=1)
+    with eh.log_to(tmp_path / "log.csv", policy) as logged:
+        logged.update(logged.select(np.ones((2, 1))), 1.0)
+    with pytest.raises(eh.InputError, match="encoding is for logs that evenhand did not write"):
+        eh.offpolicy.read_logged(tmp_path / "log.csv", encoding="latin-1")
