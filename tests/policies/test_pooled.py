@@ -363,7 +363,8 @@ def test_words_are_true_for_the_data_at_hand():
     policy.absorb(arms[there], contexts[there], rewards[there])
     words = policy.bias().to_words()
     table = policy.bias().to_frame()
-    clear = table[np.isfinite(table.low) & ((table.low > 0) | (table.high < 0))]
+    known = (table.why == "") & np.isfinite(table.low)
+    clear = table[known & ((table.simultaneous_low > 0) | (table.simultaneous_high < 0))]
     assert words.count("With one more of") == len(clear)
     for row in clear.itertuples():
         direction = "higher" if row.estimate > 0 else "lower"
@@ -379,6 +380,8 @@ def test_words_are_true_for_the_data_at_hand():
         assert policy.bias().at(np.ones(3)).group.tolist() == ["F", "M", "X"]
     with pytest.raises(ValueError, match="contexts"):
         policy.bias().at(np.ones(2))
+    assert "that for group F" in policy.bias(reference="F").to_words()
+    assert "not identified" in eh.charts.to_svg(policy.bias().chart())
 
 
 def test_the_same_sums_give_the_same_variances():

@@ -38,7 +38,7 @@ def test_intervals_cover(name):
         ):
             target = worth + bias if place == 0 else worth
             covered[replication, place] = np.mean(np.abs(estimate - target) <= width)
-        table = policy.bias(level).at(x[0]).iloc[: m - 1]
+        table = policy.bias(level=level).at(x[0]).iloc[: m - 1]
         target = truth.bias[first[: m - 1]] @ x[0]
         covered[replication, 2] = np.mean((table.low <= target) & (target <= table.high))
     assert (covered.mean(axis=0) > 0.82).all(), covered.mean(axis=0)

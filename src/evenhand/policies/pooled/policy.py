@@ -155,8 +155,11 @@ class PooledGroupFair(Policy):
 
     # What was learned ---------------------------------------------------------------------------
 
-    def beliefs(self) -> Beliefs:
+    def beliefs(self, weights: NDArray[np.float64] | None = None) -> Beliefs:
         """The posterior of everything learned so far, with variances estimated from all of it.
+
+        Args:
+            weights: of the groups in the reference; the policy's own unless given.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -167,7 +170,8 @@ class PooledGroupFair(Policy):
         """
         with self._lock:
             sums = self._state.own.settled + self._state.own.fresh
-        return Beliefs(self.groups, sums, self._weights, self.rule().sigma2)
+        chosen = self._weights if weights is None else weights
+        return Beliefs(self.groups, sums, chosen, self.rule().sigma2)
 
     def intervals(
         self, contexts: ArrayLike, level: float = 0.9
@@ -216,12 +220,17 @@ class PooledGroupFair(Policy):
         return _checks.number("level", level, 0.0, 1.0, open_ends=True)
 
     def bias(  # type: ignore[override]
-        self, level: float = 0.9, feature_names: Sequence[object] | None = None
+        self,
+        reference: object = None,
+        level: float = 0.9,
+        feature_names: Sequence[object] | None = None,
     ) -> PooledBias:
-        """The bias of every group, feature by feature: estimate, interval, and what rests on what.
+        """The bias of every group, feature by feature, with intervals and in words.
 
         Args:
-            level: the probability that an interval holds the truth, one at a time.
+            reference: what to compare groups with, as in the constructor; the policy's own
+                unless given.
+            level: the probability that an interval holds the truth.
             feature_names: the names of the features, by default x1, x2, ...
 
         Example:
@@ -235,7 +244,8 @@ class PooledGroupFair(Policy):
         from evenhand.policies.pooled.report import PooledBias
 
         names = _feature_names(feature_names, self.n_features)
-        return PooledBias(self.beliefs(), self._level(level), names)
+        weights = self._weights if reference is None else self._weights_of(reference)
+        return PooledBias(self.beliefs(weights), self._level(level), names)
 
     def explain(self, decision: Decision) -> pd.DataFrame:
         """The score of every arm in a decision of this policy, and the parts that it is the sum of.

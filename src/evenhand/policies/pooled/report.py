@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,9 @@ from evenhand._checks import numbers
 from evenhand._prose import in_digits
 from evenhand.errors import InputError, setting
 from evenhand.policies.pooled.beliefs import Beliefs
+
+if TYPE_CHECKING:
+    import altair as alt
 
 ASSUMPTION = (
     "All of this rests on the assumption that the true averages of the groups are equal. Feedback "
@@ -28,7 +32,7 @@ class PooledBias:
 
     Attributes:
         beliefs: the posterior behind it.
-        level: of the intervals, each on its own.
+        level: of the intervals.
         features: the names of the features.
 
     Example:
@@ -47,8 +51,10 @@ class PooledBias:
     def to_frame(self) -> pd.DataFrame:
         """A row per group and feature: the bias with one more of the feature.
 
-        `low` to `high` is the interval; `floor` is the standard deviation that stays however much
-        feedback comes, because the arms of a group are few.
+        `low` to `high` is its interval alone; `simultaneous_low` to `simultaneous_high` hold for
+        all rows at once (Bonferroni). `floor` is the standard deviation that stays however much
+        feedback comes, because the arms of a group are few. `why` says what a row without an
+        estimate lacks.
         """
         d, m = len(self.features), len(self.beliefs.groups)
         table = self._table(np.tile(np.eye(d), (m, 1)), np.repeat(np.arange(m), d))
@@ -67,6 +73,13 @@ class PooledBias:
         table = self._table(np.repeat(rows, m, axis=0), np.tile(np.arange(m), len(rows)))
         table.insert(1, "context", np.repeat(np.arange(len(rows)), m))
         return table
+
+    def chart(self, title: str = "Bias by feature and group") -> alt.TopLevelMixin:
+        """The bias of every group and feature, with both intervals. Needs the extra `charts`."""
+        from evenhand.charts import bias_chart
+
+        axis = f"change of the gap to {self._against}, in units of reward"
+        return bias_chart(self.to_frame(), None, axis, title, self.level)
 
     @property
     def noise(self) -> float:
@@ -94,16 +107,23 @@ class PooledBias:
     def _table(self, rows: NDArray[np.float64], groups: NDArray[np.int64]) -> pd.DataFrame:
         beliefs = self.beliefs
         weights = np.eye(len(beliefs.groups))[groups] - beliefs.weights
+        is_reference = ~weights.any(axis=1)  # 0 by definition
         estimate, width, floor = beliefs.of_contrasts(rows, weights, self.level)
+        several = max(int((~is_reference).sum()), 1)
+        wider = beliefs.of_contrasts(rows, weights, 1.0 - (1.0 - self.level) / several)[1]
         known = np.isfinite(width)
         estimate = np.where(known, estimate, np.nan)
+        why = np.where(known, "", "not enough feedback yet")
         return pd.DataFrame(
             {
                 "group": np.array(beliefs.groups.names, dtype=object)[groups],
                 "estimate": estimate,
                 "low": np.where(known, estimate - width, -np.inf),
                 "high": np.where(known, estimate + width, np.inf),
+                "simultaneous_low": np.where(known, estimate - wider, -np.inf),
+                "simultaneous_high": np.where(known, estimate + wider, np.inf),
                 "floor": floor,
+                "why": np.where(is_reference, "the reference", why).astype(object),
             }
         )
 
@@ -117,21 +137,25 @@ class PooledBias:
 
     @cached_property
     def _sentences(self) -> list[str]:
-        """A sentence for every bias that can be told from zero, and one on those that cannot."""
+        """A sentence for every bias that can be told from zero, and one on those that cannot.
+
+        The intervals are those that hold for all of them at once.
+        """
         if not self.beliefs.number:
             return ["Nothing has been learned yet."]
         table = self.to_frame()
-        table = table[~((table.estimate == 0.0) & (table.low == 0.0) & (table.high == 0.0))]
-        unknown = list(dict.fromkeys(table[~np.isfinite(table.low)].group))
-        clear = table[np.isfinite(table.low) & ((table.low > 0.0) | (table.high < 0.0))]
+        table = table[table.why != "the reference"]
+        lows, highs = table.simultaneous_low, table.simultaneous_high
+        unknown = list(dict.fromkeys(table[table.why != ""].group))
+        clear = table[(table.why == "") & ((lows > 0.0) | (highs < 0.0))]
         sentences = [
             f"With one more of {row.feature}, the feedback for group {row.group} is "
-            f"{'higher' if row.estimate > 0 else 'lower'} by {in_digits(abs(row.estimate))} than "
-            f"that for {self._against} ({100 * self.level:g} % interval {in_digits(row.low)} to "
-            f"{in_digits(row.high)})."
+            f"{'higher' if row.estimate > 0 else 'lower'} by {_digits(abs(row.estimate))} than "
+            f"that for {self._against} ({100 * self.level:g} % interval {_digits(row.simultaneous_low)} to "
+            f"{_digits(row.simultaneous_high)})."
             for row in clear.itertuples()
         ]
-        rest = len(table) - len(clear) - int((~np.isfinite(table.low)).sum())
+        rest = int((table.why == "").sum()) - len(clear)
         if rest:
             what = "bias of a feature" if rest == 1 else "biases of features"
             sentences.append(f"{rest} {what} cannot be told from zero.")
@@ -141,3 +165,8 @@ class PooledBias:
                 "enough feedback yet to say anything of some features."
             )
         return sentences
+
+
+def _digits(number: float) -> str:
+    """Three digits, as people write them."""
+    return in_digits(float(f"{number:.3g}"))
