@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -148,13 +148,7 @@ class PooledBias:
         lows, highs = table.simultaneous_low, table.simultaneous_high
         unknown = list(dict.fromkeys(table[table.why != ""].group))
         clear = table[(table.why == "") & ((lows > 0.0) | (highs < 0.0))]
-        sentences = [
-            f"With one more of {row.feature}, the feedback for group {row.group} is "
-            f"{'higher' if row.estimate > 0 else 'lower'} by {_digits(abs(row.estimate))} than "
-            f"that for {self._against} ({100 * self.level:g} % interval {_digits(row.simultaneous_low)} to "
-            f"{_digits(row.simultaneous_high)})."
-            for row in clear.itertuples()
-        ]
+        sentences = [self._sentence(row) for row in clear.to_dict("records")]
         rest = int((table.why == "").sum()) - len(clear)
         if rest:
             what = "bias of a feature" if rest == 1 else "biases of features"
@@ -165,6 +159,15 @@ class PooledBias:
                 "enough feedback yet to say anything of some features."
             )
         return sentences
+
+    def _sentence(self, row: dict[Any, Any]) -> str:
+        direction = "higher" if row["estimate"] > 0.0 else "lower"
+        low, high = _digits(row["simultaneous_low"]), _digits(row["simultaneous_high"])
+        return (
+            f"With one more of {row['feature']}, the feedback for group {row['group']} is "
+            f"{direction} by {_digits(abs(row['estimate']))} than that for {self._against} "
+            f"({100 * self.level:g} % interval {low} to {high})."
+        )
 
 
 def _digits(number: float) -> str:
