@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._linear import (
+    clear,
     dot,
     form,
     invert,
@@ -119,9 +120,9 @@ def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
 @inlined
 def _add_up(data, variances, post, sums, d):  # type: ignore[no-untyped-def]
     """Sums over the arms."""
-    sums.S[:] = 0.0
-    sums.SS[:] = 0.0
-    sums.spread[:] = 0.0
+    clear(place(sums.S, 0), sums.S.size)
+    clear(place(sums.SS, 0), sums.SS.size)
+    clear(place(sums.spread, 0), sums.spread.size)
     sums.residual[0] = 0.0
     theta = place(post.room, 0)
     for i in range(data.number.size):
@@ -169,7 +170,7 @@ def _used(sums, W, tau2, size, g):  # type: ignore[no-untyped-def]
     return size * d - p * trace + p * p * of_fit, size * d - p * (trace + of_mean)
 
 
-@compiled
+@subroutine
 def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
     """The hyperparameters, and the effective numbers behind sigma^2 and tau_g^2.
 

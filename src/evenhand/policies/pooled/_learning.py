@@ -65,7 +65,7 @@ def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
 @kernel(settle, PooledRule)
 def _settle(rule, state):  # type: ignore[no-untyped-def]
     if state.own.common[STALE] > 0.0:
-        work_out_all(rule, state.own)
+        _work_out_all(rule, state.own)
 
 
 @subroutine
@@ -81,7 +81,7 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
         _add(own.settled, arm, x, reward)
     else:
         if own.common[STALE] > 0.0:
-            work_out_all(rule, own)
+            _work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
         # With d known while compiling, its loops are unrolled: a tenth of a round at d = 2.
         if rule.n_features == 2:
@@ -230,8 +230,22 @@ def _means(rule, own, d):  # type: ignore[no-untyped-def]
             here[LANES * k] = shown[k]
 
 
-@compiled
-def work_out_all(rule, own):  # type: ignore[no-untyped-def]
+@subroutine
+def _with_fresh(data, fresh, unit, of_rewards):  # type: ignore[no-untyped-def]
+    """Add the fresh sums to those of the settled rewards, in their units."""
+    stays_a_function()
+    d = unit.size
+    for i in range(fresh.shape[0]):
+        for k in range(d):
+            for j in range(d):
+                data.A[i, k, j] += fresh[i, k * d + j] / unit[k] / unit[j]
+            data.b[i, k] += fresh[i, d * d + k] / unit[k] / of_rewards
+        data.number[i] += fresh[i, d * d + d + 1]
+    return data
+
+
+@subroutine
+def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     """Variances from the settled rewards, then the posterior of all."""
     stays_a_function()
     n, m, d = own.settled.shape[0], own.groups.shape[0], rule.n_features
@@ -240,8 +254,7 @@ def work_out_all(rule, own):  # type: ignore[no-untyped-def]
     known = rule.sigma2 / of_rewards / of_rewards
     variances, _ = estimate_variances(settled, known)
     post = blank_posterior(n, m, d)
-    data = in_units(own.settled + own.fresh, unit, of_rewards, rule.group_of, rule.sizes)
-    work_out(data, variances, post)
+    work_out(_with_fresh(settled, own.fresh, unit, of_rewards), variances, post)
     own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]
     omega_inverse, variance = of_all(own, OMEGA_INVERSE, d), of_all(own, C, d)
@@ -267,3 +280,9 @@ def work_out_all(rule, own):  # type: ignore[no-untyped-def]
         times_vector(variance, r, of_all(own, ROOM, d), d)
         times_vector(omega_inverse, of_all(own, ROOM, d), of_group(own, g, SHRUNK, d), d)
     _means(rule, own, d)
+
+
+@compiled
+def work_out_all(rule, own):  # type: ignore[no-untyped-def]
+    """The same, called from Python: what is called from compiled code has no way in from there."""
+    _work_out_all(rule, own)

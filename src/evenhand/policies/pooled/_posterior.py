@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._linear import add_product, invert, product, times_vector
+from evenhand.policies.pooled._linear import add_product, clear, invert, product, times_vector
 
 
 class Data(NamedTuple):
@@ -62,9 +62,10 @@ class Posterior(NamedTuple):
     room: NDArray[np.float64]  # (3, d, d)
 
 
-@compiled
+@subroutine
 def units_of(sums, d):  # type: ignore[no-untyped-def]
     """The root mean square of every feature; 1 for a feature that was 0 all the time."""
+    stays_a_function()
     unit, number = np.zeros(d), 0.0
     for i in range(sums.shape[0]):
         number += sums[i, d * d + d + 1]
@@ -77,9 +78,10 @@ def units_of(sums, d):  # type: ignore[no-untyped-def]
     return unit
 
 
-@compiled
+@subroutine
 def unit_of_rewards(sums):  # type: ignore[no-untyped-def]
     """The root mean square of rewards; 1 where all are 0."""
+    stays_a_function()
     squares, number = 0.0, 0.0
     for i in range(sums.shape[0]):
         squares += sums[i, sums.shape[1] - 2]
@@ -88,9 +90,10 @@ def unit_of_rewards(sums):  # type: ignore[no-untyped-def]
     return unit if unit > 1e-150 else 1.0
 
 
-@compiled
+@subroutine
 def in_units(sums, unit, of_rewards, group_of, sizes):  # type: ignore[no-untyped-def]
     """The sums of a table as in `PooledState`, for features and rewards divided by their units."""
+    stays_a_function()
     n, d = sums.shape[0], unit.size
     A, b = np.empty((n, d, d)), np.empty((n, d))
     yy, count = np.empty(n), np.empty(n)
@@ -104,9 +107,10 @@ def in_units(sums, unit, of_rewards, group_of, sizes):  # type: ignore[no-untype
     return Data(A, b, yy, count, group_of, sizes)
 
 
-@compiled
+@subroutine
 def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
     """Memory for a posterior of n arms, m groups and d features."""
+    stays_a_function()
     return Posterior(
         np.empty((n, d, d)),
         np.empty((n, d)),
@@ -119,7 +123,7 @@ def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@subroutine
 def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
     stays_a_function()
@@ -129,10 +133,11 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     else:
         _work_out_arms(data, variances, post, d)
     omega_inverse = place(variances.omega_inverse, 0)
+    lambda_inverse = place(variances.lambda_inverse, 0)
     C, mu = place(post.C, 0), place(post.mu, 0)
     first, second = place(post.room, 0), place(post.room, d * d)
     for k in range(d * d):
-        C[k] = variances.lambda_inverse.flat[k]
+        C[k] = lambda_inverse[k]
     for k in range(d):
         mu[k] = 0.0
     for g in range(m):
@@ -163,8 +168,8 @@ def work_out(data, variances, post):  # type: ignore[no-untyped-def]
 def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
     """S_i, u_i, and their sums over the arms of a group: r_g, and n_g p I - p^2 sum S_i in V_g."""
     per_noise = 1.0 / variances.sigma2[0]
-    post.V[:] = 0.0
-    post.r[:] = 0.0
+    clear(place(post.V, 0), post.V.size)
+    clear(place(post.r, 0), post.r.size)
     for i in range(data.number.size):
         g = data.group_of[i]
         p = 1.0 / variances.tau2[g]
@@ -191,13 +196,13 @@ def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
             V[k * d + k] += p
 
 
-@compiled
+@subroutine
 def variance_of_mean(post, variances, g, out):  # type: ignore[no-untyped-def]
     """The variance of m_g, that of mu included: V_g + V_g Omega^-1 C Omega^-1 V_g."""
     _with_shared(post, variances, g, 0.0, out)
 
 
-@compiled
+@subroutine
 def variance_of_bias(post, variances, g, out):  # type: ignore[no-untyped-def]
     """The variance of psi_g = m_g - mu: V_g + (V_g Omega^-1 - I) C (V_g Omega^-1 - I)'."""
     _with_shared(post, variances, g, 1.0, out)

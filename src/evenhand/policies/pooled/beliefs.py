@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._compile import compiled
 from evenhand.groups import Groups
 from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._posterior import (
@@ -26,6 +27,23 @@ Array = NDArray[np.float64]
 
 FLAT = 1e8  # the prior variance of a bias, in units of the model's: as good as infinite
 UNKNOWN = 1e-2  # of that: a mean with such a variance has not been seen in that direction
+
+
+@compiled
+def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-untyped-def]
+    """Units, variances with their degrees of freedom, and the posterior with a flat bias."""
+    unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
+    data = in_units(sums, unit, of_rewards, group_of, sizes)
+    variances, freedom = estimate_variances(data, known_sigma2 / of_rewards / of_rewards)
+    flat = FLAT / variances.least[0]
+    for k in range(d):
+        for j in range(d):
+            precision = 1.0 / flat if k == j else 0.0
+            variances.omega_inverse[k, j] = variances.lambda_inverse[k, j] = precision
+    variances.least[0] = variances.least[1] = 1.0 / flat
+    post = blank_posterior(sums.shape[0], sizes.size, d)
+    work_out(data, variances, post)
+    return unit, of_rewards, variances, freedom, flat, post
 
 
 class Beliefs:
@@ -53,25 +71,20 @@ class Beliefs:
     def __init__(
         self, groups: Groups, sums: Array, weights: Array, known_sigma2: float = -1.0
     ) -> None:
-        n, m, d = groups.n_arms, len(groups), _features(sums)
+        m, d = len(groups), _features(sums)
         self.groups, self.weights = groups, weights
         self.number = int(sums[:, -1].sum())
-        self.units: Array = units_of(sums, d)
         self._flat = np.inf
-        self._post = blank_posterior(n, m, d)
-        rho = self._unit = float(unit_of_rewards(sums))
-        sizes = groups.sizes.astype(np.float64)
-        data = in_units(sums, self.units, rho, groups.of, sizes)
         if not self.number:
+            self.units = np.ones(d)
             nothing = np.full(m, np.nan)
             self.noise, self.spread, self.means = np.nan, nothing, np.full((m, d), np.nan)
             return
-        variances, self._freedom = estimate_variances(data, known_sigma2 / rho / rho)
-        self._flat = FLAT / variances.least[0]
-        variances.omega_inverse[...] = np.eye(d) / self._flat
-        variances.lambda_inverse[...] = np.eye(d) / self._flat
-        variances.least[...] = 1.0 / self._flat
-        work_out(data, variances, self._post)
+        sizes = groups.sizes.astype(np.float64)
+        self.units, rho, variances, self._freedom, self._flat, self._post = flat_posterior(
+            sums, groups.of, sizes, known_sigma2, d
+        )
+        self._unit = rho
         self.noise = rho * float(np.sqrt(variances.sigma2[0]))
         self._tau2 = variances.tau2
         self.spread = rho * np.sqrt(variances.tau2)
