@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from evenhand.simulation import Simulation, simulate
 from evenhand.worlds import TableWorld
 
 ROUNDS, REPLICATIONS = 1000, 40
-POLICIES: Mapping[str, type[Policy] | partial[Policy]] = {
+POLICIES: dict[str, Callable[..., Policy]] = {
     "TopInterval": TopInterval,
     "GroupFairTopInterval": GroupFairTopInterval,
     # No group's decisions are known to be right, so both are compared with their mean.
