@@ -37,7 +37,9 @@ def test_the_table_is_that_of_the_runs(found):
     for row in _demo.table(found).itertuples():
         shown = float(re.match(r"(\d+) %", row.black)[1])
         assert abs(shown - 100 * runs[row.policy]) <= 0.5
-    assert any(f"{100 * runs['TopInterval']:.0f} %" in text for text in _demo.sentences(found))
+    text = " ".join(_demo.sentences(found))
+    assert all(f"{100 * runs[policy]:.0f} %" in text for policy in _demo.POLICIES)
+    assert abs(runs["PooledGroupFair"] - 0.5) < 0.03  # in proportion
 
 
 @pytest.mark.slow
@@ -52,7 +54,7 @@ def test_the_command_needs_no_network(tmp_path):
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    for policy in ("TopInterval", "GroupFairTopInterval", "MultiGroupFairTopInterval"):
+    for policy in ("TopInterval", "GroupFairTopInterval", "PooledGroupFair"):
         assert policy in ran.stdout
     text = page.read_text()
     assert text.count("<svg") == 1 and "src=" not in text and "href=" not in text

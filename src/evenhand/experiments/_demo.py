@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +16,17 @@ from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand.bias import BiasReport
 from evenhand.metrics import summarise
-from evenhand.policies import GroupFairTopInterval, MultiGroupFairTopInterval, TopInterval
+from evenhand.policies import GroupFairTopInterval, Policy, PooledGroupFair, TopInterval
 from evenhand.simulation import Simulation, simulate
 from evenhand.worlds import TableWorld
 
 ROUNDS, REPLICATIONS = 1000, 40
-POLICIES = (TopInterval, GroupFairTopInterval, MultiGroupFairTopInterval)
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "TopInterval": TopInterval,
+    "GroupFairTopInterval": GroupFairTopInterval,
+    # No group's decisions are known to be right, so both are compared with their mean.
+    "PooledGroupFair": partial(PooledGroupFair, reference="mean"),
+}
 ADVISED: dict[str, Any] = {"ridge": 1.0, "noise": "estimate"}
 FEATURES = {  # what the columns are called on the page
     "intercept": "anybody",
@@ -94,19 +101,21 @@ def _percent(row: pd.Series[float]) -> str:
 def sentences(demo: Demo) -> list[str]:
     """What happened, in words."""
     share = demo.simulated.runs.groupby("policy")["share"].mean()
-    top, fair, multi = (share[kind.__name__] for kind in POLICIES)
+    missed = demo.simulated.runs.groupby("policy")["perceived_regret"].mean()
+    top, paper, pooled = (share[name] for name in POLICIES)
     return [
         f"{demo.world.n_rows:,} mortgage applications in Boston, 1990. In each of {ROUNDS:,} "
         "rounds there are six applicants, three of them black, and one gets the loan; the reward "
         "is what the lender really decided about that person.",
         f"TopInterval trusts those decisions and gives black applicants {100 * top:.0f} % of the "
         "loans, where 50 % would be in proportion.",
-        "GroupFairTopInterval learns how the decisions differ between the groups, treats the "
-        f"difference as bias and corrects for it: {100 * fair:.0f} %. That is more than in "
-        "proportion: it adds its uncertainty about the groups' averages to black applicants only, "
-        f"and after {ROUNDS:,} rounds that is still large.",
-        "MultiGroupFairTopInterval adds each group's own uncertainty to that group: "
-        f"{100 * multi:.0f} %.",
+        "PooledGroupFair, the policy to use unless you have a reason for another one, learns how "
+        "the decisions differ between the groups, treats the difference as bias and corrects for "
+        f"it: {100 * pooled:.0f} %. It misses {100 * missed['PooledGroupFair']:.0f} % of the "
+        f"approvals, TopInterval {100 * missed['TopInterval']:.0f} %.",
+        "GroupFairTopInterval, the paper's policy, corrects too, and adds its uncertainty about "
+        f"the groups' averages to black applicants only. After {ROUNDS:,} rounds that is still "
+        f"large, so it gives them {100 * paper:.0f} %, more than in proportion.",
     ]
 
 

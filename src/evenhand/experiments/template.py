@@ -26,9 +26,11 @@ _HEAD = """\
 
 title = {title}
 policies = [
+    "PooledGroupFair",            # corrects every group for its bias; the one that we recommend
     "TopInterval",                # trusts the feedback
-    "MultiGroupFairTopInterval",  # corrects every group, for two groups or more
+    "MultiGroupFairTopInterval",  # the paper's correction, for two groups or more
     "NaiveFair",                  # a group by chance, then the best arm in it
+    # {{ policy = "PooledGroupFair", label = "towards the mean", reference = "mean" }},
     # {{ policy = "GroupFairTopInterval", label = "two groups", delta = 0.2 }},
     # "my_policy.py:MyPolicy",    # a policy of your own, from a file next to this one: Python code,
     #                             # which is run only with evenhand run --allow-code
