@@ -50,13 +50,18 @@ def test_they_are_files_like_any_other(tmp_path):
 
 
 def test_the_ablation_adds_one_repair_at_a_time():
-    steps = [
-        getattr(make, "keywords", {})
-        for make in bundled.beyond_experiments()["ablation"].policies.values()
-    ]
+    *repaired, _ = bundled.beyond_experiments()["ablation"].policies.values()
+    steps = [getattr(make, "keywords", {}) for make in repaired]
     assert steps[0] == {}
     for before, after in pairwise(steps):
         assert before.items() <= after.items() and after != before
+
+
+def test_the_recommended_policy_is_the_last_of_all():
+    for name, experiment in bundled.beyond_experiments().items():
+        kinds = {label: getattr(make, "func", make) for label, make in experiment.policies.items()}
+        assert kinds["PooledGroupFair"] is eh.PooledGroupFair, name
+        assert list(kinds.values())[-1] is eh.PooledGroupFair, name
 
 
 def test_worlds_are_told_with_their_departures_alone():
