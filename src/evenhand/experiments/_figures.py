@@ -79,7 +79,10 @@ def _charts(experiment: Experiment, runs: pd.DataFrame, overlay: pd.DataFrame) -
         drawn["share"] = charts.share_chart(
             runs, "x", "", experiment.axis, overlay[is_share], _proportional(experiment)
         )
-    drawn["regret"] = charts.regret_chart(runs, "x", "", experiment.axis, overlay[~is_share])
+    if experiment.chart == "share and true regret":
+        drawn["regret"] = charts.true_regret_chart(runs, "x", "", experiment.axis)
+    else:
+        drawn["regret"] = charts.regret_chart(runs, "x", "", experiment.axis, overlay[~is_share])
     return drawn
 
 

@@ -231,6 +231,8 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point"
+    if experiment.chart == "share and true regret":
+        return "true regret, on a logarithmic axis; what is zero is not drawn"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     if single:

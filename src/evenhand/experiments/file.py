@@ -43,7 +43,7 @@ from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation.floor import FLOOR
 
-CHARTS = ("share and regret", "rate")
+CHARTS = ("share and regret", "share and true regret", "rate")
 AXES = {
     "horizon": "number of rounds T",
     "delta": "delta",
@@ -135,10 +135,11 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         file.refuse("floor", "is true, but the true coefficients of a table are not known")
     if experiment.floor and FLOOR in policies:
         file.refuse("policies", f"has the label {FLOOR!r}, which is the floor's own", about=FLOOR)
-    if experiment.chart == "rate":
-        known = home == "world" or "true_reward" in place
-        if not known or sweep.parameter != HORIZON or "panels" in file.data:
-            file.refuse("chart", "is 'rate', which needs true rewards and a sweep of the horizon")
+    known = home == "world" or "true_reward" in place
+    if experiment.chart == "rate" and not (known and sweep.parameter == HORIZON):
+        file.refuse("chart", "is 'rate', which needs true rewards and a sweep of the horizon")
+    if experiment.chart == "share and true regret" and not known:
+        file.refuse("chart", f"is {experiment.chart!r}, which needs true rewards")
     for reading in experiment.readings().values():
         try_all(file, experiment, reading, home)
     return experiment

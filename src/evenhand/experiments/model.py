@@ -96,7 +96,8 @@ class Experiment:
 
     `place` says where contexts and rewards come from: the parameters of a SyntheticWorld, or those
     of a TableWorld with its `file` or `dataset`. `under` holds what differs by convention. With
-    `floor`, the identification floor stands next to the policies.
+    `floor`, the identification floor stands next to the policies. With `beside`, the runs of the
+    experiment of that name stand next to them, too.
 
     Example:
         >>> import evenhand as eh
@@ -127,6 +128,7 @@ class Experiment:
     note: str = ""
     order: int = 0
     floor: bool = False
+    beside: str = ""
 
     @property
     def lines(self) -> tuple[str, ...]:
