@@ -49,7 +49,7 @@ def true_regret_chart(
         raise InputError(f"{setting('runs')} have no true regret above zero to draw")
     scale = _scale(alt, means, means["mean"], means["low"].clip(lower=0.5 * means["mean"]))
     table = means.assign(low=means["low"].clip(lower=scale.domain[0]))
-    words = "true regret per round"
+    words, few = "true regret per round", runs[x].nunique() <= 10
     vertical = alt.Y("mean:Q", title=words, scale=scale, axis=alt.Axis(tickCount=5))
 
     def draw(part: pd.DataFrame) -> Any:
@@ -65,7 +65,7 @@ def true_regret_chart(
             base.mark_area(opacity=0.18, clip=True).encode(
                 alt.Y("low:Q", title="", scale=scale), alt.Y2("high:Q")
             ),
-            base.mark_line(strokeWidth=1.8, point={"size": 18}).encode(vertical),
+            base.mark_line(strokeWidth=1.8, point=few).encode(vertical),
         )
 
     return in_panels(alt, table, title, draw)

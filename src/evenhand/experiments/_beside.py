@@ -34,6 +34,7 @@ def _pooled(experiment: Experiment) -> Experiment:
     return replace(
         experiment,
         name=f"{experiment.name}-beyond",
+        title=f"{experiment.title}, with PooledGroupFair",
         policies={PooledGroupFair.__name__: PooledGroupFair},
         replications=max(1, experiment.replications // FEWER.get(experiment.name, 1)),
         panels=None,
@@ -53,7 +54,7 @@ def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
 
     Of the others, it takes the first panel, and the replications that it has itself.
     """
-    own = runs[runs["experiment"] == experiment.name]
+    own: pd.DataFrame = runs[runs["experiment"] == experiment.name]
     if not experiment.beside:
         return own
     others = runs[runs["experiment"] == experiment.beside]
@@ -62,4 +63,5 @@ def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
         others["replication"] < experiment.replications
     )
     both = pd.concat([others[first & same], own], ignore_index=True)
-    return both.assign(experiment=experiment.name, panel="")
+    named: pd.DataFrame = both.assign(experiment=experiment.name, panel="")
+    return named

@@ -34,8 +34,10 @@ from evenhand.experiments.model import (
     TABLES,
     Experiment,
     Output,
+    Panels,
     Published,
     Swept,
+    panel_values_of,
     values_of,
 )
 from evenhand.policies import POLICIES
@@ -53,6 +55,10 @@ AXES = {
 VALUES = Kind(
     "a list of different numbers, or { from = 20, to = 400, step = 20 }",
     lambda value: bool(values_of(value)),
+)
+PANEL_VALUES = Kind(
+    "a list of different numbers or texts, or { from = 20, to = 400, step = 20 }",
+    lambda value: bool(panel_values_of(value)),
 )
 TOP = {
     "title": TEXT,
@@ -117,7 +123,7 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0, _checks.LARGEST_SEED),
         sweep=sweep,
         multiples=_multiples(file, home),
-        panels=_panels(file, sweep, parameters),
+        panels=_panels(file, home, sweep, parameters),
         place=place,
         run=run,
         under=_under(file, home, policies),
@@ -245,19 +251,23 @@ def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
     return settings | numbers | both | {HORIZON}
 
 
-def _swept(file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str]) -> Swept:
-    table = file.table(key, {"parameter": TEXT, "values": VALUES, **kinds})
+def _swept(
+    file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str]
+) -> dict[str, Any]:
+    table = file.table(key, {"parameter": TEXT, **kinds})
     for name in ("parameter", "values"):
         if name not in table:
             file.refuse(key, f"lacks {name}")
     file.known(f"{key}.parameter", table["parameter"], parameters)
-    return Swept(table["parameter"], values_of(table["values"]))
+    return table
 
 
 def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
     """What is on the horizontal axis; the horizon alone if nothing is swept."""
     if "sweep" in file.data:
-        sweep = _swept(file, "sweep", {"multiples": NUMBERS_BY_NAME}, parameters)
+        kinds = {"values": VALUES, "multiples": NUMBERS_BY_NAME}
+        table = _swept(file, "sweep", kinds, parameters)
+        sweep = Swept(table["parameter"], values_of(table["values"]))
         in_panels = file.data.get("panels", {}).get("parameter") == HORIZON
         if HORIZON not in run and sweep.parameter != HORIZON and not in_panels:
             file.refuse("run", "lacks horizon, the number of rounds")
@@ -277,10 +287,16 @@ def _multiples(file: TomlFile, home: str) -> dict[str, float]:
     return multiples
 
 
-def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
+def _panels(file: TomlFile, home: str, sweep: Swept, parameters: set[str]) -> Panels | None:
     if "panels" not in file.data:
         return None
-    panels = _swept(file, "panels", {}, parameters)
+    kinds = TABLE if home == "data" else SYNTHETIC
+    texts = {name for name, kind in kinds.items() if kind is TEXT}
+    table = _swept(file, "panels", {"values": PANEL_VALUES}, parameters | texts)
+    panels = Panels(table["parameter"], panel_values_of(table["values"]))
+    if any(isinstance(value, str) != (panels.own_name in texts) for value in panels.values):
+        words = "texts" if panels.own_name in texts else "numbers"
+        file.refuse("panels.values", f"are not {words}, which {panels.own_name} needs")
     if panels.parameter == sweep.parameter:
         file.refuse("panels.parameter", f"is {panels.parameter!r}, which is swept already")
     return panels
