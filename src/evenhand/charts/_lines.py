@@ -59,6 +59,6 @@ def across_of(alt: Any, x: str, axis: str | None, values: pd.Series[float]) -> A
     few = {"values": different.tolist()} if different.size <= 10 else {"tickCount": 6}
     ticks = alt.Axis(**few, labelOverlap="greedy", labelSeparation=8)
     first, last = float(different[0]), float(different[-1])
-    kind = "log" if 0.0 < first <= last / 100.0 else "linear"
+    kind = "log" if 1.0 <= first <= last / 100.0 else "linear"  # of counts, such as rounds
     scale = alt.Scale(type=kind, domain=[first, last], nice=False)
     return alt.X(f"{x}:Q", title=x if axis is None else axis, scale=scale, axis=ticks)

@@ -113,6 +113,7 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
         title="number of rounds T",
     )
     log = _scale(alt, table, table["mean"], table["rate"])
+    table["low"] = table["low"].clip(lower=log.domain[0])
     words = "true regret in all T rounds"
 
     def draw(part: pd.DataFrame) -> Any:
