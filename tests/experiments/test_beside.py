@@ -30,7 +30,7 @@ def test_all_seven_sweeps_are_run_in_the_same_worlds():
 def runs_of(experiment, policies, panels, replications):
     return pd.DataFrame(
         [
-            (experiment, reading, panel, policy, i, 1.0)
+            (experiment, reading, panel, policy, i, 2.0)
             for reading in ("AUTHORS_CODE", "PAPER")
             for panel in panels
             for policy in policies

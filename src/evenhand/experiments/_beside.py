@@ -16,27 +16,32 @@ from evenhand.policies import PooledGroupFair
 
 SWEEPS = ("T", "arms", "error", "ratio", "c", "d", "delta")
 TABLES = ("family-income", "compas", "student", "mortgage")
-# A round with 20 features takes 20 times as long as one with 2.
-FEWER = {"d": 2, "family-income": 2, "student": 2}
+# A round with 20 features takes 20 times as long as one with 2, and one with 57 far longer.
+FEWER = {"d": 4, "family-income": 5, "student": 2}
+FEW_POINTS = 10
 
 
 def beside(experiments: Sequence[Experiment]) -> list[Experiment]:
     """For every experiment that it makes sense for, one with PooledGroupFair and the floor.
 
     They are run under the last reading of each, which is PAPER if it is among them, and in the
-    first panel: PooledGroupFair does not depend on delta.
+    first panel: PooledGroupFair does not depend on delta. Of the many T on real data, a fourth will
+    do.
     """
     return [_pooled(one) for one in experiments if one.name in (*SWEEPS, *TABLES)]
 
 
 def _pooled(experiment: Experiment) -> Experiment:
-    panels, run = experiment.panels, experiment.run
+    panels, run, sweep = experiment.panels, experiment.run, experiment.sweep
+    if experiment.is_table and len(sweep.values) > FEW_POINTS:
+        sweep = sweep._replace(values=sweep.values[3::4])
     return replace(
         experiment,
         name=f"{experiment.name}-beyond",
         title=f"{experiment.title}, with PooledGroupFair",
         policies={PooledGroupFair.__name__: PooledGroupFair},
         replications=max(1, experiment.replications // FEWER.get(experiment.name, 1)),
+        sweep=sweep,
         panels=None,
         run=run if panels is None else {**run, panels.parameter: panels.values[0]},
         conventions=experiment.conventions[-1:],
@@ -52,15 +57,17 @@ def _pooled(experiment: Experiment) -> Experiment:
 def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that the figures of an experiment show: its own, after those that it is beside.
 
-    Of the others, it takes the first panel, and the replications that it has itself.
+    Of the others, it takes the first panel, and the points and replications that it has itself.
     """
     own: pd.DataFrame = runs[runs["experiment"] == experiment.name]
     if not experiment.beside:
         return own
     others = runs[runs["experiment"] == experiment.beside]
     first = others["panel"] == others["panel"].iloc[0]
-    same = others["conventions"].isin(experiment.conventions) & (
-        others["replication"] < experiment.replications
+    same = (
+        others["conventions"].isin(experiment.conventions)
+        & others["x"].isin(experiment.sweep.values)
+        & (others["replication"] < experiment.replications)
     )
     both = pd.concat([others[first & same], own], ignore_index=True)
     named: pd.DataFrame = both.assign(experiment=experiment.name, panel="")
