@@ -57,7 +57,7 @@ def true_regret_chart(
             dots = dots_of(alt, part, vertical)
             values = alt.Chart(part).mark_text(dx=9, align="left", fontSize=11)
             by = alt.X("policy:N", sort=None)
-            return dots + values.encode(by, vertical, alt.Text("mean:Q", format=".2~r"))
+            return dots + values.encode(by, vertical, alt.Text("mean:Q", format=".2r"))
         colour = colour_of(alt, part["policy"])
         across = across_of(alt, x, axis, runs[x])
         base = alt.Chart(ours_on_top(part)).encode(across, color=colour)
