@@ -20,9 +20,11 @@ def test_all_seven_sweeps_are_run_in_the_same_worlds():
         assert experiment.conventions == ("PAPER",) and not experiment.in_paper
         assert experiment.seed == paper[name].seed
         assert experiment.replications == paper[name].replications // FEWER.get(name, 1)
-        for mine, its in zip(
-            experiment.points(eh.PAPER), paper[name].points(eh.PAPER), strict=True
-        ):
+        its_points = {point.x: point for point in paper[name].points(eh.PAPER)}
+        points = list(experiment.points(eh.PAPER))
+        assert len(points) == len(its_points) // (4 if name in FEWER else 1)
+        for mine in points:
+            its = its_points[mine.x]
             assert (mine.x, mine.horizon, mine.settings) == (its.x, its.horizon, its.settings)
             assert mine.world.fingerprint() == its.world.fingerprint()
 
@@ -30,7 +32,7 @@ def test_all_seven_sweeps_are_run_in_the_same_worlds():
 def runs_of(experiment, policies, panels, replications):
     return pd.DataFrame(
         [
-            (experiment, reading, panel, policy, i, 2.0)
+            (experiment, reading, panel, policy, i, 8.0)
             for reading in ("AUTHORS_CODE", "PAPER")
             for panel in panels
             for policy in policies
