@@ -59,6 +59,43 @@ def test_rate_chart_has_slope_two_thirds(runs):
     assert mine[-1][1] / mine[0][1] == pytest.approx(4 ** (2 / 3))
 
 
+def test_panels_of_a_rate_chart_share_their_axes(runs):
+    halves = pd.concat([runs.assign(panel="a"), runs.assign(panel="b", true_regret=1e-3)])
+    spec = json.loads(charts.rate_chart(halves).to_json())
+    ends = [part["layer"][0]["encoding"]["y"]["scale"]["domain"] for part in spec["concat"]]
+    assert len(ends) == 2 and ends[0] == ends[1]
+    assert ends[0][0] < 0.1 and ends[0][1] > 2400  # 1e-3 in 100 rounds, 6 in each of 400
+    assert all(row["low"] >= ends[0][0] for row in data_of(charts.rate_chart(halves)))
+
+
+def test_true_regret_is_on_a_logarithmic_axis_without_zeros(runs):
+    small = np.where(runs["policy"] == "Mine", 0.001 * runs["true_regret"], runs["true_regret"])
+    runs = runs.assign(true_regret=np.where(runs["policy"] == "Yours", 0.0, small))
+    for table in (runs, runs[runs["x"] == 2]):
+        chart = charts.true_regret_chart(table, "x")
+        rows = data_of(chart)
+        assert {row["policy"] for row in rows} == {"TopInterval", "Mine"}
+        scales = re.findall(
+            r'"scale": {"domain": \[([^]]+)\], "nice": false, "type": "log"',
+            (json.dumps(json.loads(chart.to_json()), sort_keys=True)),
+        )
+        low, high = (float(end) for end in scales[0].split(","))
+        assert 0.0 < low < min(row["mean"] for row in rows)
+        assert high > max(row["high"] for row in rows) and low <= min(row["low"] for row in rows)
+    with pytest.raises(InputError, match="no true regret above zero"):
+        charts.true_regret_chart(runs.assign(true_regret=0.0), "x")
+
+
+def test_an_axis_of_counts_over_two_orders_of_magnitude_is_logarithmic(runs):
+    def kind(values):
+        spec = json.loads(charts.share_chart(runs.assign(x=values), "x").to_json())
+        return spec["layer"][0]["encoding"]["x"]["scale"]["type"]
+
+    assert kind(runs["x"].replace({4: 100})) == "log"
+    assert kind(runs["x"].replace({4: 99})) == kind(runs["x"].replace({1: 0, 4: 1000})) == "linear"
+    assert kind(runs["x"].replace({1: 0.001})) == "linear"  # as the paper draws delta
+
+
 def test_policies_have_colours_of_their_own(runs):
     spec = json.loads(charts.share_chart(runs, "x").to_json())
     scale = spec["layer"][0]["encoding"]["color"]["scale"]

@@ -50,13 +50,18 @@ def test_they_are_files_like_any_other(tmp_path):
 
 
 def test_the_ablation_adds_one_repair_at_a_time():
-    steps = [
-        getattr(make, "keywords", {})
-        for make in bundled.beyond_experiments()["ablation"].policies.values()
-    ]
+    *repaired, _ = bundled.beyond_experiments()["ablation"].policies.values()
+    steps = [getattr(make, "keywords", {}) for make in repaired]
     assert steps[0] == {}
     for before, after in pairwise(steps):
         assert before.items() <= after.items() and after != before
+
+
+def test_the_recommended_policy_is_the_last_of_all():
+    for name, experiment in bundled.beyond_experiments().items():
+        kinds = {label: getattr(make, "func", make) for label, make in experiment.policies.items()}
+        assert kinds["PooledGroupFair"] is eh.PooledGroupFair, name
+        assert list(kinds.values())[-1] is eh.PooledGroupFair, name
 
 
 def test_worlds_are_told_with_their_departures_alone():
@@ -115,3 +120,28 @@ def test_a_bias_of_numbers_or_lists_can_be_swept(tmp_path):
     text = SMALL.replace("[world]", '[sweep]\nparameter = "bias_mean"\nvalues = [0, 5]\n[world]')
     points = list(read_experiment(put(tmp_path, text)).points(eh.PAPER))
     assert [point.world.bias_mean for point in points] == [0.0, 5.0]
+
+
+def test_panels_may_differ_by_a_text(tmp_path):
+    text = SMALL.replace('contexts = "shared"\n', "")
+    panels = '[panels]\nparameter = "contexts"\nvalues = ["own", "shared"]\n[world]'
+    experiment = read_experiment(put(tmp_path, text.replace("[world]", panels)))
+    points = list(experiment.points(eh.PAPER))
+    assert [point.panel for point in points] == ["contexts = own", "contexts = shared"]
+    assert [point.world.contexts for point in points] == ["own", "shared"]
+    assert "contexts own, shared" in world_in_words(experiment).words
+
+
+@pytest.mark.parametrize(
+    ("panels", "words"),
+    [
+        ('parameter = "contexts"\nvalues = [1, 2]', "are not texts, which contexts needs"),
+        ('parameter = "noise"\nvalues = ["own"]', "are not numbers, which noise needs"),
+        ('parameter = "contexts"\nvalues = ["own", "own"]', "different numbers or texts"),
+        ('parameter = "contexts"\nvalues = ["own", "none"]', "panels.values"),
+    ],
+)
+def test_bad_panels_are_told(tmp_path, panels, words):
+    with pytest.raises(eh.InputError) as error:
+        read_experiment(put(tmp_path, SMALL.replace("[world]", f"[panels]\n{panels}\n[world]")))
+    assert words in error.value.told("file")

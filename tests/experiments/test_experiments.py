@@ -410,18 +410,24 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
         for kind in ("share", "regret")
         for reading in ("PAPER", "AUTHORS_CODE")
         for form in ("pdf", "svg", "png")
+    } | {
+        f"{name}-beyond-{kind}-PAPER.{form}"
+        for name in ("ratio", "delta")
+        for kind in ("share", "regret")
+        for form in ("pdf", "svg", "png")
     }
     assert figures == expected
     assert (out / "figures" / "ratio-share-PAPER.pdf").read_bytes().startswith(b"%PDF")
     assert (out / "figures" / "ratio-share-PAPER.png").read_bytes().startswith(b"\x89PNG")
     runs = pd.read_parquet(out / "tables" / "runs.parquet")
-    assert len(runs) == 2 * 4 * 3 * (7 + 7)
+    assert len(runs) == (2 * 4 + 2) * 3 * (7 + 7)  # once more: PooledGroupFair and the floor
     csv = pd.read_csv(out / "tables" / "runs.csv", keep_default_na=False)  # no panels: ""
     pd.testing.assert_frame_equal(runs, csv, check_dtype=False)
     page = (out / "report.html").read_text()
-    assert page.count("<svg") == 8 and "http-equiv" not in page
+    assert page.count("<svg") == 8 + 4 and "http-equiv" not in page
     assert "src=" not in page and 'href="http' not in page  # nothing to fetch
     assert "matches the number of sensitive arms" in page
+    assert page.index("Beyond the paper") < page.index("is within 1 point of proportional")
     assert json.loads((out / "run.json").read_text())["rounds"] == len(runs) * 1000
 
     times = parts_of(out)

@@ -67,6 +67,7 @@ def test_all_policies_are_found():
         "NaiveFair",
         "GroupFairTopInterval",
         "MultiGroupFairTopInterval",
+        "PooledGroupFair",
         "UniformRandom",
     }
 

@@ -11,6 +11,7 @@ from evenhand.charts.bias import bias_chart as bias_chart
 from evenhand.charts.bias import windows_chart as windows_chart
 from evenhand.charts.cells import cells_chart as cells_chart
 from evenhand.charts.gaps import decomposition_chart as decomposition_chart
-from evenhand.charts.runs import rate_chart as rate_chart
+from evenhand.charts.logarithmic import rate_chart as rate_chart
+from evenhand.charts.logarithmic import true_regret_chart as true_regret_chart
 from evenhand.charts.runs import regret_chart as regret_chart
 from evenhand.charts.runs import share_chart as share_chart

@@ -22,10 +22,11 @@ COLOURS = {
     "GroupFairTopInterval": "#0072B2",
     "NaiveFair": "#009E73",
     "MultiGroupFairTopInterval": "#56B4E9",
+    "PooledGroupFair": "#CC79A7",
     "UniformRandom": "#7F7F7F",
     "floor": "#444444",
 }
-_SPARE = ("#CC79A7", "#000000", "#8C564B", "#B8A200", "#4B0082", "#2CA02C")
+_SPARE = ("#8C564B", "#B8A200", "#4B0082", "#2CA02C", "#000000")
 OF_GROUPS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
     "#7F7F7F", "#8C564B", "#B8A200", "#4B0082", "#2CA02C",
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand import charts
 from evenhand._files import write_whole
+from evenhand.experiments._beside import shown
 from evenhand.experiments.model import Experiment
 from evenhand.metrics import summarise
 from evenhand.simulation.results import METRICS
@@ -49,7 +50,8 @@ def draw_figures(
     figures = []
     for experiment in experiments:
         for reading in experiment.conventions:
-            mine = runs[(runs["experiment"] == experiment.name) & (runs["conventions"] == reading)]
+            mine = shown(experiment, runs)
+            mine = mine[mine["conventions"] == reading]
             overlay = _published(experiment, reading)
             for shows, chart in _charts(experiment, mine, overlay).items():
                 name = f"{experiment.name}-{shows}-{reading}"
@@ -79,7 +81,10 @@ def _charts(experiment: Experiment, runs: pd.DataFrame, overlay: pd.DataFrame) -
         drawn["share"] = charts.share_chart(
             runs, "x", "", experiment.axis, overlay[is_share], _proportional(experiment)
         )
-    drawn["regret"] = charts.regret_chart(runs, "x", "", experiment.axis, overlay[~is_share])
+    if experiment.chart == "share and true regret":
+        drawn["regret"] = charts.true_regret_chart(runs, "x", "", experiment.axis)
+    else:
+        drawn["regret"] = charts.regret_chart(runs, "x", "", experiment.axis, overlay[~is_share])
     return drawn
 
 

@@ -145,6 +145,8 @@ def _span(values: list[Any]) -> str:
     if len({str(value) for value in values}) == 1 and not isinstance(values[0], (int, float)):
         several = isinstance(values[0], tuple)
         return " and ".join(map(in_digits, values[0])) if several else str(values[0])
+    if isinstance(values[0], str):
+        return ", ".join(dict.fromkeys(values))
     low, high = in_digits(min(values)), in_digits(max(values))
     return low if low == high else f"{low} to {high}"
 

@@ -13,6 +13,7 @@ from evenhand._files import write_whole
 from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand._prose import in_digits
+from evenhand.experiments._beside import shown
 from evenhand.experiments._claims import (
     CLAIMS,
     HOLDS,
@@ -25,6 +26,7 @@ from evenhand.experiments._claims import (
 )
 from evenhand.experiments._figures import Figure
 from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
+from evenhand.experiments._own_claims import OWN_CLAIMS
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
 
@@ -129,17 +131,23 @@ def write(
 ) -> Path:
     """Write the report to `path`."""
     readings = list(dict.fromkeys(runs["conventions"]))
-    sections = []
+    sections: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for experiment in experiments:
         mine = [figure for figure in figures if figure.experiment == experiment.name]
-        sections.append(_section(experiment, runs[runs["experiment"] == experiment.name], mine))
+        section = _section(experiment, shown(experiment, runs), mine)
+        sections[bool(experiment.beside)].append(section)
+    own = [experiment for experiment in experiments if experiment.beside]
+    own_readings = [name for name in readings if any(name in one.conventions for one in own)]
     page = render(
         "report.html",
         title=facts.title,
         readings=readings,
         introduction=introduction(experiments, readings, facts),
         claims=_claims(check_claims(experiments, runs), readings),
-        sections=sections,
+        sections=sections[False],
+        beyond=sections[True],
+        own_readings=own_readings,
+        own_claims=_claims(check_own_claims(own, runs), own_readings),
         method=_method(experiments, facts),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +172,19 @@ def check_claims(
         if verdicts:
             checked.append((claim, verdicts))
     return checked
+
+
+def check_own_claims(
+    experiments: Sequence[Experiment], runs: pd.DataFrame
+) -> list[tuple[Claim, dict[str, Verdict]]]:
+    """Every claim of ours about PooledGroupFair in the experiments of the paper."""
+    checked = []
+    for claim in OWN_CLAIMS:
+        for experiment in experiments:
+            if experiment.name == claim.experiment:
+                verdict = _checked(claim, shown(experiment, runs))
+                checked.append((claim, {experiment.conventions[0]: verdict} if verdict else {}))
+    return [(claim, verdicts) for claim, verdicts in checked if verdicts]
 
 
 def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
@@ -231,6 +252,8 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
         return "share of sensitive pulls; dotted: proportional" + crosses
     if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point"
+    if experiment.chart == "share and true regret":
+        return "true regret, on a logarithmic axis; what is zero is not drawn"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     if single:

@@ -34,8 +34,10 @@ from evenhand.experiments.model import (
     TABLES,
     Experiment,
     Output,
+    Panels,
     Published,
     Swept,
+    panel_values_of,
     values_of,
 )
 from evenhand.policies import POLICIES
@@ -43,7 +45,7 @@ from evenhand.policies.base import Policy
 from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation.floor import FLOOR
 
-CHARTS = ("share and regret", "rate")
+CHARTS = ("share and regret", "share and true regret", "rate")
 AXES = {
     "horizon": "number of rounds T",
     "delta": "delta",
@@ -53,6 +55,10 @@ AXES = {
 VALUES = Kind(
     "a list of different numbers, or { from = 20, to = 400, step = 20 }",
     lambda value: bool(values_of(value)),
+)
+PANEL_VALUES = Kind(
+    "a list of different numbers or texts, or { from = 20, to = 400, step = 20 }",
+    lambda value: bool(panel_values_of(value)),
 )
 TOP = {
     "title": TEXT,
@@ -117,7 +123,7 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         seed=file.check("seed", _checks.whole, file.data.get("seed", 1), 0, _checks.LARGEST_SEED),
         sweep=sweep,
         multiples=_multiples(file, home),
-        panels=_panels(file, sweep, parameters),
+        panels=_panels(file, home, sweep, parameters),
         place=place,
         run=run,
         under=_under(file, home, policies),
@@ -135,10 +141,11 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
         file.refuse("floor", "is true, but the true coefficients of a table are not known")
     if experiment.floor and FLOOR in policies:
         file.refuse("policies", f"has the label {FLOOR!r}, which is the floor's own", about=FLOOR)
-    if experiment.chart == "rate":
-        known = home == "world" or "true_reward" in place
-        if not known or sweep.parameter != HORIZON or "panels" in file.data:
-            file.refuse("chart", "is 'rate', which needs true rewards and a sweep of the horizon")
+    known = home == "world" or "true_reward" in place
+    if experiment.chart == "rate" and not (known and sweep.parameter == HORIZON):
+        file.refuse("chart", "is 'rate', which needs true rewards and a sweep of the horizon")
+    if experiment.chart == "share and true regret" and not known:
+        file.refuse("chart", f"is {experiment.chart!r}, which needs true rewards")
     for reading in experiment.readings().values():
         try_all(file, experiment, reading, home)
     return experiment
@@ -244,19 +251,23 @@ def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
     return settings | numbers | both | {HORIZON}
 
 
-def _swept(file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str]) -> Swept:
-    table = file.table(key, {"parameter": TEXT, "values": VALUES, **kinds})
+def _swept(
+    file: TomlFile, key: str, kinds: dict[str, Kind], parameters: set[str]
+) -> dict[str, Any]:
+    table = file.table(key, {"parameter": TEXT, **kinds})
     for name in ("parameter", "values"):
         if name not in table:
             file.refuse(key, f"lacks {name}")
     file.known(f"{key}.parameter", table["parameter"], parameters)
-    return Swept(table["parameter"], values_of(table["values"]))
+    return table
 
 
 def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
     """What is on the horizontal axis; the horizon alone if nothing is swept."""
     if "sweep" in file.data:
-        sweep = _swept(file, "sweep", {"multiples": NUMBERS_BY_NAME}, parameters)
+        kinds = {"values": VALUES, "multiples": NUMBERS_BY_NAME}
+        table = _swept(file, "sweep", kinds, parameters)
+        sweep = Swept(table["parameter"], values_of(table["values"]))
         in_panels = file.data.get("panels", {}).get("parameter") == HORIZON
         if HORIZON not in run and sweep.parameter != HORIZON and not in_panels:
             file.refuse("run", "lacks horizon, the number of rounds")
@@ -276,10 +287,16 @@ def _multiples(file: TomlFile, home: str) -> dict[str, float]:
     return multiples
 
 
-def _panels(file: TomlFile, sweep: Swept, parameters: set[str]) -> Swept | None:
+def _panels(file: TomlFile, home: str, sweep: Swept, parameters: set[str]) -> Panels | None:
     if "panels" not in file.data:
         return None
-    panels = _swept(file, "panels", {}, parameters)
+    kinds = TABLE if home == "data" else SYNTHETIC
+    texts = {name for name, kind in kinds.items() if kind is TEXT}
+    table = _swept(file, "panels", {"values": PANEL_VALUES}, parameters | texts)
+    panels = Panels(table["parameter"], panel_values_of(table["values"]))
+    if any(isinstance(value, str) != (panels.own_name in texts) for value in panels.values):
+        words = "texts" if panels.own_name in texts else "numbers"
+        file.refuse("panels.values", f"are not {words}, which {panels.own_name} needs")
     if panels.parameter == sweep.parameter:
         file.refuse("panels.parameter", f"is {panels.parameter!r}, which is swept already")
     return panels

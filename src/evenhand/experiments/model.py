@@ -15,6 +15,7 @@ from evenhand.experiments._worlds import (
     NUMBERS_BY_NAME,
     SYNTHETIC,
     TABLE,
+    TEXTS,
     make_world,
 )
 from evenhand.simulation._pieces import PolicyMaker
@@ -63,6 +64,24 @@ class Swept(NamedTuple):
         return self.parameter.rpartition(".")[2]
 
 
+class Panels(NamedTuple):
+    """A parameter and the numbers or texts that it takes, each in a panel of its own.
+
+    Example:
+        >>> from evenhand.experiments.model import Panels
+        >>> Panels("world.contexts", ("own", "shared")).own_name
+        'contexts'
+    """
+
+    parameter: str
+    values: tuple[float | str, ...]
+
+    @property
+    def own_name(self) -> str:
+        """The parameter without its table: "contexts" of "world.contexts"."""
+        return self.parameter.rpartition(".")[2]
+
+
 class Output(NamedTuple):
     """Where the results go, and in which formats.
 
@@ -96,7 +115,8 @@ class Experiment:
 
     `place` says where contexts and rewards come from: the parameters of a SyntheticWorld, or those
     of a TableWorld with its `file` or `dataset`. `under` holds what differs by convention. With
-    `floor`, the identification floor stands next to the policies.
+    `floor`, the identification floor stands next to the policies. With `beside`, the runs of the
+    experiment of that name stand next to them, too.
 
     Example:
         >>> import evenhand as eh
@@ -113,7 +133,7 @@ class Experiment:
     replications: int
     seed: int
     sweep: Swept
-    panels: Swept | None
+    panels: Panels | None
     place: dict[str, Any]
     run: dict[str, Any]
     conventions: tuple[str, ...]
@@ -127,6 +147,7 @@ class Experiment:
     note: str = ""
     order: int = 0
     floor: bool = False
+    beside: str = ""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -157,11 +178,12 @@ class Experiment:
                 settings = {**run, "conventions": conventions}
                 yield Point(float(value), self.panel_name(panel), world, horizon, settings)
 
-    def panel_name(self, value: float | None) -> str:
+    def panel_name(self, value: float | str | None) -> str:
         """The heading of a panel, such as "delta = 0.1"; empty if there are no panels."""
         if self.panels is None or value is None:
             return ""
-        return f"{self.panels.own_name} = {value:.12g}"
+        words = value if isinstance(value, str) else f"{value:.12g}"
+        return f"{self.panels.own_name} = {words}"
 
     def readings(self) -> dict[str, Conventions]:
         """The readings of the paper under which it is run."""
@@ -206,7 +228,22 @@ def values_of(given: Any) -> tuple[float, ...]:
     return tuple(given) if good and len(set(given)) == len(given) else ()
 
 
-def _set_parameter(place: dict[str, Any], run: dict[str, Any], name: str, value: float) -> None:
+def panel_values_of(given: Any) -> tuple[float | str, ...]:
+    """The values of panels, which are those of a sweep or different texts; none if neither.
+
+    Example:
+        >>> from evenhand.experiments.model import panel_values_of
+        >>> panel_values_of(["own", "shared"])
+        ('own', 'shared')
+    """
+    if TEXTS.fits(given) and len(set(given)) == len(given):
+        return tuple(given)
+    return values_of(given)
+
+
+def _set_parameter(
+    place: dict[str, Any], run: dict[str, Any], name: str, value: float | str
+) -> None:
     """Set a parameter of the world or of the run; "run.noise" says which where both have it."""
     where, _, own = name.rpartition(".")
     of_world = own in SYNTHETIC or own in TABLE

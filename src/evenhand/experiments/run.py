@@ -93,6 +93,7 @@ def run_all(
             )
             tables.append(table)
             kind = f"{name}, real data" if experiment.is_table else name
+            kind += ", beyond the paper" if experiment.beside else ""
             seconds[kind] = seconds.get(kind, 0.0) + took
             rounds += experiment.rounds(reading)
     if not tables:
