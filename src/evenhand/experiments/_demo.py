@@ -110,9 +110,10 @@ def sentences(demo: Demo) -> list[str]:
         f"TopInterval trusts those decisions and gives black applicants {100 * top:.0f} % of the "
         "loans, where 50 % would be in proportion.",
         "PooledGroupFair, the policy to use unless you have a reason for another one, learns how "
-        "the decisions differ between the groups, treats the difference as bias and corrects for "
-        f"it: {100 * pooled:.0f} %. It misses {100 * missed['PooledGroupFair']:.0f} % of the "
-        f"approvals, TopInterval {100 * missed['TopInterval']:.0f} %.",
+        "the decisions differ between the groups, treats the difference as bias and corrects both "
+        f"groups towards their mean: {100 * pooled:.0f} %. It misses "
+        f"{100 * missed['PooledGroupFair']:.0f} % of the approvals, and TopInterval, which also "
+        f"chooses at random now and then, {100 * missed['TopInterval']:.0f} %.",
         "GroupFairTopInterval, the paper's policy, corrects too, and adds its uncertainty about "
         f"the groups' averages to black applicants only. After {ROUNDS:,} rounds that is still "
         f"large, so it gives them {100 * paper:.0f} %, more than in proportion.",
