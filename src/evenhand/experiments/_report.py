@@ -253,11 +253,11 @@ def _known(experiment: Experiment) -> str:
     world = next(experiment.points(next(iter(experiment.readings().values())))).world
     if not (experiment.beside and isinstance(world, TableWorld)) or len(world.groups) != 2:
         return ""
-    share = known_share(world)
+    share = 100 * known_share(world)
     return (
-        f"If the coefficients of every arm were known, by least squares over all of its rows, and "
-        f"the averages of the groups were equal, sensitive arms would be chosen in {100 * share:.1f} % of "
-        "the rounds. Arms of different people are not exchangeable, so this need not be a half."
+        "If the coefficients of every arm were known, by least squares over all of its rows, and "
+        f"the averages of the groups were equal, sensitive arms would be chosen in {share:.1f} % "
+        "of the rounds. Arms of different people are not exchangeable, so this need not be a half."
     )
 
 
