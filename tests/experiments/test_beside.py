@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.experiments._beside import FEWER, SWEEPS, beside, shown
+from evenhand.experiments._beside import FEWER, SWEEPS, beside, known_share, shown
 from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, Means
 from evenhand.experiments._own_claims import OWN_CLAIMS
 from evenhand.experiments.bundled import paper_experiments
@@ -95,3 +95,19 @@ def test_a_claim_about_every_point_can_hold_in_part():
     assert [verdict.verdict for verdict in verdicts] == [PARTLY, PARTLY, HOLDS]
     assert verdicts[0].numbers.startswith("at 1 of 2 points; from 3.50 to 1.00 a round")
     assert "the largest distance is 2.0 points, at T = 2, and 0.0" in verdicts[1].numbers
+
+
+@pytest.mark.parametrize(("sensitive", "share"), [("F", 0.625), ("M", 0.375)])
+def test_the_share_of_perfect_knowledge_need_not_be_a_half(sensitive, share):
+    """Less their group's mean, coefficients are -4 and 4 for F, 0 and 0 for M; contexts 1 or 2.
+
+    F's second arm wins if its context is 2, and otherwise only if both of M have 1: 1/2 + 1/2 1/4.
+    """
+    people = pd.DataFrame(
+        {"g": list("FFMM") * 40, "arm": list("abab") * 40, "x": np.repeat([1.0, 2.0], 80)}
+    )
+    observed = (people["g"] + people["arm"]).map({"Fa": 5.0, "Fb": 13.0, "Ma": 30.0, "Mb": 30.0})
+    people["reward"] = observed * people["x"]
+    columns = {"group": "g", "arms": "arm", "reward": "reward", "features": ["x"]}
+    world = eh.TableWorld(people, sensitive=sensitive, **columns)
+    assert known_share(world) == pytest.approx(share, abs=0.015)  # 4 standard errors

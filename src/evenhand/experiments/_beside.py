@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from evenhand.experiments.model import Experiment
 from evenhand.policies import PooledGroupFair
+from evenhand.simulation.floor import corrected
+from evenhand.worlds import TableWorld
 
 SWEEPS = ("T", "arms", "error", "ratio", "c", "d", "delta")
 TABLES = ("family-income", "compas", "student", "mortgage")
@@ -71,3 +74,25 @@ def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([others[first & same], own], ignore_index=True)
     named: pd.DataFrame = both.assign(experiment=experiment.name, panel="")
     return named
+
+
+def known_share(world: TableWorld, rounds: int = 20_000) -> float:
+    """The share of sensitive arms if all coefficients were known and averages equal.
+
+    As the floor of a synthetic world, but with least squares over all rows of an arm for its
+    coefficients. Where arms are not exchangeable this need not be proportional, however well a
+    policy learns.
+    """
+    arms, contexts, rewards = world.observations()
+    groups = world.groups
+    rows = [np.flatnonzero(arms == i) for i in range(world.n_arms)]
+    fits = [np.linalg.lstsq(contexts[mine], rewards[mine], rcond=None)[0] for mine in rows]
+    reference = groups.index(groups.reference)
+    known = corrected(np.array(fits), groups, reference)
+    generator = np.random.default_rng(1)
+    values = [
+        (contexts[mine] @ coefficients)[generator.integers(mine.size, size=rounds)]
+        for mine, coefficients in zip(rows, known, strict=True)
+    ]
+    sensitive = groups.of == groups.index(groups.sensitive)
+    return float(sensitive[np.argmax(values, axis=0)].mean())

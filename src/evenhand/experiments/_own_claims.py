@@ -82,11 +82,15 @@ def _no_dearer(experiment: str) -> Callable[[Means], Verdict]:
         own, fair = (m.last(experiment, policy, "perceived_regret") for policy in (POOLED, FAIR))
         return Verdict(
             HOLDS if own <= fair else FAILS,
-            f"perceived regret {own:,.3g} a round at the last T, and GroupFairTopInterval's "
-            f"{fair:,.3g} ({100 * (own / fair - 1):+.1f} %)",
+            f"perceived regret {_digits(own)} a round at the last T, and GroupFairTopInterval's "
+            f"{_digits(fair)} ({100 * (own / fair - 1):+.1f} %)",
         )
 
     return check
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _verdict(points: pd.Series[bool]) -> str:

@@ -13,7 +13,7 @@ from evenhand._files import write_whole
 from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand._prose import in_digits
-from evenhand.experiments._beside import shown
+from evenhand.experiments._beside import known_share, shown
 from evenhand.experiments._claims import (
     CLAIMS,
     HOLDS,
@@ -29,6 +29,7 @@ from evenhand.experiments._introduction import Facts, introduction, table_in_wor
 from evenhand.experiments._own_claims import OWN_CLAIMS
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
+from evenhand.worlds import TableWorld
 
 
 class Prices(NamedTuple):
@@ -238,11 +239,26 @@ def _section(
     return {
         "name": experiment.name,
         "title": experiment.title,
-        "notes": [words for words in (source + experiment.note, place.words) if words],
+        "notes": [
+            words for words in (source + experiment.note, place.words, _known(experiment)) if words
+        ],
         "learned": place.learned,
         "wide": bool(experiment.panels),
         "readings": readings,
     }
+
+
+def _known(experiment: Experiment) -> str:
+    """For PooledGroupFair in a table: the share that perfect knowledge would give."""
+    world = next(experiment.points(next(iter(experiment.readings().values())))).world
+    if not (experiment.beside and isinstance(world, TableWorld)) or len(world.groups) != 2:
+        return ""
+    share = 100 * known_share(world)
+    return (
+        "If the coefficients of every arm were known, by least squares over all of its rows, and "
+        f"the averages of the groups were equal, sensitive arms would be chosen in {share:.1f} % "
+        "of the rounds. Arms of different people are not exchangeable, so this need not be a half."
+    )
 
 
 def _caption(figure: Figure, experiment: Experiment) -> str:
