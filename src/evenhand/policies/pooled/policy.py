@@ -58,8 +58,8 @@ class PooledGroupFair(Policy):
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
             matters where contexts hardly vary, and costs next to nothing elsewhere.
-        noise: the standard deviation of rewards around their mean if it is known; by default it is
-            estimated.
+        noise (float | str): the standard deviation of rewards around their mean if it is known; by
+            default it is estimated.
 
     All other arguments are those of `Policy`. `horizon` and `delta` are taken so that policies can
     be exchanged; nothing here depends on them. `exploration` is "none" unless you ask for it.
