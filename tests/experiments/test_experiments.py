@@ -481,7 +481,7 @@ def test_init_and_run_as_it_is(tmp_path):
     assert found.returncode == 0, found.stderr
     out = tmp_path / "experiment-report"
     runs = pd.read_csv(out / "tables" / "runs.csv")
-    assert len(runs) == 4 * 3 * 2 and runs["true_regret"].isna().all()
+    assert len(runs) == 4 * 4 * 2 and runs["true_regret"].isna().all()
     assert set(runs["experiment"]) == {"experiment"} and set(runs["conventions"]) == {"PAPER"}
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 2 and "Mortgage applications" in page
@@ -502,7 +502,7 @@ def test_init_for_a_table_and_run_with_the_gaps_filled_in(folder):
     assert found.returncode == 0, found.stderr
     assert "rounds; open loans-report/report.html" in found.stdout
     runs = pd.read_csv(folder / "elsewhere" / "loans-report" / "tables" / "runs.csv")
-    assert len(runs) == 4 * 3 * 2
+    assert len(runs) == 4 * 4 * 2
 
 
 @pytest.mark.slow

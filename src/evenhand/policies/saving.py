@@ -159,8 +159,8 @@ def load(path: str | Path) -> Policy:
 def _kind(name: Any) -> type[Policy]:
     if name not in POLICIES:
         raise InputError(
-            f"policy is {_short(name)}; known are {', '.join(sorted(POLICIES))}: "
-            "import the module that defines it first"
+            f"policy is {_short(name)}, which is not known here: import the module that defines it "
+            f"first; known are {', '.join(sorted(POLICIES))}"
         )
     return POLICIES[name]
 
