@@ -73,6 +73,19 @@ def test_a_saved_policy_on_a_log_of_ours(folder, capsys):
     assert "In corrected reward the target would have earned" in said
 
 
+def test_a_policy_with_a_report_of_its_own_kind(folder, capsys):
+    """PooledGroupFair.bias is another report; values are corrected by that of all policies."""
+    log = eh.read_log(folder / "log.parquet")
+    target = eh.PooledGroupFair(LABELS, n_features=2, exploration=0.2, seed=1)
+    eh.replay(log[log["round"] <= 300], target, features=["age", "income"])
+    target.save(folder / "pooled.json")
+    arguments = ["log.parquet", "--policy", "pooled.json", "--after", "300", "--correct"]
+    code, said, errors = run(folder, capsys, *arguments, "--reference", "M")
+    assert (code, errors) == (0, "")
+    expected = evaluate(log, target, after=300, bias=eh.Policy.bias(target, reference="M"))
+    assert said.startswith(expected.to_words())
+
+
 @pytest.mark.slow
 def test_uniform_level_and_another_policys_bias(folder, capsys):
     code, said, _ = run(

@@ -68,7 +68,7 @@ def add(commands: Any) -> None:
 def _value(options: argparse.Namespace) -> int:
     _check(options)
     from evenhand.offpolicy import evaluate, read_logged
-    from evenhand.policies import load
+    from evenhand.policies import Policy, load
 
     policy = None if options.policy is None else load(options.policy)
     teacher = policy if options.bias_from is None else load(options.bias_from)
@@ -77,7 +77,8 @@ def _value(options: argparse.Namespace) -> int:
         weighting = {} if options.weighting is None else {"weighting": options.weighting}
         # Relative to the mean of the groups unless given: then a correction moves the values of
         # groups relative to each other, and not all of them up or down.
-        bias = teacher.bias(options.reference or "mean", options.level, **weighting)
+        # The report of `Policy` for all of them: a policy may have one of its own kind.
+        bias = Policy.bias(teacher, options.reference or "mean", options.level, **weighting)
     log = read_logged(
         options.log,
         policy,
