@@ -76,7 +76,7 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
     """Estimate, correction and bonus of every arm, four arms at a time.
 
-    With s = S x, the estimate is u . x + s . (P m), and the square of the bonus is s . x. Each
+    With s = S x, the estimate is u . x + s . (p m), and the square of the bonus is s . x. Each
     number of S below its diagonal is fetched once and counts twice.
     """
     out, points, x = place(work, 0), place(contexts, 0), place(room, 0)
@@ -127,7 +127,7 @@ def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     """The highest score at the z of this round, or the probe."""
     work, own, members = memory.work, memory.own, memory.members
     if work[PROBE, 0] > 0.0 and uniform(key, _PROBES) < work[PROBE, 0]:
-        arm = probe(rule, own, members, memory.contexts, memory.room, work, available)
+        arm = _probed(rule, own, members, memory.contexts, memory.room, work, available)
         if arm >= 0:
             return arm
     z, u = half_normal_draw(key), uniform(key, PICKS)
@@ -182,13 +182,10 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     allowed = start(own, members.group_of, available)
     total, probability = envelope(work, allowed, arm), work[PROBE, 0]
     if probability > 0.0:
-        if work[PROBE, 1] == UNKNOWN:
-            work[PROBE, 1] = probe(
-                rule, own, members, memory.contexts, memory.room, work, available
-            )
-        if work[PROBE, 1] >= 0.0:
+        probed = _probed(rule, own, members, memory.contexts, memory.room, work, available)
+        if probed >= 0:
             total *= 1.0 - probability
-            if work[PROBE, 1] == arm:
+            if probed == arm:
                 total += probability
     return total
 
@@ -227,6 +224,14 @@ def half_normal(low, high):  # type: ignore[no-untyped-def]
     if low > 0.5:
         return math.erfc(low / root_two) - math.erfc(high / root_two)
     return math.erf(high / root_two) - math.erf(low / root_two)
+
+
+@subroutine
+def _probed(rule, own, members, contexts, room, work, available):  # type: ignore[no-untyped-def]
+    """`probe`, looked for once a round, however many arms are asked for their probability."""
+    if work[PROBE, 1] == UNKNOWN:
+        work[PROBE, 1] = probe(rule, own, members, contexts, room, work, available)
+    return int(work[PROBE, 1])
 
 
 @subroutine
