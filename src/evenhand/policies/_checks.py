@@ -15,6 +15,7 @@ from evenhand.conventions import Conventions
 from evenhand.errors import InputError
 from evenhand.leastsquares import SINGULAR
 from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST, numbers_of
+from evenhand.policies.decision import Decision
 
 ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"
 MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
@@ -145,16 +146,16 @@ def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
         return array
 
 
-def reward_of(value: Any) -> float:
+def reward_of(value: Any, name: str = "reward") -> float:
     """A finite number."""
-    unmasked("reward", value)
+    unmasked(name, value)
     try:
         reward = np.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError, OverflowError):
         reward = np.nan
     if not abs(reward) <= LARGEST:
         shown = _checks.shown(value)
-        raise InputError(f"reward is {shown}; allowed is any finite number up to {LARGEST:g}")
+        raise InputError(f"{name} is {shown}; allowed is any finite number up to {LARGEST:g}")
     return reward
 
 
@@ -214,6 +215,26 @@ def observations(
             what = _first_bad(np.atleast_1d(array[row]))
             raise InputError(f"{name} in row {row} have {what}; {ALLOWED}")
     return numbers, rows, values
+
+
+def true_rewards(
+    decisions: Sequence[Any], values: ArrayLike, shape: tuple[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The arms and contexts of decisions and their true rewards, checked before any is learned."""
+    wrong = [item for item in decisions if not isinstance(item, Decision)]
+    if wrong:
+        raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
+    if len(decisions) == 1 and np.ndim(values) == 0:  # type: ignore[arg-type]
+        reward_of(values, "true_reward")
+    elif np.shape(values) != (len(decisions),):  # type: ignore[arg-type]
+        raise InputError(
+            f"true_reward has shape {np.shape(values)}; "  # type: ignore[arg-type]
+            f"allowed is ({len(decisions)},): one for each decision"
+        )
+    unmasked("context of a decision", [item.context for item in decisions])
+    arms = np.array([item.arm for item in decisions], dtype=np.int64)
+    rows = np.reshape([item.context for item in decisions], (len(decisions), -1))
+    return observations(arms, rows, values, *shape)
 
 
 def rounds_of(rounds: Sequence[int] | None, number: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The functions that a policy is made of, and the functions that call them.
 
-A policy is a *rule*: a NamedTuple with the policy's own numbers. The seven generic functions below
+A policy is a *rule*: a NamedTuple with the policy's own numbers. The eight generic functions below
 take the rule as their first argument, and `@kernel(score, MyRule)` marks the implementation for a
 class of rules; Numba chooses it by the type of the rule. Live decisions and simulations both call
 these functions.
@@ -64,6 +64,25 @@ def learn(rule: Any, state: Any, arm: int, group: int, x: Any, reward: float) ->
         >>> @kernel(learn, MyRule)
         ... def my_learn(rule, state, arm, group, x, reward):
         ...     absorb_reward(state, arm, group, x, min(reward, 1.0))
+    """
+
+
+def learn_true(
+    rule: Any, state: Any, arm: int, group: int, x: Any, value: float, observed: float
+) -> None:
+    """Learn a true reward: what the choice of `arm` at `x` was really worth, known later.
+
+    `observed` is the observed reward of the same decision, NaN if it is not known. By default
+    nothing is learned, and `update` refuses true rewards; see `Policy.learns_truth`.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from evenhand.policies.compiled import absorb_reward, kernel, learn_true
+        >>> class MyRule(NamedTuple):
+        ...     pass
+        >>> @kernel(learn_true, MyRule)
+        ... def my_learn_true(rule, state, arm, group, x, value, observed):
+        ...     absorb_reward(state, arm, group, x, value)
     """
 
 
@@ -155,7 +174,15 @@ def explore_chance(rule: Any, memory: Any, available: Any, arm: int) -> float:  
 
 
 _KERNELS = Generic(
-    "@kernel({function}, {kind})", learn, settle, score, draw, chance, explore, explore_chance
+    "@kernel({function}, {kind})",
+    learn,
+    learn_true,
+    settle,
+    score,
+    draw,
+    chance,
+    explore,
+    explore_chance,
 )
 rule_sources = _KERNELS.sources
 
@@ -192,6 +219,11 @@ def check_rule(rule: Any, policy: str) -> None:
 @overload(learn, jit_options=INLINED)
 def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
     return _KERNELS.find_typed("learn", rule)
+
+
+@overload(learn_true, jit_options=INLINED)
+def _learn_true(rule, state, arm, group, x, value, observed):  # type: ignore[no-untyped-def]
+    return _KERNELS.find_typed("learn_true", rule)
 
 
 @overload(settle, jit_options=INLINED)
@@ -327,6 +359,11 @@ def _learn_by_regressions(rule, state, arm, group, x, reward):  # type: ignore[n
     absorb_reward(state, arm, group, x, reward)
 
 
+@kernel(learn_true, None)
+def _learn_nothing_true(rule, state, arm, group, x, value, observed):  # type: ignore[no-untyped-def]
+    pass
+
+
 @kernel(settle, None)
 def _settle_nothing(rule, state):  # type: ignore[no-untyped-def]
     pass
@@ -436,6 +473,20 @@ def teach(rule, state, arm, group, x, reward, t, last):  # type: ignore[no-untyp
             return False
     state.levels[ROUND, 0] = t
     learn(borrowed(rule), borrowed(state), arm, group, x, reward)
+    if last:
+        settle(borrowed(rule), borrowed(state))
+    return True
+
+
+@live
+def teach_true(rule, state, arm, group, x, value, observed, t, last):  # type: ignore[no-untyped-def]
+    """`learn_true` with a check of the context, False if it has a bad number; the last settles."""
+    x = borrowed(x)
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    state.levels[ROUND, 0] = t
+    learn_true(borrowed(rule), borrowed(state), arm, group, x, value, observed)
     if last:
         settle(borrowed(rule), borrowed(state))
     return True

@@ -37,6 +37,12 @@ class Live(Settled):
     learns_by_round: ClassVar[bool] = False
     """Whether `learn` uses the round of a reward's decision, see `round_learned`."""
 
+    learns_truth: ClassVar[bool] = False
+    """Whether `update` takes true rewards, see the kernel `learn_true`."""
+
+    added_since: ClassVar[tuple[str, ...]] = ()
+    """Parts of `learns` that older saved policies lack; they then stay as they are at first."""
+
     estimates_variances: ClassVar[bool] = False
     """Whether widths follow variances that are estimated, and so may grow with data."""
 
@@ -137,6 +143,22 @@ class Live(Settled):
             )
 
     @cached_property
+    def _teach_true(self) -> Callable[..., bool]:
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(kernels.teach_true),
+                self._rule,
+                self._state,
+                0,
+                np.int64(0),
+                np.empty(1),
+                0.0,
+                0.0,
+                0,
+                True,
+            )
+
+    @cached_property
     def _tell_all(self) -> Callable[..., int]:
         with telling(type(self).__name__):
             return entry_point(
@@ -153,7 +175,15 @@ class Live(Settled):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the locks and the compiled functions."""
-        remade = ("_decide", "_teach", "_tell_all", "_lock", "_making", "_regressions")
+        remade = (
+            "_decide",
+            "_teach",
+            "_teach_true",
+            "_tell_all",
+            "_lock",
+            "_making",
+            "_regressions",
+        )
         return {k: v for k, v in self.__dict__.items() if k not in remade}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

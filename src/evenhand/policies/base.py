@@ -186,10 +186,23 @@ class Policy(Learned):
             raise checking.bad_contexts(bad, rows)
         return chances
 
-    def update(self, decision: Decision | Sequence[Decision], reward: ArrayLike) -> None:
+    def update(
+        self,
+        decision: Decision | Sequence[Decision],
+        reward: ArrayLike | None = None,
+        *,
+        true_reward: ArrayLike | None = None,
+    ) -> None:
         """Learn the observed reward of a decision, or of many. Order and delay do not matter.
 
         Nothing is learned if any of the values is bad.
+
+        Args:
+            decision: what `select` returned, or a list of such.
+            reward: the observed reward, or one for each.
+            true_reward: what the choice was really worth, once that is known: with the observed
+                reward, any time after it, or without one. For policies that learn from it
+                (`learns_truth`), such as `PooledGroupFair`.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -200,6 +213,11 @@ class Policy(Learned):
             >>> int(policy.counts.sum())
             3
         """
+        if true_reward is not None:
+            self._update_true(decision, reward, true_reward)
+            return
+        if reward is None:
+            raise InputError("reward is missing; give the observed reward, or a true_reward")
         if not isinstance(decision, Decision):
             decisions = list(decision) if isinstance(decision, Iterable) else [decision]
             wrong = [item for item in decisions if not isinstance(item, Decision)]
@@ -213,6 +231,8 @@ class Policy(Learned):
                 reward,
                 **rounds,
             )
+            for item, value in zip(decisions, np.ravel(np.asarray(reward)), strict=True):
+                item.reward = float(value)
             return
         unmasked("context of the decision", decision.context)
         context = np.ascontiguousarray(decision.context, dtype=np.float64)
@@ -230,6 +250,38 @@ class Policy(Learned):
             )
         if not good:
             raise checking.bad_context(context)
+        decision.reward = value
+
+    def _update_true(
+        self,
+        decision: Decision | Sequence[Decision],
+        reward: ArrayLike | None,
+        true_reward: ArrayLike,
+    ) -> None:
+        """Learn true rewards, and observed ones before them where they are given."""
+        if not self.learns_truth:
+            raise InputError(
+                f"true_reward is given, and {type(self).__name__} does not learn from true "
+                "rewards; leave it out, or use PooledGroupFair"
+            )
+        decisions = [decision] if isinstance(decision, Decision) else list(decision)
+        arms, contexts, values = checking.true_rewards(decisions, true_reward, self._shape)
+        if reward is not None:
+            self.update(decision, reward)
+        with self._lock:
+            for place, item in enumerate(decisions):
+                groups = self._members.group_of if item.groups is None else item.groups
+                self._teach_true(
+                    self._rule,
+                    self._state,
+                    int(arms[place]),
+                    groups[arms[place]],
+                    contexts[place],
+                    float(values[place]),
+                    np.nan if item.reward is None else item.reward,
+                    int(item.round),
+                    place == len(decisions) - 1,
+                )
 
     def absorb(
         self,

@@ -83,7 +83,7 @@ class Decision:
         >>> policy.update(decision, reward=0.5)
     """
 
-    __slots__ = ("arm", "context", "explored", "groups", "propensity", "round", "scores")
+    __slots__ = ("arm", "context", "explored", "groups", "propensity", "reward", "round", "scores")
 
     def __init__(
         self,
@@ -103,6 +103,8 @@ class Decision:
         self.scores = scores
         self.groups = groups
         """The number of the group of every candidate; None for the groups of the policy."""
+        self.reward: float | None = None
+        """The observed reward, once `update` has learned it."""
 
     def __repr__(self) -> str:
         return (

@@ -196,9 +196,11 @@ def _restore(
         if values.size:
             _check_state(fits, values[:, :, : fits.per_block])
             from_saved(fits, values)
-    if set(own) != set(state.own._fields):
+    missing = set(state.own._fields) - set(own) - set(policy.added_since)
+    if missing or not set(own) <= set(state.own._fields):
         raise _damaged(f"its own state has {', '.join(own) or 'nothing'}")
-    for name, table in state.own._asdict().items():
+    for name in own:
+        table = getattr(state.own, name)
         if own[name].size != table.size:
             raise _damaged(f"{name} has shape {own[name].shape}, not {table.shape}")
         table[...] = own[name].reshape(table.shape)

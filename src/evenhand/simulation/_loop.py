@@ -12,18 +12,19 @@ from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, woven
 from evenhand._dispatch import telling
-from evenhand.policies._kernels import check_arm, choose, learn, settle
+from evenhand.policies._kernels import check_arm, choose, learn, learn_true, settle
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._rounds import Watch, each_round, for_both
 from evenhand.worlds._begin import begin
+from evenhand.worlds.arrivals import arrivals_of, true_reward_of, waiting_room
 from evenhand.worlds.base import World, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
 
-_INSTANCE = 8  # its place among the arguments of `rounds`
+_INSTANCE, _ARGUMENTS = 8, 13  # the place of `instance` in the arguments of `rounds`, and all
 
 Flush = Callable[[int, NDArray[np.float64]], None]
 
@@ -104,6 +105,10 @@ def play(
     generator = found.generator(world, stream)
     instance = begin(world, generator)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
+    truth: tuple[Any, ...] = ()
+    if world.true_rewards is not None and policy.learns_truth:
+        arrivals = arrivals_of(world.true_rewards, world.n_features, stream)
+        truth = (arrivals, waiting_room(world.true_rewards, world.n_features))
     with telling(f"{type(policy).__name__} in {type(world).__name__}"):
         for first in range(1, horizon + 1, SEGMENT):
             watch.check()
@@ -124,6 +129,7 @@ def play(
                 observed,
                 true,
                 out._replace(trace=kept),
+                *truth,
             )
             policy.round = last
             if flush:
@@ -163,10 +169,11 @@ def _play_compiled(loops: dict[Any, Callable[..., Any]], *given: Any) -> None:
     them, a tenth of a replication of 1,000 rounds, is skipped.
     """
     rule, own, instance = given[0], given[1].own, given[_INSTANCE]
-    kinds = type(rule), type(own), type(instance)
+    kinds = type(rule), type(own), type(instance), len(given)
+    loop = rounds if len(given) == _ARGUMENTS else rounds_with_truth
     if kinds not in loops:
-        play = for_both(rounds, rule, own, instance)
-        loops[kinds] = entry_point(play, *given) if play is rounds else play
+        play = for_both(loop, rule, own, instance)
+        loops[kinds] = entry_point(play, *given) if play is loop else play
     loops[kinds](*given)
 
 
@@ -205,6 +212,54 @@ def rounds(  # type: ignore[no-untyped-def]
         note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
+        settle(rule, state)
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
+
+
+@compiled
+def rounds_with_truth(  # type: ignore[no-untyped-def]
+    rule,
+    state,
+    members,
+    schedule,
+    available,
+    key,
+    first,
+    last,
+    instance,
+    generator,
+    observed,
+    true,
+    out,
+    arrivals,
+    waiting,
+):
+    """The same where some decisions get a true reward, `arrivals.delay` rounds later."""
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    group_of = memory.members.group_of
+    contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
+    for t in range(first, last + 1):
+        draw_round(instance, t, generator, contexts, observed, true)
+        noise = draw_noise(instance, t, generator)
+        arm, explored = choose(rule, memory, schedule, available, t, key)
+        check_arm(memory, arm)
+        reward = receive(instance, t, arm, observed[arm], noise)
+        if not abs(reward) <= LARGEST:
+            raise ValueError("a world gave a reward that is not finite, or above 1e100")
+        note(out, t - first, arm, explored, reward, observed, true)
+        state.levels[ROUND, 0] = t
+        x = memory.contexts[arm]
+        learn(rule, state, arm, group_of[arm], x, reward)
+        arrives, value = true_reward_of(arrivals, t, x, true[arm], reward - observed[arm])
+        row = waiting[t % waiting.shape[0]]
+        row[0], row[1], row[2], row[3] = t if arrives else 0, arm, value, reward
+        row[4:] = x
+        row = waiting[(t + 1) % waiting.shape[0]]
+        if row[0] > 0.0:
+            state.levels[ROUND, 0] = row[0]
+            past = int(row[1])
+            learn_true(rule, state, past, group_of[past], row[4:], row[2], row[3])
         settle(rule, state)
     mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
 

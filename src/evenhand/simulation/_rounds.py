@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Event, Lock
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from evenhand.policies._state import NOTHING
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.worlds._begin import begin, compiled_draw, compiled_receive
+from evenhand.worlds.arrivals import arrivals_of, true_reward_of
 from evenhand.worlds.base import World, world_sources
 
 Array = NDArray[np.float64]
@@ -28,6 +30,7 @@ class Round(NamedTuple):
     """What happened in a round. The arrays are used again in the next one: copy what you keep.
 
     `observed` and `true` are the rewards of all arms without noise, `reward` is the one received.
+    `arrived` has the earlier decision whose true reward becomes known in this round, and that.
     """
 
     round: int
@@ -36,6 +39,7 @@ class Round(NamedTuple):
     reward: float
     observed: Array
     true: Array
+    arrived: tuple[Decision, float] | None = None
 
 
 def each_round(
@@ -61,6 +65,7 @@ def each_round(
     instance = begin(world, generator)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     contexts = np.empty((world.n_arms, world.n_features))
+    arrivals = _Arrivals(world, stream) if world.true_rewards and policy.learns_truth else None
     with telling(f"{type(policy).__name__} in {type(world).__name__}"):
         draw = for_both(compiled_draw, policy._rule, NOTHING, instance)
         receive = for_both(compiled_receive, policy._rule, NOTHING, instance)
@@ -68,8 +73,32 @@ def each_round(
             noise = draw(instance, t, generator, contexts, observed, true)
             decision = policy.select(contexts)
             reward = float(receive(instance, t, decision.arm, observed[decision.arm], noise))
-            yield Round(t, contexts, decision, reward, observed, true)
+            arrived = arrivals.after(decision, reward, observed, true) if arrivals else None
+            yield Round(t, contexts, decision, reward, observed, true, arrived)
             policy.update(decision, reward)
+            if arrived is not None:
+                policy.update(arrived[0], true_reward=arrived[1])
+
+
+class _Arrivals:
+    """The true rewards that are on their way."""
+
+    def __init__(self, world: World, stream: np.random.SeedSequence) -> None:
+        settings = world.true_rewards
+        assert settings is not None
+        self._arrivals = arrivals_of(settings, world.n_features, stream)
+        self._waiting: deque[tuple[Decision, float] | None] = deque([None] * settings.delay)
+
+    def after(
+        self, decision: Decision, reward: float, observed: Array, true: Array
+    ) -> tuple[Decision, float] | None:
+        """The one that arrives when this decision has its reward."""
+        arm = decision.arm
+        arrives, value = true_reward_of(
+            self._arrivals, decision.round, decision.context, true[arm], reward - observed[arm]
+        )
+        self._waiting.append((decision, value) if arrives else None)
+        return self._waiting.popleft()
 
 
 def for_both(

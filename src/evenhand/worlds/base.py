@@ -8,8 +8,9 @@ sum of its mean and the noise. Write `draw_noise` and `receive` to change that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numba.extending import overload
@@ -17,6 +18,7 @@ from numba.extending import overload
 from evenhand._compile import INLINED
 from evenhand._dispatch import Generic
 from evenhand.groups import Groups
+from evenhand.worlds.arrivals import TrueRewards, checked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,6 +39,48 @@ class World:
 
     groups: Groups
     n_features: int
+    true_rewards: TrueRewards | None = None
+    """Which decisions get a true reward, and when; see `with_true_rewards`."""
+
+    def with_true_rewards(
+        self,
+        share: float,
+        delay: int = 0,
+        noise: float = 1.0,
+        common: float = 0.0,
+        by_context: float | Sequence[float] = 0.0,
+        by_outcome: float = 0.0,
+        scale: float = 1.0,
+        offset: float = 0.0,
+    ) -> Self:
+        """The same world, in which some decisions get a true reward some rounds later.
+
+        Policies that learn from true rewards learn them; all others ignore them.
+
+        Args:
+            share: the probability that a decision gets one.
+            delay: how many rounds later.
+            noise: the standard deviation of true rewards around their mean.
+            common: how much of the noise of the observed reward is in the true one as well.
+            by_context: what a feature adds to the log-odds of arriving, one number or one for each
+                feature; `share` is then the probability where all features are 0.
+            by_outcome: what the noise of the true reward adds to these log-odds: above 0, good
+                outcomes are known more often than bad ones.
+            scale: true rewards are reported in other units: offset + scale * reported is in units
+                of the observed reward.
+            offset: the same.
+
+        Example:
+            >>> import evenhand as eh
+            >>> world = eh.SyntheticWorld(n_arms=4).with_true_rewards(share=0.05, delay=50)
+            >>> eh.simulate([eh.PooledGroupFair], world, horizon=100, replications=2).runs.shape[0]
+            2
+        """
+        world = copy(self)
+        world.true_rewards = checked(
+            self.n_features, share, delay, noise, common, by_context, by_outcome, scale, offset
+        )
+        return world
 
     @property
     def n_arms(self) -> int:

@@ -21,6 +21,11 @@ from evenhand.leastsquares._vectors import place
 # and how many groups are without any.
 SIGMA2, REWARD_UNIT, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(8)
 
+# The numbers of `truth`: how many true rewards there are, the first round that has one (0 if none
+# is known), whether they are in use, kappa^2, sigma_z^2, and the offset and scale that turn true
+# rewards into units of feedback.
+TRUE_NUMBER, FIRST_TRUE, IN_USE, KAPPA2, TRUE_SIGMA2, OFFSET, SCALE, N_OF_TRUTH = range(8)
+
 # Behind them: two matrices, and vectors: mu, one over the units of features, and room.
 OMEGA_INVERSE, C, MU, PER_UNIT, ROOM = range(5)
 _MATRICES, _ROOM = 2, 4
@@ -44,6 +49,19 @@ class PooledState(NamedTuple):
     arms: NDArray[np.float64]  # (blocks, rows, LANES)
     groups: NDArray[np.float64]  # (groups, 2 + 5 d + d^2)
     common: NDArray[np.float64]
+    # Per arm, of true rewards z: sums of x x', x z, z^2, 1, x, z; and, of those whose feedback y is
+    # known as well, of x, y and 1.
+    true: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    # The maps of `_truth.Blend`, from the means of feedback to the means and eta after truth.
+    a_map: NDArray[np.float64]
+    a_at_0: NDArray[np.float64]
+    eta_map: NDArray[np.float64]
+    eta_at_0: NDArray[np.float64]
+
+
+# Policies that were saved before there were true rewards have nothing of these.
+OF_TRUTH = ("true", "truth", "a_map", "a_at_0", "eta_map", "eta_at_0")
 
 
 def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
@@ -55,8 +73,14 @@ def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
         np.zeros((padded(n_arms) // LANES, d * (d + 1) // 2 + 3 * d, LANES)),
         np.zeros((n_groups, N_OF_GROUP + 5 * d + d * d)),
         np.zeros(N_NUMBERS + _MATRICES * d * d + (2 + _ROOM) * d),
+        np.zeros((n_arms, d * d + 3 * d + 5)),
+        np.zeros(N_OF_TRUTH),
+        np.zeros(((n_groups + 1) * d, n_groups * d)),
+        np.zeros((n_groups + 1) * d),
+        np.zeros((n_groups * d, n_groups * d)),
+        np.zeros(n_groups * d),
     )
-    state.common[REWARD_UNIT] = 1.0
+    state.truth[SCALE] = state.common[REWARD_UNIT] = 1.0
     state.common[EMPTY] = n_groups
     return state
 

@@ -6,6 +6,8 @@ LIMIT, the *settled* ones. LIMIT depends on the latest round that has a reward, 
 when it grows (1, 2, 4, 7, 11, ...). Between two limits a reward is one step of Kalman's filter,
 O(d^2). A reward that comes late, of a decision up to LIMIT, or one whose round is not known,
 changes the variances: then everything is worked out anew, O(n d^3), once for all rewards of a call.
+So does a true reward; what true rewards teach is a function of the settled feedback and of all of
+them, applied to the means as they are (`_true_rewards`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from evenhand.policies._state import round_learned
 from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._layout import (
     EMPTY,
+    IN_USE,
     LATEST,
     LIMIT,
     MEAN,
@@ -38,6 +41,7 @@ from evenhand.policies.pooled._layout import (
     SIGMA2,
     STALE,
     TAU2,
+    TRUE_NUMBER,
     C,
     R,
     V,
@@ -54,6 +58,8 @@ from evenhand.policies.pooled._posterior import (
     work_out,
 )
 from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._true_rewards import take_in
+from evenhand.policies.pooled._truth import corrected
 
 
 @kernel(learn, PooledRule)
@@ -64,7 +70,7 @@ def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
 
 @kernel(settle, PooledRule)
 def _settle(rule, state):  # type: ignore[no-untyped-def]
-    if state.own.common[STALE] > 0.0:
+    if state.own.common[STALE] > 0.0 and state.own.common[NUMBER] > 0.0:
         _work_out_all(rule, state.own)
 
 
@@ -223,11 +229,30 @@ def _means(rule, own, d):  # type: ignore[no-untyped-def]
         )
         for k in range(d):
             shown[k], shown[d + k] = precision * mean[k], reference[k] - mean[k]
+    if own.truth[IN_USE] > 0.0:
+        _means_after_truth(rule, own, d)
     for i in range(rule.group_of.size):
         shown = of_group(own, rule.group_of[i], PULL, d)
         here = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
         for k in range(2 * d):
             here[LANES * k] = shown[k]
+
+
+@subroutine
+def _means_after_truth(rule, own, d):  # type: ignore[no-untyped-def]
+    """The pull of the group's mean, and its correction, where true rewards have been learned."""
+    stays_a_function()
+    m = own.groups.shape[0]
+    means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
+    for g in range(m):
+        for k in range(d):
+            means[g * d + k] = of_group(own, g, MEAN, d)[k]
+    corrected(own, rule.weights, means, m, d, rule.free, shifted, correction)
+    for g in range(m):
+        shown, precision = of_group(own, g, PULL, d), 1.0 / own.groups[g, TAU2]
+        for k in range(d):
+            shown[k] = precision * shifted[g * d + k]
+            shown[d + k] = correction[g * d + k]
 
 
 @subroutine
@@ -254,6 +279,9 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     known = rule.sigma2 / of_rewards / of_rewards
     variances, _ = estimate_variances(settled, known)
     post = blank_posterior(n, m, d)
+    if own.truth[TRUE_NUMBER] > 0.0:
+        work_out(settled, variances, post)
+        take_in(rule, own, settled, variances, post, unit, of_rewards)
     work_out(_with_fresh(settled, own.fresh, unit, of_rewards), variances, post)
     own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]

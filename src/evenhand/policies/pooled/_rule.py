@@ -15,5 +15,8 @@ class PooledRule(NamedTuple):
     group_of: NDArray[np.int64]
     sizes: NDArray[np.float64]  # how many arms each group has
     weights: NDArray[np.float64]  # of the groups in the reference; they sum to 1
+    free: bool  # whether nobody named the reference, so that it may be distorted itself
     sigma2: float  # negative: estimated
+    true_scale: float  # of true rewards in units of feedback; 0: estimated, with the offset
+    true_offset: float
     probes: bool

@@ -19,11 +19,14 @@ from evenhand.policies.decision import Decision
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
     EMPTY,
+    FIRST_TRUE,
     LATEST,
     LIMIT,
     NUMBER,
+    OF_TRUTH,
     SEEN,
     STALE,
+    TRUE_NUMBER,
     PooledState,
     new_state,
 )
@@ -48,6 +51,8 @@ class PooledGroupFair(Policy):
     docs/explanation/which-policy.md the cases in which another policy is better.
 
     It assumes that the true averages of the groups are equal. Feedback alone cannot check that.
+    True rewards that come later can, `update(decision, true_reward=...)`: they sharpen the bias,
+    and if they speak against equal averages, groups may differ (docs/how-to/true-rewards.md).
 
     Args:
         groups: two or more.
@@ -58,6 +63,8 @@ class PooledGroupFair(Policy):
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
             matters where contexts hardly vary, and costs next to nothing elsewhere.
+        true_units: (scale, offset) if offset + scale * true reward is in units of the observed
+            reward; or "estimate" to learn both from the reference, which must then be named.
         noise (float | str): the standard deviation of rewards around their mean if it is known; by
             default it is estimated.
 
@@ -76,6 +83,8 @@ class PooledGroupFair(Policy):
     """
 
     learns_by_round = True
+    learns_truth = True
+    added_since = OF_TRUTH
     estimates_variances = True
 
     def __init__(
@@ -87,6 +96,7 @@ class PooledGroupFair(Policy):
         *,
         reference: object = None,
         probe: bool = True,
+        true_units: object = (1.0, 0.0),
         **common: Unpack[Common],
     ) -> None:
         usual: Common = {"noise": "estimate", "exploration": "none"}
@@ -102,6 +112,27 @@ class PooledGroupFair(Policy):
         self.reference = reference if _is_name(reference) else _names(reference)
         self.probe = probe
         self._weights = self._weights_of(self.reference)
+        self.true_units = self._units_of(true_units)
+
+    def _units_of(self, given: object) -> tuple[float, float] | str:
+        """The setting `true_units`, checked."""
+        if isinstance(given, str) and given == "estimate":
+            if (self._weights > 0.0).all():
+                raise InputError(
+                    "true_units is 'estimate', and the reference is the mean of the groups; name "
+                    "a group as reference whose feedback is undistorted, or give (scale, offset)"
+                )
+            return given
+        try:
+            scale, offset = (float(number) for number in given)  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            scale = offset = np.nan
+        if not (0.0 < scale < np.inf and np.isfinite(offset)):
+            raise InputError(
+                f"true_units is {_checks.shown(given)}; allowed are 'estimate', and two numbers, "
+                "a scale above 0 and an offset"
+            )
+        return scale, offset
 
     def _weights_of(self, reference: object) -> NDArray[np.float64]:
         """The weight of every group in the reference; groups that are named weigh by their arms."""
@@ -136,7 +167,9 @@ class PooledGroupFair(Policy):
             self.groups.of,
             self.groups.sizes.astype(np.float64),
             self._weights,
+            bool((self._weights > 0.0).all()),
             -1.0 if isinstance(self.noise, str) else self.noise**2,
+            *((0.0, 0.0) if isinstance(self.true_units, str) else self.true_units),
             self.probe,
         )
 
@@ -149,8 +182,13 @@ class PooledGroupFair(Policy):
             mine.common[number] = max(mine.common[number], its.common[number])
         mine.common[NUMBER] += its.common[NUMBER]
         mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
-        if mine.common[NUMBER]:
+        mine.true[...] += its.true
+        mine.truth[TRUE_NUMBER] += its.truth[TRUE_NUMBER]
+        rounds = [r for r in (mine.truth[FIRST_TRUE], its.truth[FIRST_TRUE]) if r > 0.0]
+        mine.truth[FIRST_TRUE] = min(rounds, default=0.0)
+        if mine.truth[TRUE_NUMBER] or mine.common[NUMBER]:
             mine.common[STALE] = 1.0
+        if mine.common[NUMBER]:
             work_out_all(self._rule, mine)
 
     # What was learned ---------------------------------------------------------------------------

@@ -1,0 +1,139 @@
+"""The sums of true rewards, their units, and how they enter the posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._borrow import stays_a_function
+from evenhand._compile import subroutine
+from evenhand.leastsquares._vectors import place
+from evenhand.policies._kernels import kernel, learn_true
+from evenhand.policies._state import round_learned
+from evenhand.policies.pooled._layout import (
+    FIRST_TRUE,
+    IN_USE,
+    KAPPA2,
+    OFFSET,
+    SCALE,
+    STALE,
+    TRUE_NUMBER,
+    TRUE_SIGMA2,
+)
+from evenhand.policies.pooled._linear import dot, form
+from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._truth import Truth, blend
+
+# Units are estimated from so many true rewards of the reference or more, and only where the slope
+# is so many standard errors from zero: a scale near zero would make anything of a true reward.
+FEWEST, CLEAR = 8, 3.0
+
+
+@kernel(learn_true, PooledRule)
+def _learn_true(rule, state, arm, group, x, value, observed):  # type: ignore[no-untyped-def]
+    _take(state.own, arm, x, value, observed, round_learned(state))
+
+
+@subroutine
+def _take(own, arm, x, value, observed, t):  # type: ignore[no-untyped-def]
+    """Add a true reward to the sums of its arm; `observed` is NaN where the feedback is unknown."""
+    stays_a_function()
+    d, row = x.size, place(own.true, arm * own.true.shape[1])
+    for k in range(d):
+        for j in range(d):
+            row[k * d + j] += x[k] * x[j]
+        row[d * d + k] += x[k] * value
+        row[d * d + d + 2 + k] += x[k]
+    row[d * d + d] += value * value
+    row[d * d + d + 1] += 1.0
+    row[d * d + 2 * d + 2] += value
+    if observed == observed:
+        last = d * d + 2 * d + 3
+        for k in range(d):
+            row[last + k] += x[k]
+        row[last + d] += observed
+        row[last + d + 1] += 1.0
+    first = own.truth[FIRST_TRUE]
+    if t > 0 and (first == 0.0 or t < first):
+        own.truth[FIRST_TRUE] = t
+    own.truth[TRUE_NUMBER] += 1.0
+    own.common[STALE] = 1.0
+
+
+@subroutine
+def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore[no-untyped-def]
+    """Work out the maps of `Blend` from the settled feedback and all true rewards."""
+    stays_a_function()
+    scale, offset = units_of_truth(rule, own.true, post, variances, unit, of_rewards)
+    own.truth[IN_USE] = 1.0 if scale > 0.0 else 0.0
+    own.truth[SCALE], own.truth[OFFSET] = scale, offset
+    if not scale > 0.0:
+        return
+    truth = truth_in_units(own.true, scale, offset, unit, of_rewards)
+    found = blend(data, variances, post, truth, rule.weights, rule.free, -1.0)
+    own.truth[KAPPA2], own.truth[TRUE_SIGMA2] = found.numbers[0], found.numbers[1]
+    width, size = found.a_map.shape
+    for k in range(width):
+        own.a_at_0[k] = found.a_at_0[k]
+        for j in range(size):
+            own.a_map[k, j] = found.a_map[k, j]
+    for k in range(size):
+        own.eta_at_0[k] = found.eta_at_0[k]
+        for j in range(size):
+            own.eta_map[k, j] = found.eta_map[k, j]
+
+
+@subroutine
+def truth_in_units(sums, scale, offset, unit, of_rewards):  # type: ignore[no-untyped-def]
+    """The sums of offset + scale z, in units of the root mean square of features and rewards."""
+    stays_a_function()
+    n, d = sums.shape[0], unit.size
+    truth = Truth(np.empty((n, d, d)), np.empty((n, d)), np.empty(n), np.empty(n))
+    for i in range(n):
+        number, total = sums[i, d * d + d + 1], sums[i, d * d + 2 * d + 2]
+        for k in range(d):
+            for j in range(d):
+                truth.A[i, k, j] = sums[i, k * d + j] / unit[k] / unit[j]
+            moved = scale * sums[i, d * d + k] + offset * sums[i, d * d + d + 2 + k]
+            truth.b[i, k] = moved / unit[k] / of_rewards
+        squares = scale * (scale * sums[i, d * d + d] + 2.0 * offset * total)
+        truth.zz[i] = (squares + offset * offset * number) / of_rewards / of_rewards
+        truth.number[i] = number
+    return truth
+
+
+@subroutine
+def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: ignore[no-untyped-def]
+    """Scale and offset that turn true rewards into units of feedback; a scale of 0: not known yet.
+
+    Where they are estimated: the feedback of the reference is undistorted, so its true rewards are
+    a straight line in the feedback that its arms would give, theta_i^ . x.
+    """
+    stays_a_function()
+    if rule.true_scale > 0.0:
+        return rule.true_scale, rule.true_offset
+    d, theta = unit.size, np.empty(unit.size)
+    number, of_y, of_z, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(sums.shape[0]):
+        g = rule.group_of[i]
+        if rule.weights[g] == 0.0 or sums[i, d * d + d + 1] == 0.0:
+            continue
+        for k in range(d):
+            pull = dot(place(post.S, (i * d + k) * d), place(post.m, g * d), d)
+            theta[k] = (post.u[i, k] + pull / variances.tau2[g]) * of_rewards / unit[k]
+        row = place(sums, i * sums.shape[1])
+        number += row[d * d + d + 1]
+        of_y += dot(place(theta, 0), place(row, d * d + d + 2), d)
+        of_z += row[d * d + 2 * d + 2]
+        yy += form(place(theta, 0), row, place(theta, 0), d)
+        yz += dot(place(theta, 0), place(row, d * d), d)
+        zz += row[d * d + d]
+    if number < FEWEST:
+        return 0.0, 0.0
+    yy -= of_y * of_y / number
+    yz -= of_y * of_z / number
+    zz -= of_z * of_z / number
+    slope = yz / yy if yy > 0.0 else 0.0
+    error = np.sqrt(max(zz - slope * yz, 0.0) / (number - 2.0) / yy) if yy > 0.0 else np.inf
+    if not slope > CLEAR * error:
+        return 0.0, 0.0
+    return 1.0 / slope, (of_y - of_z / slope) / number
