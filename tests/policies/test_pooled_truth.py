@@ -6,47 +6,34 @@ import numpy as np
 import pytest
 
 from evenhand._compile import compiled
-from evenhand.policies.pooled import _truth
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
-from evenhand.policies.pooled._truth import Blend, Seen, Truth, corrected
+from evenhand.policies.pooled._truth import (
+    Truth,
+    blank_blend,
+    blank_seen,
+    corrected,
+    evidence,
+    look,
+    work_out_blend,
+)
 
 
 @compiled
-def _posterior_after_truth(data, variances, truth, weights, free, kappa2, sigma2):  # type: ignore[no-untyped-def]
+def _posterior_after_truth(data, variances, truth, weights, kappa2, free, sigma2):  # type: ignore[no-untyped-def]
     m, d = data.sizes.size, data.b.shape[1]
     post = blank_posterior(data.number.size, m, d)
     work_out(data, variances, post)
-    seen = Seen(
-        np.empty((m, d, d)),
-        np.empty((m, d, d)),
-        np.empty((m, d, d)),
-        np.empty((m, d)),
-        np.empty((m, d)),
-    )
-    size = m * d
-    width = size + d if free else size
-    out = Blend(
-        np.zeros((size, size)),
-        np.zeros((width, width)),
-        np.zeros((width, size)),
-        np.zeros((size, size)),
-        np.zeros(size),
-        np.zeros((width, size)),
-        np.zeros(width),
-        np.zeros((size, size)),
-        np.zeros(size),
-        np.zeros(3),
-    )
-    _truth._look(data, variances, post, truth, sigma2, seen)
-    _truth._work_out(post, variances, weights, seen, m, d, free, kappa2, out)
-    means, shifted, correction = np.empty(size), np.empty(size), np.empty(size)
-    for k in range(size):
+    seen, out = blank_seen(m, d), blank_blend(m, d, free)
+    look(data, variances, post, truth, sigma2, seen)
+    work_out_blend(post, variances, weights, seen, kappa2, out)
+    means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
+    for k in range(m * d):
         means[k] = post.m[k // d, k % d]
     corrected(out, weights, means, m, d, free, shifted, correction)
-    return out, shifted, correction, _truth.evidence(out.N, out.n, kappa2)
+    return out, shifted, correction, evidence(out.N, out.n, m * d, kappa2)
 
 
-def _dense(variances, rows, weights, free, kappa2, sigma2, of):  # type: ignore[no-untyped-def]
+def _dense(variances, rows, weights, kappa2, free, sigma2, of):  # type: ignore[no-untyped-def]
     """Condition the joint normal of (mu, psi, delta, eta, psi_0, rewards) on all rewards at once.
 
     Returns the posterior of the means, of -psi_g, and the log-likelihood of all rewards.
@@ -136,27 +123,28 @@ def test_the_posterior_is_that_of_all_rewards_at_once(weights: list[float], kapp
     """Means, bias, covariance and likelihood, beside dense conditioning of the joint normal."""
     free = min(weights) > 0.0
     data, truth, variances, rows, of, shares = _case(3, weights)
-    found, means, correction, evidence = _posterior_after_truth(
-        data, variances, truth, shares, free, kappa2, 1.3
+    found, means, correction, gain = _posterior_after_truth(
+        data, variances, truth, shares, kappa2, free, 1.3
     )
-    dense = _dense(variances, rows, shares, free, kappa2, 1.3, of)
+    dense = _dense(variances, rows, shares, kappa2, free, 1.3, of)
     np.testing.assert_allclose(means, dense[0], atol=1e-10)
     np.testing.assert_allclose(correction, dense[1], atol=1e-10)
     m, d = len(weights), 2
     size = m * d
-    to_bias = np.zeros((size, found.R.shape[0] + size))
+    to_bias = np.zeros((size, size + found.n.size))
     for g in range(m):
         for h in range(m):
-            at, there = slice(g * d, (g + 1) * d), slice(h * d, (h + 1) * d)
+            at = slice(g * d, (g + 1) * d)
             share = (1.0 if g == h else 0.0) - weights[h]
-            to_bias[at, there] += share * np.eye(d)
-            to_bias[at, found.R.shape[0] + h * d : found.R.shape[0] + (h + 1) * d] -= (
-                share * np.eye(d)
-            )
+            to_bias[at, h * d : (h + 1) * d] += share * np.eye(d)
+            to_bias[at, size + h * d : size + (h + 1) * d] -= share * np.eye(d)
         if free:
-            to_bias[g * d : (g + 1) * d, size : size + d] += np.eye(d)
+            to_bias[g * d : (g + 1) * d, 2 * size :] += found.root
     R, X, H = found.R, found.X, found.H
     joint = np.block([[R + X @ H @ X.T, -X @ H], [-(X @ H).T, H]])
     np.testing.assert_allclose(to_bias @ joint @ to_bias.T, dense[2], atol=1e-10)
-    equal = _dense(variances, rows, shares, free, 0.0, 1.3, of)
-    assert evidence == pytest.approx(dense[3] - equal[3], abs=1e-9)
+    equal, at_0 = (
+        _dense(variances, rows, shares, 0.0, free, 1.3, of),
+        _posterior_after_truth(data, variances, truth, shares, 0.0, free, 1.3)[3],
+    )
+    assert gain - at_0 == pytest.approx(dense[3] - equal[3], abs=1e-9)

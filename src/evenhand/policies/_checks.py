@@ -224,11 +224,11 @@ def true_rewards(
     wrong = [item for item in decisions if not isinstance(item, Decision)]
     if wrong:
         raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
-    if len(decisions) == 1 and np.ndim(values) == 0:  # type: ignore[arg-type]
+    if len(decisions) == 1 and np.ndim(values) == 0:
         reward_of(values, "true_reward")
-    elif np.shape(values) != (len(decisions),):  # type: ignore[arg-type]
+    elif np.shape(values) != (len(decisions),):
         raise InputError(
-            f"true_reward has shape {np.shape(values)}; "  # type: ignore[arg-type]
+            f"true_reward has shape {np.shape(values)}; "
             f"allowed is ({len(decisions)},): one for each decision"
         )
     unmasked("context of a decision", [item.context for item in decisions])

@@ -53,15 +53,15 @@ class PooledState(NamedTuple):
     # known as well, of x, y and 1.
     true: NDArray[np.float64]
     truth: NDArray[np.float64]
-    # The maps of `_truth.Blend`, from the means of feedback to the means and eta after truth.
-    a_map: NDArray[np.float64]
-    a_at_0: NDArray[np.float64]
-    eta_map: NDArray[np.float64]
-    eta_at_0: NDArray[np.float64]
+    # The maps of `_truth.Blend`, from the means of feedback to the means and e after truth.
+    m_map: NDArray[np.float64]
+    m_at_0: NDArray[np.float64]
+    e_map: NDArray[np.float64]
+    e_at_0: NDArray[np.float64]
 
 
 # Policies that were saved before there were true rewards have nothing of these.
-OF_TRUTH = ("true", "truth", "a_map", "a_at_0", "eta_map", "eta_at_0")
+OF_TRUTH = ("true", "truth", "m_map", "m_at_0", "e_map", "e_at_0")
 
 
 def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
@@ -75,10 +75,10 @@ def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
         np.zeros(N_NUMBERS + _MATRICES * d * d + (2 + _ROOM) * d),
         np.zeros((n_arms, d * d + 3 * d + 5)),
         np.zeros(N_OF_TRUTH),
-        np.zeros(((n_groups + 1) * d, n_groups * d)),
-        np.zeros((n_groups + 1) * d),
         np.zeros((n_groups * d, n_groups * d)),
         np.zeros(n_groups * d),
+        np.zeros(((n_groups + 1) * d, n_groups * d)),
+        np.zeros((n_groups + 1) * d),
     )
     state.truth[SCALE] = state.common[REWARD_UNIT] = 1.0
     state.common[EMPTY] = n_groups

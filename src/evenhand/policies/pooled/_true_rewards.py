@@ -69,17 +69,17 @@ def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore
     if not scale > 0.0:
         return
     truth = truth_in_units(own.true, scale, offset, unit, of_rewards)
-    found = blend(data, variances, post, truth, rule.weights, rule.free, -1.0)
-    own.truth[KAPPA2], own.truth[TRUE_SIGMA2] = found.numbers[0], found.numbers[1]
-    width, size = found.a_map.shape
-    for k in range(width):
-        own.a_at_0[k] = found.a_at_0[k]
-        for j in range(size):
-            own.a_map[k, j] = found.a_map[k, j]
+    after = blend(data, variances, post, truth, rule.weights, rule.free, -1.0)
+    own.truth[KAPPA2], own.truth[TRUE_SIGMA2] = after.numbers[0], after.numbers[1]
+    more, size = after.e_map.shape
     for k in range(size):
-        own.eta_at_0[k] = found.eta_at_0[k]
-        for j in range(size):
-            own.eta_map[k, j] = found.eta_map[k, j]
+        own.m_at_0[k] = after.m_at_0[k]
+        for c in range(size):
+            own.m_map[k, c] = after.m_map[k, c]
+    for k in range(more):
+        own.e_at_0[k] = after.e_at_0[k]
+        for c in range(size):
+            own.e_map[k, c] = after.e_map[k, c]
 
 
 @subroutine

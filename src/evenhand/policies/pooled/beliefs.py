@@ -30,7 +30,7 @@ UNKNOWN = 1e-2  # of that: a mean with such a variance has not been seen in that
 
 
 @compiled
-def _flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-untyped-def]
+def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-untyped-def]
     """Units, variances with their degrees of freedom, and the posterior with a flat bias."""
     unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
     data = in_units(sums, unit, of_rewards, group_of, sizes)
@@ -81,7 +81,7 @@ class Beliefs:
             self.noise, self.spread, self.means = np.nan, nothing, np.full((m, d), np.nan)
             return
         sizes = groups.sizes.astype(np.float64)
-        self.units, rho, variances, self._freedom, self._flat, self._post = _flat_posterior(
+        self.units, rho, variances, self._freedom, self._flat, self._post = flat_posterior(
             sums, groups.of, sizes, known_sigma2, d
         )
         self._unit = rho

@@ -37,6 +37,7 @@ from evenhand.policies.pooled.beliefs import Beliefs
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.policies.pooled.measured import Measured
     from evenhand.policies.pooled.report import PooledBias
 
 
@@ -210,6 +211,28 @@ class PooledGroupFair(Policy):
             sums = self._state.own.settled + self._state.own.fresh
         chosen = self._weights if weights is None else weights
         return Beliefs(self.groups, sums, chosen, self.rule().sigma2)
+
+    def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
+        """What true rewards say of the bias, and whether averages are still held equal.
+
+        Args:
+            weights: of the groups in the reference; the policy's own unless given.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1).measured().number
+            0
+        """
+        from evenhand.policies.pooled.measured import Measured
+
+        with self._lock:
+            own = self._state.own
+            own = own._replace(true=own.true.copy(), truth=own.truth.copy())
+            sums = own.settled + own.fresh
+        rule = self.rule()
+        if weights is not None:
+            rule = rule._replace(weights=weights, free=bool((weights > 0.0).all()))
+        return Measured(rule, own, sums)
 
     def intervals(
         self, contexts: ArrayLike, level: float = 0.9
