@@ -24,7 +24,7 @@ _RANK = 1e-9  # of the largest eigenvalue: directions of which true rewards say 
 @compiled
 def _after_truth(rule, sums, true, kappa2, d):  # type: ignore[no-untyped-def]
     """Units, scale, offset, what tau^2 rests on, the posterior, and means and -psi after truth."""
-    unit, of_rewards, variances, freedom, flat, post = flat_posterior(
+    unit, of_rewards, variances, freedom, _, post = flat_posterior(
         sums, rule.group_of, rule.sizes, rule.sigma2, d
     )
     m = rule.sizes.size
@@ -52,6 +52,7 @@ class Measured:
         equal: whether averages are still held equal; if not, groups may differ.
         p_arrival: the p-value of the test that arrival does not depend on the outcome; NaN where
             it cannot be tested, because no observed reward of the same decisions is known.
+        arrived_better: whether decisions with a true reward had better feedback than others.
         bias: psi by group and feature, from everything.
         by_averages: the same from equal averages and feedback alone.
         by_truth: the same if averages may differ by anything.
@@ -75,7 +76,7 @@ class Measured:
         m = rule.sizes.size
         self.number, self.since = int(own.truth[TRUE_NUMBER]), int(own.truth[FIRST_TRUE])
         self.p_equal = self.p_arrival = float("nan")
-        self.usable, self.equal, self._rule = False, True, rule
+        self.usable, self.equal, self.arrived_better, self._rule = False, True, False, rule
         if not self.number or not sums[:, -1].any():
             return
         unit, rho, scale, offset, freedom, after, correction, post, variances = _after_truth(
@@ -151,13 +152,16 @@ class Measured:
         if total < 2 * d:
             return float("nan")
         residual = float((y - np.einsum("ni,ni->n", theta, x)).sum())
+        self.arrived_better = residual > 0.0
         # What the fit takes off the variance of the sum: about x' S x / sigma^2 of each arm's sum.
         in_units = x / unit
         fitted = np.einsum("ni,nij,nj->n", in_units, post.S, in_units).sum()
         variance = rho**2 * max(variances.sigma2[0] * total - fitted, 0.1 * variances.sigma2[0])
         return float(2.0 * norm.sf(abs(residual) / np.sqrt(variance)))
 
-    def of_contexts(self, rows: Array, groups: NDArray[np.int64], level: float) -> Any:
+    def of_contexts(
+        self, rows: Array, groups: NDArray[np.int64], level: float
+    ) -> tuple[Array, Array]:
         """Estimate and width of the bias of groups at rows."""
         from scipy.stats import t as student
 
@@ -166,7 +170,6 @@ class Measured:
         estimate = np.einsum("ri,ri->r", self.bias[groups], rows)
         blocks = self._covariance.reshape(self._m, d, self._m, d)
         own = np.einsum("ri,rij,rj->r", x, blocks[groups, :, groups, :], x)
-        freedom = min(self._freedom, self._left + self._freedom)
         wider = own * (1.0 + 2.0 / self._freedom)
-        width = student.isf(0.5 * (1.0 - level), freedom) * self._rho
+        width = float(student.isf(0.5 * (1.0 - level), self._freedom)) * self._rho
         return estimate, width * np.sqrt(np.maximum(wider, 0.0))

@@ -267,7 +267,13 @@ class PooledGroupFair(Policy):
             >>> policy.corrected_intervals(np.ones((4, 1)))[0].round(1).tolist()
             [7.1, 7.9, 7.1, 7.9]
         """
-        return self.beliefs().of_arms(self._rows(contexts), self._level(level), corrected=True)
+        rows, level = self._rows(contexts), self._level(level)
+        measured = self.measured()
+        if not measured.usable:
+            return self.beliefs().of_arms(rows, level, corrected=True)
+        estimate, width = self.beliefs().of_arms(rows, level)
+        bias, more = measured.of_contexts(rows, self.groups.of, level)
+        return estimate - bias, np.hypot(width, more)
 
     def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
         rows = checking.rows_of(contexts, self._shape)
@@ -306,7 +312,8 @@ class PooledGroupFair(Policy):
 
         names = _feature_names(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
-        return PooledBias(self.beliefs(weights), self._level(level), names)
+        measured = self.measured(weights)
+        return PooledBias(self.beliefs(weights), self._level(level), names, measured)
 
     def explain(self, decision: Decision) -> pd.DataFrame:
         """The score of every arm in a decision of this policy, and the parts that it is the sum of.

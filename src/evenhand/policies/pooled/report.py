@@ -13,15 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._checks import numbers
 from evenhand._prose import in_digits
 from evenhand.errors import InputError, setting
+from evenhand.policies.pooled._basis import ASSUMPTION, basis_of
 from evenhand.policies.pooled.beliefs import Beliefs
+from evenhand.policies.pooled.measured import Measured
 
 if TYPE_CHECKING:
     import altair as alt
-
-ASSUMPTION = (
-    "All of this rests on the assumption that the true averages of the groups are equal. Feedback "
-    "alone cannot check it: a true difference would look the same."
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +31,7 @@ class PooledBias:
         beliefs: the posterior behind it.
         level: of the intervals.
         features: the names of the features.
+        measured: what true rewards say, if there are any.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -47,6 +45,7 @@ class PooledBias:
     beliefs: Beliefs
     level: float
     features: tuple[str, ...]
+    measured: Measured | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """A row per group and feature: the bias with one more of the feature.
@@ -54,7 +53,8 @@ class PooledBias:
         `low` to `high` is its interval alone; `simultaneous_low` to `simultaneous_high` hold for
         all rows at once (Bonferroni). `floor` is the standard deviation that stays however much
         feedback comes, because the arms of a group are few. `why` says what a row without an
-        estimate lacks.
+        estimate lacks. With true rewards, `by_averages` is the estimate from feedback alone, if
+        true averages are equal, and `by_truth` the one that lets them differ by anything.
         """
         d, m = len(self.features), len(self.beliefs.groups)
         table = self._table(np.tile(np.eye(d), (m, 1)), np.repeat(np.arange(m), d))
@@ -93,7 +93,7 @@ class PooledBias:
 
     def to_words(self) -> str:
         """What was learned, in sentences; what they rest on comes last."""
-        return "\n".join([*self._sentences, ASSUMPTION])
+        return "\n".join([*self._sentences, *self._basis])
 
     def __str__(self) -> str:
         return self.to_words()
@@ -111,6 +111,14 @@ class PooledBias:
         estimate, width, floor = beliefs.of_contrasts(rows, weights, self.level)
         several = max(int((~is_reference).sum()), 1)
         wider = beliefs.of_contrasts(rows, weights, 1.0 - (1.0 - self.level) / several)[1]
+        parts = {}
+        truth = self.measured
+        if truth is not None and truth.usable:
+            parts["by_averages"] = estimate
+            parts["by_truth"] = np.einsum("ri,ri->r", truth.by_truth[groups], rows)
+            alone = 1.0 - (1.0 - self.level) / several
+            wider = truth.of_contexts(rows, groups, alone)[1]
+            estimate, width = truth.of_contexts(rows, groups, self.level)
         known = np.isfinite(width)
         estimate = np.where(known, estimate, np.nan)
         why = np.where(known, "", "not enough feedback yet")
@@ -123,6 +131,7 @@ class PooledBias:
                 "simultaneous_low": np.where(known, estimate - wider, -np.inf),
                 "simultaneous_high": np.where(known, estimate + wider, np.inf),
                 "floor": floor,
+                **parts,
                 "why": np.where(is_reference, "the reference", why).astype(object),
             }
         )
@@ -134,6 +143,14 @@ class PooledBias:
             return "the mean of the groups"
         named = [name for name, weight in zip(names, weights, strict=True) if weight > 0.0]
         return f"group{'s' if len(named) > 1 else ''} {', '.join(named)}"
+
+    @cached_property
+    def _basis(self) -> list[str]:
+        """What all of it rests on."""
+        truth = self.measured
+        if truth is None or not truth.number:
+            return [ASSUMPTION]
+        return basis_of(truth)
 
     @cached_property
     def _sentences(self) -> list[str]:
