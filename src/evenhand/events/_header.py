@@ -42,7 +42,8 @@ class About:
     `key` is what the ids of decisions begin with. `head` is the number of the last event in the
     table, and `sum` the checksum of the journal up to it, which snapshots are compared with.
     `replaced` are true rewards that later ones replaced, because the rows have no place for them:
-    [number, microseconds, id, value].
+    [number, microseconds, id, value]. `truth` says whether the policy learned the true rewards of
+    this log; then a decision has only one.
     """
 
     features: tuple[str, ...]
@@ -56,6 +57,7 @@ class About:
     head: int = 0
     sum: int = 0
     replaced: tuple[tuple[int, int | None, str, float], ...] = ()
+    truth: bool = False
 
     @property
     def labels(self) -> list[str]:
@@ -71,7 +73,7 @@ class About:
     def begins_like(self, other: About) -> bool:
         """Whether both are headers of the same log."""
         pair = (self, other)
-        mine, its = ((log.key, log.features, log.policy, log.candidates) for log in pair)
+        mine, its = ((log.key, log.features, log.policy, log.candidates, log.truth) for log in pair)
         return mine == its
 
     def to_json(self) -> str:
@@ -87,6 +89,7 @@ class About:
             "state": self.state,
         }
         data |= {"candidates": True} if self.candidates else {}
+        data |= {"truth": True} if self.truth else {}
         data |= {"replaced": [list(event) for event in self.replaced]} if self.replaced else {}
         data |= {} if self.rows is None else {"rows": self.rows}
         data |= {} if self.before is None else {"before": self.before}
@@ -121,6 +124,7 @@ class About:
                 _whole(data.get("before"), "number"),
                 int(data["version"]),
                 *_order(data),
+                data.get("truth") is True,
             )
             known = [*map(str, about.labels)], about.first_round
         except DAMAGE as error:
@@ -132,7 +136,7 @@ class About:
         return about
 
 
-def _order(data: dict[str, Any]) -> tuple[Any, ...]:
+def _order(data: dict[str, Any]) -> tuple[str, int, int, tuple[Any, ...]]:
     """Key, head, sum and replaced true rewards; the key of older logs comes from the policy."""
     if data["version"] < VERSION:
         return hashlib.sha256(json.dumps(data["policy"]).encode()).hexdigest()[:20], 0, 0, ()

@@ -61,7 +61,9 @@ class RewardObserved(NamedTuple):
 
 
 class TrueRewardObserved(NamedTuple):
-    """The true reward of a decision arrived. The last one counts; policies do not learn it.
+    """The true reward of a decision arrived.
+
+    If the policy of the log learns from true rewards, a decision has one; else the last one counts.
 
     Example:
         >>> from evenhand.events.event import TrueRewardObserved

@@ -97,7 +97,8 @@ def _begin(
     if policy is None:
         raise InputError(f"path is {ledger.name!r}, where there is no log; give a policy")
     names = feature_names(features, policy.n_features)
-    about = About(names, to_dict(policy), candidates=candidates, key=new_key())
+    truth = policy.learns_truth
+    about = About(names, to_dict(policy), candidates=candidates, key=new_key(), truth=truth)
     ledger.begin(about)
     return policy, Standing(about)
 

@@ -21,11 +21,13 @@ from evenhand.events._read import read_whole
 from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
-from evenhand.events.event import Event, RewardObserved, RowsAbsorbed
+from evenhand.events.event import Event, RewardObserved, RowsAbsorbed, TrueRewardObserved
 from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
+from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
+from evenhand.recording._past import past_decisions
 from evenhand.recording._standing import Standing
 
 
@@ -37,28 +39,55 @@ def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Standing]:
     return from_dict(snapshot.state["policy"]), standing
 
 
-def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
-    """Apply events; rewards are learned in the order in which they came."""
-    arms: list[int] = []
-    contexts: list[Any] = []
-    rewards: list[float] = []
-    rounds: list[int] = []
+class _Batch:
+    """Rewards that are learned in one call, in the order in which they came."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._clear()
+
+    def _clear(self) -> None:
+        self._arms: list[int] = []
+        self._contexts: list[Any] = []
+        self._rewards: list[float] = []
+        self._rounds: list[int] = []
+
+    def add(self, arms: Any, contexts: Any, rewards: Any, rounds: Any) -> None:
+        self._arms.extend(arms)
+        self._contexts.extend(contexts)
+        self._rewards.extend(rewards)
+        self._rounds.extend(rounds)
+
+    def learn(self) -> None:
+        policy = self._policy
+        if self._rewards:
+            table = np.array(self._contexts, dtype=np.float64).reshape(-1, policy.n_features)
+            by_round = {"rounds": self._rounds} if policy.learns_by_round else {}
+            arms = np.array(self._arms, dtype=np.int64)
+            policy.absorb(arms, table, np.array(self._rewards), **by_round)
+        self._clear()
+
+
+def fold(policy: Policy, standing: Standing, ledger: Ledger) -> None:
+    """Apply the events after the standing; rewards are learned in the order in which they came."""
+    events: Iterable[Event] = ledger.read(standing.seq)
+    past: dict[str, Decision] = {}
+    if standing.learns_truth:
+        events = list(events)
+        true = {event.id for event in events if isinstance(event, TrueRewardObserved)}
+        past = past_decisions(ledger.read(), true) if true else past
+    batch = _Batch(policy)
     for event in events:
         earned = standing.take(event)
         if earned is not None and isinstance(event, RewardObserved):
-            arms.append(earned[0])
-            contexts.append(earned[1])
-            rewards.append(event.reward)
-            rounds.append(earned[2])
+            batch.add([earned[0]], [earned[1]], [event.reward], [earned[2]])
         elif isinstance(event, RowsAbsorbed):
-            arms.extend(event.arms)
-            contexts.extend(event.contexts)
-            rewards.extend(event.rewards)
-            rounds.extend([0] * len(event.rewards))
-    if rewards:
-        table = np.array(contexts, dtype=np.float64).reshape(-1, policy.n_features)
-        by_round = {"rounds": rounds} if policy.learns_by_round else {}
-        policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards), **by_round)
+            rounds = [0] * len(event.rewards)
+            batch.add(event.arms, event.contexts, event.rewards, rounds)
+        elif standing.learns_truth and isinstance(event, TrueRewardObserved):
+            batch.learn()
+            policy.update(past[event.id], true_reward=event.reward)
+    batch.learn()
     policy.round = standing.round
 
 
@@ -157,7 +186,7 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
         snapshot = ledger.newest_snapshot(before) if snapshots else None
         try:
             policy, standing = start(about, snapshot)
-            fold(policy, standing, ledger.read(standing.seq))
+            fold(policy, standing, ledger)
             if standing.seq != ledger.head:
                 raise DamagedError(f"events end at {standing.seq}, not at {ledger.head}")
         except DAMAGE as error:

@@ -38,6 +38,8 @@ class Standing:
         self._packed = Struct(f"<q{len(about.features)}d")
         self.kept: dict[int, bytes] = {}
         self.overridden: set[int] = set()
+        self.learns_truth = about.truth
+        self.true: set[int] = set()  # rounds whose true reward was learned
         self._named: dict[str, int] = {}  # ids that the user gave
         self._names: dict[int, str] = {}
 
@@ -103,10 +105,19 @@ class Standing:
             round = self._waiting(event.id)
             self.kept[round] = self._pack(event)
             self.overridden.add(round)
-        elif self.round_of(event.id) is None:
-            raise DamagedError(f"a true reward is of decision {event.id!r}, which does not exist")
+        else:
+            self._take_true(event.id)
         self.seq = event.seq
         return None
+
+    def _take_true(self, id: str) -> None:
+        round = self.round_of(id)
+        if round is None:
+            raise DamagedError(f"a true reward is of decision {id!r}, which does not exist")
+        if self.learns_truth:
+            if round in self.true:
+                raise DamagedError(f"decision {id!r} has two true rewards")
+            self.true.add(round)
 
     def undo(self, event: DecisionMade) -> None:
         """Undo a decision, even if it was only partly applied."""
@@ -153,6 +164,15 @@ class Standing:
             )
         return round
 
+    def without_truth(self, decision: object) -> int:
+        """The same, of a decision whose true reward was not learned yet."""
+        round = self.made_round(decision)
+        if round in self.true:
+            raise InputError(
+                f"decision of round {round} already has its true reward; it counts once"
+            )
+        return round
+
     def _given_round(self, decision: object) -> int:
         if isinstance(decision, Decision):
             return int(decision.round)
@@ -193,6 +213,7 @@ class Standing:
             "waiting": [[round, b64encode(row).decode()] for round, row in self.kept.items()],
             "overridden": sorted(self.overridden),
             "named": self._named,
+            **({"true": sorted(self.true)} if self.learns_truth else {}),
         }
 
     @classmethod
@@ -207,6 +228,7 @@ class Standing:
         if any(len(row) != length for row in standing.kept.values()):
             raise DamagedError(f"a waiting decision does not have {length} bytes")
         standing.overridden = set(state["overridden"])
+        standing.true = set(state["true"]) if standing.learns_truth else set()
         standing._named = dict(state["named"])
         standing._names = {round: id for id, round in standing._named.items()}
         return standing

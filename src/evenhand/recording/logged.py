@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
+from evenhand.recording._past import past_decisions
 from evenhand.recording._replay import checksum, is_saved_whole, state_of
 from evenhand.recording._seen import now, seen, with_candidates
 from evenhand.recording._standing import Standing
@@ -115,7 +117,11 @@ class LoggedPolicy:
         return decision
 
     def update(
-        self, decision: Decision | int | str | Sequence[Decision | int | str], reward: ArrayLike
+        self,
+        decision: Decision | int | str | Sequence[Decision | int | str],
+        reward: ArrayLike | None = None,
+        *,
+        true_reward: ArrayLike | None = None,
     ) -> None:
         """Learn the observed reward of a decision, or of many, and log it.
 
@@ -125,7 +131,19 @@ class LoggedPolicy:
         Args:
             decision: the result of `select`, its round or its id; or a list of these.
             reward: the observed reward of each decision.
+            true_reward: the true reward of each decision, see `true_reward`; with the observed
+                one, any time after it, or without one.
         """
+        if true_reward is not None:
+            many = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
+            given: list[Any] = list(decision) if many else [decision]  # type: ignore[arg-type]
+            values = self._true_values(given, true_reward)
+            if reward is not None:
+                self.update(given if many else given[0], reward)
+            self._learn_true(given, values)
+            return
+        if reward is None:
+            raise InputError("reward is missing; give the observed reward, or a true_reward")
         if isinstance(decision, Decision):
             value = checking.reward_of(reward)
             round = self._find(decision)
@@ -134,7 +152,7 @@ class LoggedPolicy:
             self._learn(self._rewards([round], [value]), self.policy.update, decision, value)
             return
         many = isinstance(decision, Iterable) and not isinstance(decision, str)
-        given: list[Any] = list(decision) if many else [decision]  # type: ignore[arg-type]
+        given = list(decision) if many else [decision]  # type: ignore[arg-type]
         if not many and np.ndim(reward):
             raise InputError(f"reward is {reward!r}; allowed is one number for one decision")
         rounds = [self._find(item) for item in given]
@@ -178,16 +196,50 @@ class LoggedPolicy:
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
     def true_reward(self, decision: Decision | int | str, value: float) -> None:
-        """Log the true reward of a decision. The policy does not learn it; the last one counts.
+        """Log the true reward of a decision, and learn it if the policy learns from true rewards.
+
+        If it does, a second one for the same decision is refused; else the last one counts. A
+        decision that is given by its round or id is read from the log again, which takes one pass
+        over the log: give many at once to `update`.
 
         Args:
             decision: the result of `select`, its round or its id.
             value: any finite number.
         """
+        self._learn_true([decision], self._true_values([decision], value))
+
+    def _true_values(self, given: list[Any], true_reward: ArrayLike) -> list[float]:
+        """The true rewards of decisions that may have one, checked."""
         self._check()
-        name = self._standing.id_of(self._standing.made_round(decision))
-        number = checking.reward_of(value)
-        self._learn([TrueRewardObserved(self.ledger.head + 1, now(), name, number)], _nothing)
+        values = np.ravel(np.asarray(true_reward, dtype=object)).tolist()
+        if len(values) != len(given):
+            raise InputError(
+                f"true_reward has {len(values)} numbers; give one for each of {len(given)} "
+                "decisions"
+            )
+        rounds = [self._standing.without_truth(item) for item in given]
+        if len(set(rounds)) < len(rounds):
+            raise InputError("decision names a round twice; a decision has one true reward")
+        return [checking.reward_of(value, "true_reward") for value in values]
+
+    def _learn_true(self, given: list[Any], values: list[float]) -> None:
+        at, first, standing = now(), self.ledger.head + 1, self._standing
+        names = [standing.id_of(standing.without_truth(item)) for item in given]
+        events: list[Event] = [
+            TrueRewardObserved(first + place, at, name, value)
+            for place, (name, value) in enumerate(zip(names, values, strict=True))
+        ]
+        if not standing.learns_truth:
+            self._learn(events, _nothing)
+            return
+        sought = {
+            name
+            for name, item in zip(names, given, strict=True)
+            if not isinstance(item, Decision) or item.reward is None
+        }
+        past = past_decisions(self.ledger.read(), sought) if sought else {}
+        made = [past.get(name, item) for name, item in zip(names, given, strict=True)]
+        self._learn(events, partial(self.policy.update, made, true_reward=values))
 
     # The log ------------------------------------------------------------------------------------
 
@@ -299,4 +351,4 @@ class LoggedPolicy:
 
 
 def _nothing() -> None:
-    """Policies learn nothing from overrides and true rewards."""
+    """Policies learn nothing from overrides, and most of them nothing from true rewards."""

@@ -41,7 +41,8 @@ def simulate_log(
     """Every decision of a simulated run, as a log.
 
     The decisions and rewards are those of `simulate` with the same seed, in the same replication.
-    `true_reward` is without noise. Timestamps are invented: one second per round from the start of
+    `true_reward` is without noise, or, if the world has true rewards that come later and the policy
+    learns from them, what arrived. Timestamps are invented: one second per round from the start of
     1970. It runs in plain Python: 100,000 rounds take a few seconds.
 
     Args:
@@ -84,9 +85,10 @@ def simulate_log(
         start,
         candidates=bool(candidates),
         key=f"simulated-{seed}-{number}",
-        head=3 * horizon,
+        truth=world.true_rewards is not None and player.learns_truth,
     )
-    frame = _play(player, world, horizon, of_world, about)
+    frame, head = _play(player, world, horizon, of_world, about)
+    about = replace(about, head=head)
     if file is not None:
         state = {"round": horizon, "learned": horizon, "sha256": checksum(player)}
         write_table(file, replace(about, state=state), frame)
@@ -107,11 +109,20 @@ def _new(path: str | Path) -> Path:
 
 def _play(
     policy: Policy, world: World, horizon: int, stream: np.random.SeedSequence, about: About
-) -> pd.DataFrame:
-    """The rounds as rows; each has a decision, then its reward, then its true reward."""
+) -> tuple[pd.DataFrame, int]:
+    """The rounds as rows, and the number of events.
+
+    Each has a decision, then its reward, then its true reward; or the true reward of an earlier
+    decision that becomes known in this round, if the world says so and the policy learns it.
+    """
     columns: dict[str, list[Any]] = {name: [] for name in FIELDS}
+    last = 0
     for now in each_round(policy, world, horizon, stream):
-        decision, at, last = now.decision, 1_000_000 * now.round, 3 * now.round
+        decision, at, last = now.decision, 1_000_000 * now.round, last + 2
+        known: tuple[Any, ...] = (None, None, None)
+        if not about.truth:
+            last += 1
+            known = (float(now.true[decision.arm]), last, at)
         context = np.array(decision.context, dtype=np.float64)
         contexts = chances = None
         if about.candidates:
@@ -119,9 +130,15 @@ def _play(
             chances = candidate_propensities(policy, decision, now.contexts)
         row = (
             *(at, now.round, decision.arm, decision.propensity, now.reward),
-            *(float(now.true[decision.arm]), None, bool(decision.explored), now.round, context),
-            *(contexts, chances, id_of(about.key, now.round), last - 2, last - 1, at, last, at),
+            *(known[0], None, bool(decision.explored), now.round, context),
+            *(contexts, chances, id_of(about.key, now.round)),
+            *(last - 1 - (known[1] is not None), last - (known[1] is not None), at, *known[1:]),
         )
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)
-    return frame_of(about, columns)
+        if now.arrived is not None:
+            last += 1
+            place = now.arrived[0].round - 1
+            columns["true_reward"][place] = now.arrived[1]
+            columns["true_seq"][place], columns["true_at"][place] = last, at
+    return frame_of(about, columns), last
