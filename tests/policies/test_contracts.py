@@ -66,6 +66,7 @@ def test_all_policies_are_found():
         "IntervalChaining",
         "NaiveFair",
         "GroupFairTopInterval",
+        "GroupFairIntervalChaining",
         "MultiGroupFairTopInterval",
         "PooledGroupFair",
         "UniformRandom",
