@@ -91,7 +91,7 @@ def _correct(reference, work, members, averages, n):  # type: ignore[no-untyped-
     for i in range(n):
         own, added = 1.0, 0.0
         for k in range(m):
-            weight = 1.0 / m if reference == MEAN else float(k == reference)
+            weight = 1.0 / m if reference == MEAN else (1.0 if k == reference else 0.0)
             if k == members.group_of[i]:
                 weight -= 1.0
                 own += 2.0 * weight / members.sizes[k]
