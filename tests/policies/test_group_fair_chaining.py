@@ -1,4 +1,4 @@
-"""GroupFairIntervalChaining: corrected intervals, chains in a group or over all, and delta-fairness."""
+"""GroupFairIntervalChaining: corrected intervals, and chains over all arms or in a group."""
 
 import numpy as np
 import pytest
