@@ -24,12 +24,13 @@ def interval_of(scores):
 
 @pytest.mark.parametrize("reference", ["mean", "b", "c"])
 @pytest.mark.parametrize("noise", [2.0, "estimate"])
-def test_intervals_are_those_of_the_weighted_sum_of_all_arms(reference, noise):
+@pytest.mark.parametrize("chain", ["all", "group"])
+def test_intervals_are_those_of_the_weighted_sum_of_all_arms(reference, noise, chain):
     generator = np.random.default_rng(3)
     arms, contexts = generator.integers(0, 8, 200), generator.standard_normal((200, 3))
     rewards, now = generator.standard_normal(200), generator.standard_normal((8, 3))
     policy = eh.GroupFairIntervalChaining(
-        EIGHT, n_features=3, horizon=100, reference=reference, noise=noise
+        EIGHT, n_features=3, horizon=100, reference=reference, noise=noise, chain=chain
     )
     policy.absorb(arms, contexts, rewards)
     middle, width = interval_of(policy.select(now).scores)
@@ -52,7 +53,13 @@ def test_intervals_are_those_of_the_weighted_sum_of_all_arms(reference, noise):
         values = np.array([beta @ now[i] for beta, _ in fits])
         variances = np.array([now[i] @ inverse @ now[i] for _, inverse in fits])
         assert middle[i] == pytest.approx(weights[i] @ values, abs=1e-9)
-        expected = factor * np.sqrt(max(weights[i] ** 2 @ variances, variances[i]))
+        variance = weights[i] ** 2 @ variances
+        if chain == "group" and EIGHT.names[EIGHT.of[i]] == reference:
+            # As if it were corrected towards the mean of the averages of the other groups.
+            towards_others = (~in_group[i]) / EIGHT.sizes[EIGHT.of]
+            of_arm = (np.eye(8)[i] - average[i]) ** 2 @ variances
+            variance = of_arm + towards_others**2 @ variances / 2
+        expected = factor * np.sqrt(max(variance, variances[i]))
         assert width[i] == pytest.approx(expected, abs=1e-9)
 
 

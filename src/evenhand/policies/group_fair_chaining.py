@@ -12,8 +12,13 @@ arms' estimates, which come from different data. So its variance over sigma^2 is
 
 where v_i is that of the arm's own estimate and V_k that of psi_k . x. The interval has the quantile
 of an arm's, at level delta / (2 n T): there are n such intervals a round, so all of them hold in T
-rounds with probability 1 - delta. Fits to all data of a group instead of plain averages would not
-do, because they do not estimate what is assumed to be equal.
+rounds with probability 1 - delta. It is never narrower than that of the arm's own estimate. Fits to
+all data of a group instead of plain averages would not do, because they do not estimate what is
+assumed to be equal.
+
+Arms of a reference that is named are not corrected, so their intervals are narrower. If only the
+group of the highest upper end is chained, it would then lose to groups of which less is known. So
+there its arms get the variance that the correction of another group's arm would have.
 """
 
 from __future__ import annotations
@@ -75,7 +80,7 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     arms = members.everyone
     averages = group_averages(memory.arms, members, memory.contexts, memory.room, arms)
     score_arms(memory, t)
-    _correct(rule.reference, work, members, averages, n)
+    _correct(rule.reference, rule.in_group, work, members, averages, n)
     group_widths(memory, ARM, n, t)  # of the corrected values, whose variances are there now
     for i in range(n):
         if work[GROUP_WIDTH, i] > work[WIDTH, i]:
@@ -84,7 +89,7 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _correct(reference, work, members, averages, n):  # type: ignore[no-untyped-def]
+def _correct(reference, in_group, work, members, averages, n):  # type: ignore[no-untyped-def]
     """The correction of every arm, and in VARIANCE that of its corrected value (see above)."""
     stays_a_function()
     m = members.sizes.size
@@ -98,6 +103,10 @@ def _correct(reference, work, members, averages, n):  # type: ignore[no-untyped-
             if weight != 0.0:  # nothing is infinite times 0
                 work[CORRECTION, i] += weight * averages[0, k, i]
                 added += weight**2 * averages[1, k, i]
+        if in_group and members.group_of[i] == reference:  # uncertainty favours no group
+            own -= 2.0 / members.sizes[reference]
+            for k in range(m):
+                added += averages[1, k, i] / (1.0 if k == reference else m - 1.0)
         if added < np.inf:
             work[VARIANCE, i] = max(own * work[VARIANCE, i] + added, 0.0)
         else:
