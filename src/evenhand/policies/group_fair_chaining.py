@@ -145,7 +145,7 @@ class GroupFairIntervalChaining(Policy):
 
     The bias of every group is learned and corrected for as by GroupFairTopInterval with
     `group_average="arms"`. Then arms that the data cannot tell apart are equally likely, as with
-    IntervalChaining.
+    IntervalChaining. `correction_width` in the scores is what the correction adds to the width.
 
     It is delta-fair in the sense of Joseph et al. (2016): with probability at least 1 - delta, in
     no round up to the horizon is an arm more likely than one with a higher true expected reward.
