@@ -64,7 +64,7 @@ def test_intervals_are_those_of_the_weighted_sum_of_all_arms(reference, noise, c
 
 
 def test_chains_by_hand():
-    # By 6 the sensitive arms are corrected: 7, 11, 7, 11, each with a width of 1.23.
+    # By 6 the sensitive arms are corrected: 7, 11, 7, 11, each with a width of 1.22.
     rewards = (1.0, 5.0, 7.0, 11.0)
     assert ready(rewards).propensities(np.ones((4, 1))).tolist() == [0.0, 0.5, 0.0, 0.5]
     # The averages are 2.1 and 9.1; corrected: 9.0, 9.2, 9.1, 9.1, so all are chained.

@@ -182,7 +182,7 @@ class GroupFairIntervalChaining(Policy):
         >>> policy.absorb([0, 1, 2, 3] * 9, np.ones((36, 1)), rewards=[1.0, 5.0, 7.0, 11.0] * 9)
         >>> decision = policy.select(np.ones((4, 1)))
         >>> decision.scores.correction.round(9).tolist(), decision.scores.width.round(2).tolist()
-        ([6.0, 6.0, 0.0, 0.0], [1.23, 1.23, 1.23, 1.23])
+        ([6.0, 6.0, 0.0, 0.0], [1.22, 1.22, 1.22, 1.22])
         >>> policy.propensities(np.ones((4, 1))).tolist()
         [0.0, 0.5, 0.0, 0.5]
     """
