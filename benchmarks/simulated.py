@@ -26,8 +26,13 @@ SEGMENT = 5_000  # rounds after EARLY or LATE that may be timed
 
 
 def policies() -> dict[str, type[eh.Policy]]:
-    """All policies of the package with a compiled rule, in the order of the alphabet."""
+    """All policies of the package with a compiled rule, in the order of the alphabet.
+
+    Without GroupFairIntervalChaining, whose rounds take time in proportion to the square of the
+    number of arms: 1,000 rounds with 1,000 arms would take minutes.
+    """
     own = {name: kind for name, kind in POLICIES.items() if kind.__module__.startswith("evenhand.")}
+    del own[eh.GroupFairIntervalChaining.__name__]
     return {name: own[name] for name in sorted(own) if own[name].is_compiled()}
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evenhand.events import read_log as read_log
     from evenhand.groups import Groups as Groups
     from evenhand.policies import Decision as Decision
+    from evenhand.policies import GroupFairIntervalChaining as GroupFairIntervalChaining
     from evenhand.policies import GroupFairTopInterval as GroupFairTopInterval
     from evenhand.policies import IntervalChaining as IntervalChaining
     from evenhand.policies import MultiGroupFairTopInterval as MultiGroupFairTopInterval
@@ -58,6 +59,7 @@ _HOME = {
     "PAPER": "conventions",
     "Conventions": "conventions",
     "Decision": "policies",
+    "GroupFairIntervalChaining": "policies",
     "GroupFairTopInterval": "policies",
     "Groups": "groups",
     "InputError": "errors",

@@ -41,6 +41,13 @@ class BalancedMean(eh.MultiGroupFairTopInterval):
         super().__init__(groups, n_features, horizon, delta, group_average=group_average, **common)
 
 
+class ChainInGroup(eh.GroupFairIntervalChaining):
+    """Chains in the group of the best candidate alone."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, chain="group", **common):
+        super().__init__(groups, n_features, horizon, delta, chain=chain, **common)
+
+
 class PlainTopInterval(Policy):
     """TopInterval in plain Python, as a user would write it."""
 
@@ -53,7 +60,15 @@ class PlainTopInterval(Policy):
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(
     "kind",
-    [*OURS, NaiveFairThompson, ConstantReference, Repaired, BalancedMean, PlainTopInterval],
+    [
+        *OURS,
+        NaiveFairThompson,
+        ConstantReference,
+        Repaired,
+        BalancedMean,
+        ChainInGroup,
+        PlainTopInterval,
+    ],
     ids=lambda one: one.__name__,
 )
 def test_contract(kind, contract):
@@ -66,6 +81,7 @@ def test_all_policies_are_found():
         "IntervalChaining",
         "NaiveFair",
         "GroupFairTopInterval",
+        "GroupFairIntervalChaining",
         "MultiGroupFairTopInterval",
         "PooledGroupFair",
         "UniformRandom",

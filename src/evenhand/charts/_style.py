@@ -20,6 +20,7 @@ COLOURS = {
     "TopInterval": "#D55E00",
     "IntervalChaining": "#E69F00",
     "GroupFairTopInterval": "#0072B2",
+    "GroupFairIntervalChaining": "#882255",
     "NaiveFair": "#009E73",
     "MultiGroupFairTopInterval": "#56B4E9",
     "PooledGroupFair": "#CC79A7",

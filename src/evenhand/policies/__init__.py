@@ -4,6 +4,7 @@ from evenhand.policies._settings import POLICIES
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.group_fair import GroupFairTopInterval
+from evenhand.policies.group_fair_chaining import GroupFairIntervalChaining
 from evenhand.policies.interval_chaining import IntervalChaining
 from evenhand.policies.multi_group_fair import MultiGroupFairTopInterval
 from evenhand.policies.naive_fair import NaiveFair
@@ -15,6 +16,7 @@ from evenhand.policies.uniform_random import UniformRandom
 __all__ = [
     "POLICIES",
     "Decision",
+    "GroupFairIntervalChaining",
     "GroupFairTopInterval",
     "IntervalChaining",
     "MultiGroupFairTopInterval",

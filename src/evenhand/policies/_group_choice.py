@@ -24,7 +24,7 @@ def _open(members, available):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _open_arms(members, group, available):  # type: ignore[no-untyped-def]
+def open_arms_of(members, group, available):  # type: ignore[no-untyped-def]
     """The open arms of a group, as a mask."""
     chosen = np.empty(available.size, dtype=np.bool_)
     for i in range(available.size):
@@ -52,14 +52,14 @@ def pick_group(rule, memory, available, key):  # type: ignore[no-untyped-def]
         g += 1
     while chances[g] == 0.0:  # rounding may step past the last group with an open arm
         g -= 1
-    return _open_arms(memory.members, g, available)
+    return open_arms_of(memory.members, g, available)
 
 
 @open_to_users
 def group_of_arm(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     """The open arms of the arm's group, and the probability of that group."""
     chances, group = _group_chances(rule, memory.members, available), memory.members.group_of[arm]
-    return _open_arms(memory.members, group, available), chances[group]
+    return open_arms_of(memory.members, group, available), chances[group]
 
 
 @open_to_users

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand._compile import compiled, woven
-from evenhand.policies._kernels import PICKS, best, chance, draw, kernel, pick, score
-from evenhand.policies._state import ESTIMATE, UPPER, WIDTH, add_up, score_arms
+from evenhand.policies._chaining import chained_arms
+from evenhand.policies._kernels import PICKS, chance, draw, kernel, pick, score
+from evenhand.policies._state import add_up, score_arms
 from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
 
@@ -27,72 +27,13 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @kernel(draw, _IntervalChainingRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return pick(_chained(rule, memory, available), uniform(key, PICKS))
+    return pick(chained_arms(rule, memory, available), uniform(key, PICKS))
 
 
 @kernel(chance, _IntervalChainingRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    chained = _chained(rule, memory, available)
+    chained = chained_arms(rule, memory, available)
     return chained[arm] / np.sum(chained)
-
-
-@woven
-def _chained(rule, memory, available):  # type: ignore[no-untyped-def]
-    return _chain(rule.two_passes, memory.work, available, best(memory, available, 0.0))
-
-
-@compiled
-def _chain(two_passes, work, available, top):  # type: ignore[no-untyped-def]
-    """The arms linked by overlapping intervals to the one with the highest upper end."""
-    n = available.size
-    lower, upper = np.empty(n), work[UPPER]
-    for i in range(n):
-        lower[i] = work[ESTIMATE, i] - work[WIDTH, i]
-    if two_passes:
-        return _two_passes(lower, upper, available, top)
-    return _closure(lower, upper, available, top)
-
-
-@compiled
-def _closure(lower, upper, available, top):  # type: ignore[no-untyped-def]
-    """No upper end is above the top one's, so an arm joins if it reaches the chain's lower end."""
-    chained = np.zeros(available.size, dtype=np.bool_)
-    chained[top] = True
-    low, grew = lower[top], True
-    while grew:
-        grew = False
-        for i in range(available.size):
-            if available[i] and not chained[i] and upper[i] >= low:
-                chained[i] = True
-                if lower[i] < low:
-                    low, grew = lower[i], True
-    return chained
-
-
-@compiled
-def _two_passes(lower, upper, available, top):  # type: ignore[no-untyped-def]
-    """The chain of the authors' code: two passes over the arms by index, with a span [low, high].
-
-    If an interval overlaps the lower end of the span, that end becomes the interval's *upper* end.
-    So the span shrinks where it should grow, and links are missed.
-    """
-    chained = np.zeros(available.size, dtype=np.bool_)
-    chained[top] = True
-    low, high = lower[top], upper[top]
-    for _ in range(2):
-        for i in range(available.size):
-            if not available[i]:
-                continue
-            if low <= lower[i] <= high:
-                high = max(high, upper[i])
-            elif low <= upper[i] <= high:
-                low = upper[i]
-            elif upper[i] >= high and lower[i] <= low:
-                low, high = lower[i], upper[i]
-            else:
-                continue
-            chained[i] = True
-    return chained
 
 
 class IntervalChaining(Policy):
