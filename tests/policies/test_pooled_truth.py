@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import evenhand as eh
 from evenhand._compile import compiled
+from evenhand.experiments.file import read_experiment
+from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
 from evenhand.policies.pooled._truth import (
     Truth,
@@ -16,6 +26,10 @@ from evenhand.policies.pooled._truth import (
     look,
     work_out_blend,
 )
+from evenhand.policies.saving import _checksum, from_dict, to_dict
+from evenhand.recording._replay import checksum
+from evenhand.simulation._loop import run
+from evenhand.simulation._rounds import each_round
 
 
 @compiled
@@ -148,3 +162,347 @@ def test_the_posterior_is_that_of_all_rewards_at_once(weights: list[float], kapp
         _posterior_after_truth(data, variances, truth, shares, 0.0, free, 1.3)[3],
     )
     assert gain - at_0 == pytest.approx(dense[3] - equal[3], abs=1e-9)
+
+
+# The policy --------------------------------------------------------------------------------------
+
+
+def _policy(**settings: Any) -> eh.PooledGroupFair:
+    groups = eh.Groups(["F"] * 3 + ["M"] * 3, sensitive="F")
+    return eh.PooledGroupFair(groups, 2, **{"seed": 3, **settings})
+
+
+def _played(
+    policy: eh.PooledGroupFair, number: int, seed: int = 0
+) -> list[tuple[Any, float, float]]:
+    """Decisions that wait, with their observed and true rewards."""
+    rng = np.random.default_rng(0)
+    worth, lost = 5.0 + rng.random((6, 2)), np.array([[3.0, 4.0]] * 3 + [[0.0, 0.0]] * 3)
+    made = []
+    for _ in range(number):
+        decision = policy.select(rng.random((6, 2)))
+        true = float(worth[decision.arm] @ decision.context)
+        observed = true - float(lost[decision.arm] @ decision.context) + 0.3 * rng.normal()
+        made.append((decision, observed, true + 0.3 * rng.normal()))
+    return made
+
+
+def _state(policy: eh.PooledGroupFair) -> list[np.ndarray]:
+    return [*policy._state.own]
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=15, deadline=None)
+def test_the_order_of_true_rewards_does_not_matter(order: Random) -> None:
+    """Observed and true rewards, shuffled against each other and in batches, give one state."""
+    first, second = _policy(), _policy()
+    made = _played(first, 40)
+    for decision, observed, true in made:
+        first.update(decision, observed)
+        if decision.round % 3 == 0:
+            first.update(decision, true_reward=true)
+    tasks = [(decision, observed, None) for decision, observed, _ in made]
+    tasks += [(decision, None, true) for decision, _, true in made if decision.round % 3 == 0]
+    order.shuffle(tasks)
+    for decision, observed, true in tasks:
+        if true is None:
+            decision.reward = None
+            second.update(decision, observed)
+        else:
+            decision.reward = next(y for d, y, _ in made if d is decision)
+            second.update(decision, true_reward=true)
+    rounds = [decision.round for decision, _, _ in made if decision.round % 3 == 0]
+    assert second.measured().number == len(rounds) and second.measured().since == rounds[0]
+    contexts = np.random.default_rng(9).random((6, 2))
+    for policy in (first, second):
+        policy.round = 40
+    both = [policy.select(contexts).scores.table for policy in (first, second)]
+    np.testing.assert_allclose(both[0], both[1], rtol=1e-8, atol=1e-8)
+
+
+def test_many_true_rewards_at_once_are_the_same_as_one_by_one() -> None:
+    first, second = _policy(), _policy()
+    made = _played(first, 30)
+    for decision, observed, _ in made:
+        first.update(decision, observed)
+        second.update(decision, observed)
+    for decision, _, true in made[::2]:
+        first.update(decision, true_reward=true)
+    second.update([d for d, _, _ in made[::2]], true_reward=[z for _, _, z in made[::2]])
+    for mine, its in zip(_state(first), _state(second), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_both_rewards_in_one_call_and_a_true_reward_before_any_feedback() -> None:
+    first, second = _policy(), _policy()
+    made = _played(first, 12)
+    first.update(made[0][0], true_reward=made[0][2])  # nothing else is known yet
+    assert np.isfinite(first.select(np.ones((6, 2))).propensity)
+    for decision, observed, true in made[1:]:
+        first.update(decision, observed, true_reward=true)
+    second.update(made[0][0], true_reward=made[0][2])
+    for decision, observed, true in made[1:]:
+        second.update(decision, observed)
+        second.update(decision, true_reward=true)
+    for mine, its in zip(_state(first), _state(second), strict=True):
+        np.testing.assert_array_equal(mine, its)
+    assert first.measured().number == 12
+
+
+def test_what_was_learned_from_truth_is_saved_merged_and_copied(tmp_path: Path) -> None:
+    policy = _policy()
+    made = _played(policy, 30)
+    halves = [_policy(), _policy()]
+    for place, (decision, observed, true) in enumerate(made):
+        for learner in (policy, halves[place % 2]):
+            learner.update(decision, observed, true_reward=true)
+    policy.save(tmp_path / "policy.json")
+    loaded = eh.load(tmp_path / "policy.json")
+    assert isinstance(loaded, eh.PooledGroupFair)
+    for mine, its in zip(_state(policy), _state(loaded), strict=True):
+        np.testing.assert_array_equal(mine, its)
+    halves[0].merge(halves[1])
+    np.testing.assert_allclose(halves[0].measured().bias, policy.measured().bias, rtol=1e-7)
+    assert halves[0].measured().since == 1
+    contexts = np.ones((6, 2))
+    copied = deepcopy(policy)
+    assert copied.select(contexts).arm == loaded.select(contexts).arm
+
+
+def test_policies_saved_before_there_were_true_rewards_are_read(tmp_path: Path) -> None:
+    policy = _policy()
+    for decision, observed, _ in _played(policy, 20):
+        policy.update(decision, observed)
+    saved = to_dict(policy)
+    own = {name: part for name, part in saved["own"].items() if name not in OF_TRUTH}
+    settings_then = {k: v for k, v in saved["settings"].items() if k != "true_units"}
+    then = {**saved, "own": own, "settings": settings_then}
+    tables = [np.asarray(then["arms"]), np.asarray(then["groups"]), *map(np.asarray, own.values())]
+    then["sha256"] = _checksum(then, tables)
+    loaded = from_dict(then)
+    for mine, its in zip(_state(policy), [*loaded._state.own], strict=True):
+        np.testing.assert_array_equal(mine, its)
+    del then["own"]["settled"]
+    with pytest.raises(ValueError, match="damaged"):
+        from_dict(then)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.nan, "true_reward is nan"),
+        ("high", "true_reward is 'high'"),
+        ([1.0, 2.0], r"true_reward has shape \(2,\); allowed is \(1,\)"),
+    ],
+)
+def test_bad_true_rewards_are_refused_and_nothing_is_learned(given: Any, message: str) -> None:
+    policy = _policy()
+    [(decision, _, _)] = _played(policy, 1)
+    with pytest.raises(ValueError, match=message):
+        policy.update(decision, 1.0, true_reward=given)
+    assert policy.measured().number == 0 and not policy.counts.any()
+
+
+def test_policies_that_do_not_learn_from_truth_say_so() -> None:
+    policy = eh.TopInterval(["F", "M"], n_features=1)
+    decision = policy.select(np.ones((2, 1)))
+    with pytest.raises(ValueError, match="TopInterval does not learn from true rewards"):
+        policy.update(decision, true_reward=1.0)
+    with pytest.raises(ValueError, match="reward is missing"):
+        policy.update(decision)
+
+
+@pytest.mark.parametrize("units", [(0.0, 1.0), (-1.0, 0.0), (1.0,), "guess", (1.0, np.inf), 3.0])
+def test_wrong_units_are_refused(units: Any) -> None:
+    with pytest.raises(ValueError, match="true_units is"):
+        _policy(true_units=units)
+
+
+def test_units_that_are_given_change_nothing_but_the_units() -> None:
+    plain, scaled = _policy(), _policy(true_units=(0.01, -3.0))
+    for decision, observed, true in _played(plain, 40):
+        plain.update(decision, observed, true_reward=true)
+        decision.reward = None
+        scaled.update(decision, observed, true_reward=(true + 3.0) / 0.01)
+    np.testing.assert_allclose(plain.measured().bias, scaled.measured().bias, rtol=1e-7)
+
+
+def test_units_are_learned_from_the_reference() -> None:
+    """True rewards in cents above a fee: 400 of them give the scale to about a percent."""
+    policy = _policy(true_units="estimate")
+    for decision, observed, true in _played(policy, 400):
+        policy.update(decision, observed, true_reward=(true + 3.0) / 0.01)
+    truth = policy.measured()
+    assert truth.usable and truth.scale == pytest.approx(0.01, rel=0.03)
+    np.testing.assert_allclose(truth.bias[0], [-3.0, -4.0], atol=0.4)
+    with pytest.raises(ValueError, match="name a group as reference"):
+        _policy(true_units="estimate", reference="mean")
+
+
+def test_units_that_cannot_be_told_yet_are_not_used() -> None:
+    policy, plain = _policy(true_units="estimate"), _policy()
+    for decision, observed, true in _played(policy, 6):
+        policy.update(decision, observed)
+        plain.update(decision, observed)
+        policy.update(decision, true_reward=true)
+    contexts = np.ones((6, 2))
+    plain.round = policy.round
+    np.testing.assert_allclose(
+        policy.select(contexts).scores.table, plain.select(contexts).scores.table, rtol=1e-9
+    )
+    assert "cannot be told yet" in policy.bias().to_words()
+
+
+# What is said ------------------------------------------------------------------------------------
+
+
+def _run(seed: int, advantage: float = 0.0, **truth: Any) -> eh.PooledGroupFair:
+    world = eh.SyntheticWorld(advantage=advantage).with_true_rewards(**truth)
+    policy = eh.PooledGroupFair(world.groups, 2, seed=seed)
+    run(policy, world, 1000, np.random.SeedSequence(seed))
+    return policy
+
+
+def test_words_say_what_rests_on_truth() -> None:
+    words = _policy().bias().to_words()
+    assert "rests on the assumption" in words and "true reward" not in words
+    kept = _run(3, share=0.05, delay=50).bias().to_words()
+    assert "true rewards, the first of round" in kept
+    assert "do not speak against it clearly enough" in kept and "WARNING" not in kept
+    given_up = _run(3, advantage=6.0, share=0.05, delay=50).bias()
+    assert "that assumption is given up" in given_up.to_words()
+    table = given_up.to_frame().set_index(["group", "feature"])
+    row = table.loc[("sensitive", "x1")]
+    assert abs(row.estimate - row.by_truth) < abs(row.estimate - row.by_averages)
+
+
+def test_arrival_that_depends_on_the_outcome_is_told() -> None:
+    told = _run(3, share=0.05, delay=50, noise=0.5, common=1.0, by_outcome=1.0).bias().to_words()
+    assert "WARNING" in told and "had better feedback" in told
+    worse = _run(3, share=0.05, delay=50, noise=0.5, common=1.0, by_outcome=-1.0).bias().to_words()
+    assert "WARNING" in worse and "had worse feedback" in worse
+
+
+def test_arrival_cannot_be_tested_without_the_feedback_of_the_same_decisions() -> None:
+    policy = _policy()
+    for decision, observed, true in _played(policy, 40):
+        policy.update(decision, observed)
+        decision.reward = None
+        policy.update(decision, true_reward=true)
+    assert np.isnan(policy.measured().p_arrival)
+    assert "could not be tested" in policy.bias().to_words()
+
+
+@pytest.mark.slow
+def test_equal_averages_are_rejected_at_the_nominal_rate_and_intervals_cover() -> None:
+    """200 runs with 5 % of true rewards: rates of 5 % and coverage of 90 % within three and a half
+    standard errors, which chance alone breaks once in a thousand."""
+    rejected, arrived, covered = [], [], []
+    world = eh.SyntheticWorld().with_true_rewards(0.05, 50)
+    for seed in range(200):
+        stream = np.random.SeedSequence(seed)
+        policy = eh.PooledGroupFair(world.groups, 2, seed=seed)
+        run(policy, world, 1000, stream)
+        truth = policy.measured()
+        psi = world.begin(np.random.default_rng(stream)).bias[0]
+        estimate, width = truth.of_contexts(np.eye(2), np.zeros(2, dtype=np.int64), 0.9)
+        rejected.append(truth.p_equal < 0.05)
+        arrived.append(truth.p_arrival < 0.05)
+        covered.append((np.abs(estimate - psi) <= width).mean())
+    assert np.mean(rejected) <= 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.mean(arrived) <= 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.mean(covered) >= 0.9 - 3.5 * np.sqrt(0.9 * 0.1 / 200)
+
+
+# Simulated, logged, replayed ---------------------------------------------------------------------
+
+
+def test_a_simulation_learns_true_rewards_as_a_live_policy_does() -> None:
+    world = eh.SyntheticWorld(n_arms=6).with_true_rewards(
+        0.3, delay=7, common=0.5, by_context=[1.0, -1.0], by_outcome=0.5, scale=2.0, offset=1.0
+    )
+    live, simulated = (
+        eh.PooledGroupFair(world.groups, 2, true_units=(2.0, 1.0), seed=5) for _ in range(2)
+    )
+    run(simulated, world, 80, np.random.SeedSequence(4))
+    arrived = [now.arrived for now in each_round(live, world, 80, np.random.SeedSequence(4))]
+    assert sum(item is not None for item in arrived) == live.measured().number > 5
+    assert all(item is None or item[0].round == t - 7 for t, item in enumerate(arrived, start=1))
+    for mine, its in zip(_state(live), _state(simulated), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_true_rewards_leave_everything_else_of_a_world_as_it_is() -> None:
+    world = eh.SyntheticWorld(n_arms=6)
+    with_truth = world.with_true_rewards(0.5, delay=3)
+    assert world.true_rewards is None
+    runs = [
+        eh.simulate([eh.TopInterval], each, 50, replications=3, seed=1).runs.true_regret.tolist()
+        for each in (world, with_truth)
+    ]
+    assert runs[0] == runs[1]
+    never = world.with_true_rewards(0.0)
+    pooled = [
+        eh.simulate(
+            [eh.PooledGroupFair], each, 50, replications=3, seed=1
+        ).runs.true_regret.tolist()
+        for each in (world, never)
+    ]
+    assert pooled[0] == pooled[1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_log_with_true_rewards_is_replayed_bit_for_bit(tmp_path: Path, suffix: str) -> None:
+    """With overrides, late rewards, snapshots, a restart, and true rewards by object, round, id."""
+    path, rng = tmp_path / f"log.{suffix}", np.random.default_rng(0)
+    logged = eh.log_to(path, _policy(), snapshot_every=40)
+    made = []
+    for t in range(60):
+        decision = logged.select(rng.random((6, 2)))
+        made.append(decision)
+        if t % 7 == 3:
+            logged.override(decision, (decision.arm + 1) % 6, rng.random(2))
+        if t % 5:
+            logged.update(decision, rng.normal())
+        if t % 3 == 0 and t > 10:
+            logged.true_reward(made[t - 10], rng.normal())
+        if t == 30:
+            logged.close()
+            logged = eh.log_to(path)
+    logged.update([t + 1 for t in range(60) if t % 5 == 0], np.zeros(12))
+    logged.update([59, logged.id_of(60)], true_reward=[1.0, 2.0])
+    with pytest.raises(ValueError, match="round 60 already has its true reward"):
+        logged.true_reward(60, 1.0)
+    with pytest.raises(ValueError, match="names a round twice"):
+        logged.update([58, 58], true_reward=[1.0, 2.0])
+    state = checksum(logged.policy)
+    number = logged.policy.measured().number
+    logged.close()
+    assert checksum(eh.replay(path)) == state and number == 18
+    with eh.log_to(path) as again:
+        assert checksum(again.policy) == state
+        with pytest.raises(ValueError, match="round 60 already has its true reward"):
+            again.true_reward(60, 1.0)
+
+
+def test_a_simulated_log_has_the_true_rewards_that_arrived(tmp_path: Path) -> None:
+    world, path = eh.SyntheticWorld(n_arms=6).with_true_rewards(0.2, delay=5), tmp_path / "s.csv"
+    log = eh.simulate_log(eh.PooledGroupFair, world, horizon=60, seed=1, path=path)
+    again = eh.replay(path)
+    assert isinstance(again, eh.PooledGroupFair)
+    assert again.measured().number == log.true_reward.notna().sum() > 3
+    assert log.true_reward[-5:].isna().all()
+
+
+def test_an_experiment_file_says_which_decisions_get_true_rewards(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    text = "[run]\nhorizon = 20\n[world]\n{}true_delay = 5\n"
+    file.write_text(text.format("true_share = 0.1\n"))
+    [point] = read_experiment(file).points(eh.PAPER)
+    assert point.world.true_rewards == (0.1, 5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    file.write_text(text.format(""))
+    with pytest.raises(ValueError, match="true_share"):
+        read_experiment(file)
+    file.write_text(text.format("true_share = 1.5\n"))
+    with pytest.raises(ValueError, match=r"share is 1\.5"):
+        read_experiment(file)

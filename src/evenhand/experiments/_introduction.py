@@ -11,7 +11,23 @@ from evenhand.experiments._worlds import SYNTHETIC
 from evenhand.experiments.bundled import in_paper
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.worlds import SyntheticWorld, TableWorld
+from evenhand.worlds.arrivals import TrueRewards
 
+TRUTH_WORDS = {
+    "share": "share of decisions that get a true reward",
+    "delay": "rounds until it is known",
+    "noise": "noise of true rewards",
+    "common": "part of the feedback's noise that is in them",
+    "by_context": "log-odds of arriving per unit of a feature",
+    "by_outcome": "log-odds of arriving per unit of a true reward's noise",
+    "scale": "scale of their units",
+    "offset": "offset of their units",
+}
+TRUTH_USUAL = {
+    words: TrueRewards._field_defaults[name]
+    for name, words in TRUTH_WORDS.items()
+    if name not in ("share", "delay", "noise")
+}
 READINGS = {
     "AUTHORS_CODE": "as the authors' code does it",
     "PAPER": "as the text and proofs say it",
@@ -124,7 +140,11 @@ def _numbers(experiment: Experiment, reading: Conventions) -> str:
     usual = SyntheticWorld()
     for point in experiment.points(reading):
         for name in SYNTHETIC:
-            values.setdefault(name, []).append(getattr(point.world, name))
+            if hasattr(point.world, name):  # a world with attributes has fewer settings
+                values.setdefault(name, []).append(getattr(point.world, name))
+        truth = point.world.true_rewards
+        for name, told_as in TRUTH_WORDS.items() if truth is not None else ():
+            values.setdefault(told_as, []).append(getattr(truth, name))
         values[HORIZON].append(point.horizon)
         for name, value in point.settings.items():
             if name != "conventions":
@@ -133,6 +153,7 @@ def _numbers(experiment: Experiment, reading: Conventions) -> str:
         name: all_
         for name, all_ in values.items()
         if name not in OTHER_WORDS or any(value != getattr(usual, name) for value in all_)
+        if name not in TRUTH_USUAL or any(value != TRUTH_USUAL[name] for value in all_)
     }
     if set(values["rewards"]) == {"binary"}:
         del told["noise"]  # it is not used

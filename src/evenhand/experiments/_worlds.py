@@ -81,7 +81,18 @@ CUTS = Kind(
     lambda value: NAMES.fits(value) or _of(dict, _is_cut)(value),
 )
 
+TRUTH = {
+    "true_share": NUMBER,
+    "true_delay": WHOLE,
+    "true_noise": NUMBER,
+    "true_common": NUMBER,
+    "true_by_context": NUMBER_OR_NUMBERS,
+    "true_by_outcome": NUMBER,
+    "true_scale": NUMBER,
+    "true_offset": NUMBER,
+}
 SYNTHETIC = {
+    **TRUTH,
     "n_arms": WHOLE,
     "n_features": WHOLE,
     "n_sensitive": WHOLE,
@@ -103,6 +114,7 @@ SYNTHETIC = {
     "drift": WHOLE,
 }
 TABLE = {
+    **TRUTH,
     "group": NAMES,
     "sensitive": VALUE,
     "others": TEXT,
@@ -133,6 +145,17 @@ SOURCES = {"file": TEXT, "dataset": TEXT}
 def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) -> World:
     """The world with these parameters; paths of files are relative to `folder`."""
     settings = dict(place)
+    truth = {name: settings.pop(name) for name in TRUTH if name in settings}
+    if truth:
+        if "true_share" not in truth:
+            raise InputError(
+                f"{setting('true_share')} is missing; give the share of decisions that get a true "
+                "reward"
+            )
+        world = make_world(settings, folder, conventions)
+        return world.with_true_rewards(
+            **{name.removeprefix("true_"): value for name, value in truth.items()}
+        )
     source = {name: settings.pop(name) for name in SOURCES if name in settings}
     if not source:
         _check_size(settings)
