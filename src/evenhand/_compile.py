@@ -45,12 +45,17 @@ _DIGESTS: dict[Path, str] = {}
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 # Unless it is said, a function takes over from its caller whether it is copied into it.
-OPTIONS: Any = {"nogil": True, "error_model": "numpy", "forceinline": False}
+OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "forceinline": False,
+    **_inner.options(inner=False),
+}
 SUBROUTINE: Any = {
     **OPTIONS,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
-    **_inner.options(),
+    **_inner.options(inner=True),
 }
 INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}

@@ -1,11 +1,16 @@
-"""Compiled functions that only other compiled functions call: no machine code of their own.
+"""How compiled functions are linked: nothing is optimised twice, and no machine code is idle.
 
 Numba turns every function into machine code, also one whose callers hold it already, copied or
 linked in. A seventh of the time to the first decision was spent on code that never runs (10.6
 against 12.2 seconds of processor time). Callers take the optimised form that LLVM has of a
 function, which is kept as it was, so what runs is the same to the bit and as fast.
 
-It hangs on three methods inside of Numba (0.68 is what we measured). Where they are not, functions
+And Numba puts all that a function calls into its module before that is optimised, so what is four
+calls deep is optimised four times more. What is copied into its caller has to be there. A function
+that is never copied (`evenhand._borrow.stays_a_function`) does not: it waits apart, and joins the
+outermost caller when that has been optimised.
+
+It hangs on some methods inside of Numba (0.68 is what we measured). Where they are not, functions
 are compiled as Numba does it. For `evenhand._compile` alone.
 """
 
@@ -20,19 +25,70 @@ from numba.core import codegen, compiler
 # Of a Numba that has none of these, functions are compiled in its own way.
 _LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
 _COMPILER: Any = getattr(compiler, "Compiler", object)
-_NEEDED = ("_finalize_final_module", "_finalize_dynamic_globals", "_get_module_for_linking")
+_NEEDED = (
+    "_finalize_final_module",
+    "_finalize_dynamic_globals",
+    "_get_module_for_linking",
+    "_optimize_final_module",
+    "serialize_using_object_code",
+)
 _ENVIRONMENT = "_ZN08NumbaEnv"  # names of what Numba sets once a function is there
 
 
-class InnerLibrary(_LIBRARY):  # type: ignore[misc]
-    """A function to be linked into others; the machine gets the names that Numba looks for."""
+class Library(_LIBRARY):  # type: ignore[misc]
+    """A function and what is copied into it; those that it only calls are kept apart."""
 
     _final_module: Any
+    _shared_module: Any
+    apart: dict[Any, None]  # libraries in the order of linking: callers first
+
+    def finalize(self) -> None:
+        """Numba's own, with fewer libraries to link."""
+        called = list(dict.fromkeys(self._linking_libraries))
+        needed = {f.name for f in self._final_module.functions if f.is_declaration}
+        self._linking_libraries = [one for one in called if not _stands_alone(one, needed)]
+        self.apart = {}
+        for library in called:
+            if library not in self._linking_libraries:
+                _last(self.apart, library)
+            for deeper in getattr(library, "apart", ()):
+                _last(self.apart, deeper)
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        super()._optimize_final_module()
+        self._finalized = True  # as far as callers are concerned, whose part is kept here
+        self._shared_module = self._get_module_for_linking().clone()
+        self._finalized = False
+
+    def whole(self) -> Any:
+        """The module with all that it calls."""
+        module = self._shared_module.clone()
+        for library in self.apart:
+            self._reload_init.update(library._reload_init)
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        return module
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """For the disk: another process has no libraries to look into."""
+        self._ensure_finalized()
+        return self.name, "object", (self._get_compiled_object(), self.whole().as_bitcode())
+
+
+class OuterLibrary(Library):
+    """A function that Python calls as well."""
+
+    def _finalize_final_module(self) -> None:
+        for library in self.apart:
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        super()._finalize_final_module()
+
+
+class InnerLibrary(Library):
+    """A function to be linked into others; the machine gets the names that Numba looks for."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
-        self._finalized = True
-        self._get_module_for_linking()  # which keeps the whole for callers, and for the disk
         stub = self._codegen._create_empty_module(self.name)
         for variable in self._final_module.global_variables:
             if variable.name.startswith(_ENVIRONMENT):
@@ -43,12 +99,32 @@ class InnerLibrary(_LIBRARY):  # type: ignore[misc]
         super()._finalize_final_module()
 
 
-class InnerCompiler(_COMPILER):  # type: ignore[misc]
-    """Numba's compiler, into an `InnerLibrary`."""
+def _stands_alone(library: Any, needed: set[str]) -> bool:
+    """Whether none of the functions that a caller needs of a library may be copied into it."""
+    given = [
+        function
+        for function in library._get_module_for_linking().functions
+        if function.name in needed and not function.is_declaration
+    ]
+    return bool(given) and all(
+        any(b"noinline" in group for group in function.attributes) for function in given
+    )
+
+
+def _last(order: dict[Any, None], library: Any) -> None:
+    """Put a library at the end, behind all that call it: LLVM links what is called already."""
+    order.pop(library, None)
+    order[library] = None
+
+
+class OuterCompiler(_COMPILER):  # type: ignore[misc]
+    """Numba's compiler, into a library of ours."""
+
+    library: Any = OuterLibrary
 
     def define_pipelines(self) -> list[Any]:
         """Numba's own steps: it makes a library only where none was given."""
-        self.state.library = InnerLibrary(
+        self.state.library = self.library(
             self.state.targetctx.codegen(), self.state.func_id.func_qualname
         )
         self.state.library.enable_object_caching()
@@ -56,8 +132,14 @@ class InnerCompiler(_COMPILER):  # type: ignore[misc]
         return steps
 
 
-def options() -> dict[str, Any]:
-    """What `njit` is told for a function that only compiled functions call."""
+class InnerCompiler(OuterCompiler):
+    """The same, into an `InnerLibrary`."""
+
+    library = InnerLibrary
+
+
+def options(inner: bool) -> dict[str, Any]:
+    """What `njit` is told for a function, which only compiled functions call if it is `inner`."""
     if all(hasattr(_LIBRARY, name) for name in _NEEDED):
-        return {"pipeline_class": InnerCompiler}
+        return {"pipeline_class": InnerCompiler if inner else OuterCompiler}
     return {}
