@@ -175,13 +175,17 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
 
 
 def _njit(function: Function, options: Any, folder: Path | None) -> Function:
+    return _inner.once(_dispatcher(function, options, folder))  # type: ignore[no-any-return]
+
+
+def _dispatcher(function: Function, options: Any, folder: Path | None) -> Any:
     if folder is None:
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
     with _LOCK:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(folder)  # read once, while the decorator runs
         try:
-            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+            return numba.njit(cache=True, **options)(function)
         finally:
             config.CACHE_DIR = before
 

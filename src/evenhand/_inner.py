@@ -20,7 +20,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import codegen, compiler
+from numba.core import codegen, compiler, types
 
 # Of a Numba that has none of these, functions are compiled in its own way.
 _LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
@@ -56,7 +56,8 @@ class Library(_LIBRARY):  # type: ignore[misc]
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        super()._optimize_final_module()
+        if not _is_copied(self._final_module):
+            super()._optimize_final_module()
         self._finalized = True  # as far as callers are concerned, whose part is kept here
         self._shared_module = self._get_module_for_linking().clone()
         self._finalized = False
@@ -111,6 +112,16 @@ def _stands_alone(library: Any, needed: set[str]) -> bool:
     )
 
 
+def _is_copied(module: Any) -> bool:
+    """Whether a function here is to be copied into all of its callers, and optimised there."""
+    return any(
+        b"alwaysinline" in group
+        for function in module.functions
+        if not function.is_declaration
+        for group in function.attributes
+    )
+
+
 def _last(order: dict[Any, None], library: Any) -> None:
     """Put a library at the end, behind all that call it: LLVM links what is called already."""
     order.pop(library, None)
@@ -143,3 +154,19 @@ def options(inner: bool) -> dict[str, Any]:
     if all(hasattr(_LIBRARY, name) for name in _NEEDED):
         return {"pipeline_class": InnerCompiler if inner else OuterCompiler}
     return {}
+
+
+def once(function: Any) -> Any:
+    """Let Numba compile `function` for whole numbers, and not for each that is named in a call.
+
+    It tells the types of `1` and of `LANES` apart, and even tries the value that a variable begins
+    with. Where it matters what the number is, the function is copied into its caller, and LLVM
+    knows it there.
+    """
+    choose = getattr(function, "get_call_template", None)
+    if choose is not None:
+        function.get_call_template = lambda args, kws: choose(
+            tuple(types.unliteral(one) for one in args),
+            {name: types.unliteral(one) for name, one in kws.items()},
+        )
+    return function
