@@ -1,14 +1,21 @@
 """How compiled functions are linked: nothing is optimised twice, and no machine code is idle.
 
-Numba turns every function into machine code, also one whose callers hold it already, copied or
-linked in. A seventh of the time to the first decision was spent on code that never runs (10.6
-against 12.2 seconds of processor time). Callers take the optimised form that LLVM has of a
-function, which is kept as it was, so what runs is the same to the bit and as fast.
+Four things that Numba does for each function are left out where they are in vain. What runs is the
+same to the bit. In seconds of processor time, the first `select` and the first `update`:
 
-And Numba puts all that a function calls into its module before that is optimised, so what is four
-calls deep is optimised four times more. What is copied into its caller has to be there. A function
-that is never copied (`evenhand._borrow.stays_a_function`) does not: it waits apart, and joins the
-outermost caller when that has been optimised.
+- Machine code of a function whose callers hold it already, copied or linked in: a seventh of the
+  first `select` (10.6 against 12.2).
+- All that a function calls is put into its module before that is optimised, so what is four calls
+  deep is optimised four times more. What is copied into its caller has to be there. A function that
+  is never copied (`evenhand._borrow.stays_a_function`) does not: it waits apart, and joins the
+  outermost caller when that has been optimised. The first `update` of PooledGroupFair: 17.7 against
+  26.2.
+- A function is compiled for each whole number that is named in a call, such as 1 and 4 lanes, and
+  even for the 0 that a variable begins with. See `once`: 13.8 against 17.7, and for the `select` of
+  GroupFairTopInterval 8.3 against 11.0.
+- What is copied into all of its callers is optimised before. It is in vain, and it makes the copies
+  longer: rows of any length are unrolled of which the caller knows that they have two numbers. 13.3
+  against 14.4, and 7.7 against 8.3.
 
 It hangs on some methods inside of Numba (0.68 is what we measured). Where they are not, functions
 are compiled as Numba does it. For `evenhand._compile` alone.
@@ -40,35 +47,41 @@ class Library(_LIBRARY):  # type: ignore[misc]
 
     _final_module: Any
     _shared_module: Any
+    _linking_libraries: list[Any]
     apart: dict[Any, None]  # libraries in the order of linking: callers first
+    is_copied: bool
 
     def finalize(self) -> None:
         """Numba's own, with fewer libraries to link."""
+        self.is_copied = _is_copied(self._final_module)
         called = list(dict.fromkeys(self._linking_libraries))
         needed = {f.name for f in self._final_module.functions if f.is_declaration}
         self._linking_libraries = [one for one in called if not _stands_alone(one, needed)]
         self.apart = {}
         for library in called:
-            if library not in self._linking_libraries:
-                _last(self.apart, library)
-            for deeper in getattr(library, "apart", ()):
-                _last(self.apart, deeper)
+            alone = () if library in self._linking_libraries else (library,)
+            for needed_later in (*alone, *getattr(library, "apart", ())):
+                self.apart.pop(needed_later, None)  # to the end, behind all that call it:
+                self.apart[needed_later] = None  # LLVM links only what is called already
         super().finalize()
 
     def _optimize_final_module(self) -> None:
-        if not _is_copied(self._final_module):
+        if not self.is_copied:
             super()._optimize_final_module()
-        self._finalized = True  # as far as callers are concerned, whose part is kept here
+        self._finalized = True  # as far as callers are concerned, for whom this much is kept
         self._shared_module = self._get_module_for_linking().clone()
         self._finalized = False
 
     def whole(self) -> Any:
         """The module with all that it calls."""
         module = self._shared_module.clone()
+        self._link_apart(module)
+        return module
+
+    def _link_apart(self, module: Any) -> None:
         for library in self.apart:
             self._reload_init.update(library._reload_init)
             module.link_in(library._get_module_for_linking(), preserve=True)
-        return module
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """For the disk: another process has no libraries to look into."""
@@ -80,8 +93,7 @@ class OuterLibrary(Library):
     """A function that Python calls as well."""
 
     def _finalize_final_module(self) -> None:
-        for library in self.apart:
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._link_apart(self._final_module)
         super()._finalize_final_module()
 
 
@@ -120,12 +132,6 @@ def _is_copied(module: Any) -> bool:
         if not function.is_declaration
         for group in function.attributes
     )
-
-
-def _last(order: dict[Any, None], library: Any) -> None:
-    """Put a library at the end, behind all that call it: LLVM links what is called already."""
-    order.pop(library, None)
-    order[library] = None
 
 
 class OuterCompiler(_COMPILER):  # type: ignore[misc]
