@@ -252,8 +252,8 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     unit, of_rewards = units_of(own.settled, d), unit_of_rewards(own.settled)
     settled = in_units(own.settled, unit, of_rewards, rule.group_of, rule.sizes)
     known = rule.sigma2 / of_rewards / of_rewards
-    variances, _ = estimate_variances(settled, known)
     post = blank_posterior(n, m, d)
+    variances, _ = estimate_variances(settled, known, post)
     work_out(_with_fresh(settled, own.fresh, unit, of_rewards), variances, post)
     own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
     own.common[SIGMA2] = variances.sigma2[0]
