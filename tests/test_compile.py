@@ -179,6 +179,7 @@ def call_inner(folder, name):
     return [int(line) for line in found.stdout.split()]
 
 
+@pytest.mark.slow
 def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
     (tmp_path / "inner.py").write_text(INNER.format(before=""))
     assert call_inner(tmp_path, "first") == [41, 0]
@@ -186,6 +187,7 @@ def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
     assert call_inner(tmp_path, "first") == [41, 0]
 
 
+@pytest.mark.slow
 def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
     (tmp_path / "inner.py").write_text(INNER.format(before="_inner._NEEDED = ('gone',)"))
     assert call_inner(tmp_path, "first") == [41, 1]
@@ -219,6 +221,7 @@ def second(x):
 """
 
 
+@pytest.mark.slow
 def test_functions_that_are_only_called_are_linked_once_new_or_from_the_cache(tmp_path):
     (tmp_path / "inner.py").write_text(CHAIN)
     code = "import inner\nprint(inner.{0}(10), len(inner.deepest.overloads))"
