@@ -179,6 +179,7 @@ def call_inner(folder, name):
     return [int(line) for line in found.stdout.split()]
 
 
+@pytest.mark.slow
 def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
     (tmp_path / "inner.py").write_text(INNER.format(before=""))
     assert call_inner(tmp_path, "first") == [41, 0]
@@ -186,9 +187,57 @@ def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
     assert call_inner(tmp_path, "first") == [41, 0]
 
 
+@pytest.mark.slow
 def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
     (tmp_path / "inner.py").write_text(INNER.format(before="_inner._NEEDED = ('gone',)"))
     assert call_inner(tmp_path, "first") == [41, 1]
+
+
+CHAIN = """
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, inlined, subroutine
+
+@subroutine
+def deepest(x, factor):
+    stays_a_function()
+    return factor * x
+
+@subroutine
+def middle(x):
+    stays_a_function()
+    return deepest(x, 2) + deepest(x, 3)
+
+@inlined
+def copied(x):
+    return middle(x) + deepest(x, 1)
+
+@compiled
+def first(x):
+    return copied(x) + deepest(x, 4)
+
+@compiled
+def second(x):
+    return middle(x) + copied(x)
+"""
+
+
+@pytest.mark.slow
+def test_functions_that_are_only_called_are_linked_once_new_or_from_the_cache(tmp_path):
+    (tmp_path / "inner.py").write_text(CHAIN)
+    code = "import inner\nprint(inner.{0}(10), len(inner.deepest.overloads))"
+    for name, result in (("first", 100), ("second", 110), ("first", 100)):
+        found = subprocess.run(
+            [sys.executable, "-c", code.format(name)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        )
+        assert found.returncode == 0, found.stderr
+        value, compiled = (int(word) for word in found.stdout.split())
+        assert value == result
+        assert compiled <= 1  # one for 1, 2, 3 and 4
 
 
 @pytest.mark.slow

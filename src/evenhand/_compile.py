@@ -45,12 +45,17 @@ _DIGESTS: dict[Path, str] = {}
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 # Unless it is said, a function takes over from its caller whether it is copied into it.
-OPTIONS: Any = {"nogil": True, "error_model": "numpy", "forceinline": False}
+OPTIONS: Any = {
+    "nogil": True,
+    "error_model": "numpy",
+    "forceinline": False,
+    **_inner.options(inner=False),
+}
 SUBROUTINE: Any = {
     **OPTIONS,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
-    **_inner.options(),
+    **_inner.options(inner=True),
 }
 INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}
@@ -170,13 +175,17 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
 
 
 def _njit(function: Function, options: Any, folder: Path | None) -> Function:
+    return _inner.once(_dispatcher(function, options, folder))  # type: ignore[no-any-return]
+
+
+def _dispatcher(function: Function, options: Any, folder: Path | None) -> Any:
     if folder is None:
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
     with _LOCK:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(folder)  # read once, while the decorator runs
         try:
-            return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+            return numba.njit(cache=True, **options)(function)
         finally:
             config.CACHE_DIR = before
 

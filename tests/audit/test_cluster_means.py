@@ -86,6 +86,7 @@ def test_mean_rewards_of_windows_have_the_errors_of_clusters():
         assert row["mean_high"] - row["mean_reward"] == pytest.approx(reach, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_rates_stay_between_0_and_1_and_other_metrics_say_what_they_ignore():
     log = belonging(4, binary=True)
     log.loc[log["group"] == "A", "reward"] = 1

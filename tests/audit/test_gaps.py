@@ -147,6 +147,7 @@ def test_equal_groups_are_not_called_the_largest():
     assert "one of the largest" in eh.audit(table).summary[0]
 
 
+@pytest.mark.slow
 def test_one_number_has_one_interval():
     """Summary and page had different intervals for the gap at the average context."""
     rng = np.random.default_rng(8)

@@ -55,6 +55,7 @@ def test_where_1_is_bad_0_is_selected():
     pd.testing.assert_frame_equal(table, impact_table(selected(flipped)))
 
 
+@pytest.mark.slow
 def test_rows_that_stand_for_several_people():
     found = eh.audit(berkeley(), group="sex", reward="admitted", features=["dept"], count="people")
     row = found.impact.set_index("category").loc["Female"]

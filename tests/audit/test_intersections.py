@@ -312,6 +312,7 @@ def test_a_shift_by_attribute_is_no_gap():
     assert "By sex, within time windows, which find something else than the whole log" in str(found)
 
 
+@pytest.mark.slow
 def test_tiny_cells_are_adjusted_with_the_slopes_of_all():
     """As statsmodels' analysis of covariance: one slope for a feature, a level for a cell."""
     import statsmodels.formula.api as smf

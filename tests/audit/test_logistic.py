@@ -185,6 +185,7 @@ def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
     assert "logistic" not in found.to_words()
 
 
+@pytest.mark.slow
 def test_a_log_that_changes_between_passes_is_refused(monkeypatch):
     """Every pass counts what it saw."""
     from evenhand.audit._inference import logistic

@@ -23,6 +23,7 @@ def parts_of(audit: eh.Audit) -> pd.DataFrame:
     return audit.decomposition.set_index(["part", "column"])
 
 
+@pytest.mark.slow
 def test_the_parts_are_those_of_the_logistic_models_where_these_fit():
     log = log_of(1)
     audit = eh.audit(log, reference="M")
@@ -64,6 +65,7 @@ def test_errors_are_those_of_the_bootstrap():
     assert half["feature", "x0"] / 2.24 == pytest.approx(spread["feature", "x0"], rel=0.25)
 
 
+@pytest.mark.slow
 def test_straight_lines_where_these_fit():
     rng = np.random.default_rng(4)
     log = log_of(4).assign(reward=lambda frame: rng.integers(2, size=len(frame)))

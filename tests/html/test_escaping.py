@@ -117,6 +117,7 @@ def made_up(experiment, conventions, *_):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.slow
 def test_the_demo(tmp_path):
     world = TableWorld(
         people(),

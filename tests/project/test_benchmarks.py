@@ -196,6 +196,7 @@ def test_rounds_in_pieces_are_the_rounds_of_run() -> None:
     assert pieces.counts.tolist() == pulls.tolist()
 
 
+@pytest.mark.slow
 def test_a_life_ages_but_measuring_does_not_change_it() -> None:
     life = simulated.Life(eh.TopInterval, 10, 2)
     life.age(100)

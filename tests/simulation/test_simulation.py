@@ -25,6 +25,7 @@ class Greedy(eh.Policy):
         return np.where(np.isinf(width), np.inf, estimate)
 
 
+@pytest.mark.slow
 def test_workers_do_not_change_the_numbers():
     tables = [
         eh.simulate(FOUR, WORLD, horizon=150, replications=7, seed=5, workers=workers).runs

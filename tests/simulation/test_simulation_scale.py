@@ -114,6 +114,7 @@ def test_plain_policies_run_in_other_processes(tmp_path):
     assert pids and str(os.getpid()) not in pids
 
 
+@pytest.mark.slow
 def test_many_short_replications_run_in_processes_with_the_same_numbers(monkeypatch):
     asked, processes = [], run._in_processes
     monkeypatch.setattr(run, "MANY", 30)

@@ -53,6 +53,7 @@ def test_no_spread_no_floor_and_scaling():
          {"contexts": [[1.0]]}),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_theory_agrees_with_simulated_worlds(settings, rest):
     """Two independent computations; four standard errors fail once in 16,000 seeds."""
     world = NormalWorld(**settings)

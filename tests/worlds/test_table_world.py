@@ -104,6 +104,7 @@ def test_the_users_frame_is_not_changed():
     pd.testing.assert_frame_equal(table, before)
 
 
+@pytest.mark.slow
 def test_a_row_of_an_arm_is_as_likely_as_any_other():
     # The chance of a false alarm, over seeds, is 0.001 for each of the four arms.
     world = eh.TableWorld(

@@ -25,7 +25,6 @@ from evenhand.policies.pooled._linear import (
 )
 from evenhand.policies.pooled._posterior import (
     Variances,
-    blank_posterior,
     variance_of_bias,
     variance_of_mean,
     work_out,
@@ -171,13 +170,13 @@ def _used(sums, W, tau2, size, g):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
+def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def]
     """The hyperparameters, and the effective numbers behind sigma^2 and tau_g^2.
 
-    `known_sigma2` is negative where it is not known.
+    `known_sigma2` is negative where it is not known. `post` is a posterior to work in.
     """
     stays_a_function()
-    n, d, m = data.number.size, data.b.shape[1], data.sizes.size
+    d, m = data.b.shape[1], data.sizes.size
     M, square, left, number = _pooled(data, d)
     v, largest = leading_direction(M)
     kappa2 = square / max(largest, 1.0)
@@ -190,7 +189,7 @@ def estimate_variances(data, known_sigma2):  # type: ignore[no-untyped-def]
         np.empty(2),
     )
     _set_bias(variances, v, kappa2, START * kappa2, START * kappa2)
-    post, freedom, W, psi = blank_posterior(n, m, d), np.zeros(m + 1), np.empty((d, d)), np.empty(d)
+    freedom, W, psi = np.zeros(m + 1), np.empty((d, d)), np.empty(d)
     sums = Sums(np.empty((m, d, d)), np.empty((m, d, d)), np.empty(m), np.empty(1))
     for _ in range(STEPS):
         work_out(data, variances, post)

@@ -277,8 +277,8 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     unit, of_rewards = units_of(own.settled, d), unit_of_rewards(own.settled)
     settled = in_units(own.settled, unit, of_rewards, rule.group_of, rule.sizes)
     known = rule.sigma2 / of_rewards / of_rewards
-    variances, _ = estimate_variances(settled, known)
     post = blank_posterior(n, m, d)
+    variances, _ = estimate_variances(settled, known, post)
     if own.truth[TRUE_NUMBER] > 0.0:
         work_out(settled, variances, post)
         take_in(rule, own, settled, variances, post, unit, of_rewards)

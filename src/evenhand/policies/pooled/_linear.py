@@ -22,13 +22,14 @@ def invert(matrix, least, d):  # type: ignore[no-untyped-def]
     """
     stays_a_function()
     if d == 2:
-        _invert(matrix, least, 2)
+        invert_here(matrix, least, 2)
     else:
-        _invert(matrix, least, d)
+        invert_here(matrix, least, d)
 
 
 @inlined
-def _invert(matrix, least, d):  # type: ignore[no-untyped-def]
+def invert_here(matrix, least, d):  # type: ignore[no-untyped-def]
+    """`invert`, copied into its caller."""
     for k in range(d):
         row = place(matrix, k * d)
         pivot = 1.0 / max(row[k], least)
@@ -85,6 +86,14 @@ def clear(numbers, size):  # type: ignore[no-untyped-def]
 def product(a, b, out, d):  # type: ignore[no-untyped-def]
     """out = a b, for two matrices of which b is symmetric."""
     stays_a_function()
+    if d == 2:
+        _product(a, b, out, 2)
+    else:
+        _product(a, b, out, d)
+
+
+@inlined
+def _product(a, b, out, d):  # type: ignore[no-untyped-def]
     for k in range(d):
         times_vector(b, place(a, k * d), place(out, k * d), d)
 
@@ -93,6 +102,14 @@ def product(a, b, out, d):  # type: ignore[no-untyped-def]
 def add_product(a, b, out, d):  # type: ignore[no-untyped-def]
     """Add a b' to out, for any two matrices."""
     stays_a_function()
+    if d == 2:
+        _add_product(a, b, out, 2)
+    else:
+        _add_product(a, b, out, d)
+
+
+@inlined
+def _add_product(a, b, out, d):  # type: ignore[no-untyped-def]
     for k in range(d):
         for j in range(d):
             out[k * d + j] += dot(place(a, k * d), place(b, j * d), d)

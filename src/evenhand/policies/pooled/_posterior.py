@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._linear import add_product, clear, invert, product, times_vector
+from evenhand.policies.pooled._linear import (
+    add_product,
+    clear,
+    invert,
+    invert_here,
+    product,
+    times_vector,
+)
 
 
 class Data(NamedTuple):
@@ -185,7 +192,10 @@ def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
             S[k] = A[k] * per_noise
         for k in range(d):
             S[k * d + k] += p
-        invert(S, p, d)
+        if d == 2:
+            invert_here(S, p, 2)
+        else:
+            invert(S, p, d)
         times_vector(S, place(data.b, i * d), u, d)
         V, r = place(post.V, g * d * d), place(post.r, g * d)
         for k in range(d * d):

@@ -34,14 +34,14 @@ def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-u
     """Units, variances with their degrees of freedom, and the posterior with a flat bias."""
     unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
     data = in_units(sums, unit, of_rewards, group_of, sizes)
-    variances, freedom = estimate_variances(data, known_sigma2 / of_rewards / of_rewards)
+    post = blank_posterior(sums.shape[0], sizes.size, d)
+    variances, freedom = estimate_variances(data, known_sigma2 / of_rewards / of_rewards, post)
     flat = FLAT / variances.least[0]
     for k in range(d):
         for j in range(d):
             precision = 1.0 / flat if k == j else 0.0
             variances.omega_inverse[k, j] = variances.lambda_inverse[k, j] = precision
     variances.least[0] = variances.least[1] = 1.0 / flat
-    post = blank_posterior(sums.shape[0], sizes.size, d)
     work_out(data, variances, post)
     return unit, of_rewards, variances, freedom, flat, post
 
