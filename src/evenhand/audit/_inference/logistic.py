@@ -90,6 +90,7 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     kept = ["k", "y", *(f"z{i}" for i in range(fits.vectors.shape[1] - 1)), "w", "c"]
     rows = numbered(rows, fits)
     rows = worked_out(source, rows.select([name for name in kept if name in rows.columns]))
+    rows = source.worked_out_once(rows, fits.n.sum())
     states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
     most = MOST_STEPS if fits.n.sum() <= MANY_ROWS else MOST_STEPS_OF_MANY
     steps = 0

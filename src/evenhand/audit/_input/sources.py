@@ -29,6 +29,7 @@ DAMAGED = (
     "don't know what type|Information loss on integer cast"
 )
 SNIFFED = 100_000  # rows of a CSV file that say what its columns are
+SMALL = 50_000_000  # bytes of what is read or worked out once, into a table
 TRUTH = {"true", "false"}  # what is 0 or 1 in a CSV file; other words are words
 # Columns in the answer to a query. PostgreSQL allows 1664; DuckDB dies of too many sums at once.
 WIDEST = {"postgres": 1500, "duckdb": 2000, "pyspark": 2000}
@@ -90,9 +91,45 @@ class Source:
             return self
         try:
             with quiet():
-                return replace(self, table=self._with_labels(set(names)))
+                return replace(self, table=self._read_once(self._with_labels(set(names))))
         except (InputError, KeyboardInterrupt):
             raise
+        except Exception as error:
+            raise self.told(error) from error
+
+    def _read_once(self, table: Any) -> Any:
+        """Small files as a table of the engine.
+
+        DuckDB would guess the columns of a file and read its text again in every query. Large files
+        stay where they are: they may not fit here.
+        """
+        paths = self.files or self.paths
+        if self.kind != "duckdb" or sum(Path(one).stat().st_size for one in paths) > SMALL:
+            return table
+        return self._held(table)
+
+    def _held(self, table: Any) -> Any:
+        """The rows of a query as a table of DuckDB, which goes with the connection."""
+        from ibis.util import gen_name
+
+        name = gen_name("evenhand")  # another would change what an older query reads
+        create = f'CREATE TEMP TABLE "{name}" AS {self.engine.compile(table)}'
+        self.engine._run_pre_execute_hooks(table)
+        answer_of(lambda: self.engine.con.execute(create), self.engine.con, self.progress)
+        return self.engine.table(name)
+
+    def worked_out_once(self, rows: Any, count: float) -> Any:
+        """Rows that many queries use, worked out once if they are few; otherwise as they are.
+
+        Args:
+            rows: a query; all its columns are numbers.
+            count: how many rows it has.
+        """
+        if self.kind != "duckdb" or not self.ours or 8 * count * len(rows.columns) > SMALL:
+            return rows
+        try:
+            with quiet():
+                return self._held(rows)
         except Exception as error:
             raise self.told(error) from error
 
@@ -104,8 +141,9 @@ class Source:
             return duckdb_json(self.engine, self.paths, self.json, names)
         if self.kind == "pyspark":
             return spark_csv(self.engine, self.files, self.reading, names)
-        written: Any = self.as_text()
-        for name in [name for name, kind in schema.items() if kind.is_boolean()]:
+        truths = [name for name, kind in schema.items() if kind.is_boolean()]
+        written: Any = self.as_text() if truths else None
+        for name in truths:
             words = written.select(word=written[name].strip().lower()).limit(SNIFFED)
             if not set(self.fetch(words.distinct())["word"].dropna()) <= TRUTH:
                 names = {*names, name}
