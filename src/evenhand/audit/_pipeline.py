@@ -306,7 +306,7 @@ class Run:
         if spare and not clear_features(report) and not clear_totals(report):
             return report, None, None
         self.tell("logistic models")
-        lines = fits_of(stats, centred.weighting, fitted.cells.places())
+        lines = fits_of(stats, centred.weighting, fitted.cells.places)
         careful = self.settings.errors == AUTO
         fit = fit_logistic(self.source, rows, stats, lines, errors, centred, careful)
         odds = None

@@ -47,7 +47,7 @@ def in_parts(cells: Cells, groups: tuple[str, ...], count: int, weighting: str) 
         by_arm = [cells.statistics(groups, t, by_arm=True) for t in range(count)]
         if all(settled(one, AUTO)[0] == ARMS for one in by_arm if one.n.any()):
             stats, own = by_arm, ARMS
-    return Parts(stats, own, in_windows([fits_of(one, own, cells.places()) for one in stats]))
+    return Parts(stats, own, in_windows([fits_of(one, own, cells.places) for one in stats]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ def hold_windows(
         for j, (window, share) in enumerate(zip(held.windows[1:], held.shares, strict=True))
     }
     kept = rows.filter(rows["t"].isin(list(held.windows))).mutate(**extra)
-    fits = fits_of(stats, weighting, cells.places())
+    fits = fits_of(stats, weighting, cells.places)
     return HeldEqual(held, stats, Question(fits, kept, held.lift(d)))
 
 
