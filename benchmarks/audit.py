@@ -53,7 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = options.folder or Path(temporary)
         log = make(folder, options.rows, options.features)
         size, before = log.stat().st_size / 1e6, os.getloadavg()[0]
-        kinds = ["floor", "checksum", "classical", "audit", "command"] + (["spark"] if options.spark else [])
+        kinds = ["floor", "checksum", "classical", "audit", "command"]
+        kinds += ["spark"] if options.spark else []
         turns = [
             {kind: measure(kind, log, options.features, options.rows) for kind in kinds}
             for _ in range(options.repeats)
