@@ -112,5 +112,5 @@ def _within(frame: pd.DataFrame) -> pd.DataFrame:
     return total
 
 
-def _is_flag(total: pd.DataFrame, one: str, square: str, centre: float) -> bool:
-    return bool(centre == 0.0 and (total[one] == total[square]).all())
+def _is_flag(total: pd.DataFrame, total_name: str, square: str, centre: float) -> bool:
+    return bool(centre == 0.0 and (total[total_name] == total[square]).all())

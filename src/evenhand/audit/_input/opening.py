@@ -154,7 +154,7 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str, how: Readin
         moved = in_utf8(paths, str(how.encoding), spill)
     opened = replace(
         opened,
-        files=tuple(moved.get(one, one) for one in paths),
+        files=tuple(moved.get(path, path) for path in paths),
         called={there: path for path, there in moved.items()},
     )
     try:
@@ -177,7 +177,7 @@ def _several(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
-    tabs = all(".tsv" in Path(one).suffixes for one in opened.files)
+    tabs = all(".tsv" in Path(path).suffixes for path in opened.files)
     between = how.delimiter or ("\t" if tabs else ",")
     # A quote within quotes is written twice, as others write and read it.
     read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
@@ -188,7 +188,7 @@ def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
 
 
 def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
-    con, escaped = opened.engine, [as_pattern(one) for one in opened.files]
+    con, escaped = opened.engine, [as_pattern(path) for path in opened.files]
     read = {"sample_size": SNIFFED, **_several(escaped), **how.for_duckdb()}
     read |= AS_WRITTEN if form == "excel" else {}
     read |= {"nullstr": ["", *marks.every]} if marks.every else {}
@@ -199,7 +199,7 @@ def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source
         for name, words in marks.own.items()
         if name in table.columns
         and table.schema()[name].is_numeric()
-        and any(as_written(one) is None for one in words)
+        and any(as_written(word) is None for word in words)
     ]
     if late:
         read["types"] = dict.fromkeys(late, "VARCHAR")
@@ -231,8 +231,8 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
         )
     *schema, last = table.split(".")
     known = tables_of(con, ".".join(schema))
-    folded = [one.lower() for one in known] if where == "spark" else known  # it ignores case
-    if (last.lower() if where == "spark" else last) not in folded:
+    folded = str.lower if where == "spark" else str  # it ignores case
+    if folded(last) not in map(folded, known):
         if scheme:
             con.disconnect()
         raise InputError(

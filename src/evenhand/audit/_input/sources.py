@@ -75,9 +75,11 @@ class Source:
         """CSV files as they are written, with their marks; None of others, and with Spark."""
         if not self.files or self.kind != "duckdb":
             return None
-        read = {key: one for key, one in self.reading.items() if key not in ("types", "nullstr")}
+        read = {
+            key: value for key, value in self.reading.items() if key not in ("types", "nullstr")
+        }
         with quiet():
-            paths = [as_pattern(one) for one in self.files]
+            paths = [as_pattern(path) for path in self.files]
             return self.engine.read_csv(paths, **read, all_varchar=True)
 
     def with_labels(self, names: Sequence[str]) -> Source:
@@ -104,7 +106,7 @@ class Source:
         stay where they are: they may not fit here.
         """
         paths = self.files or self.paths
-        if self.kind != "duckdb" or sum(Path(one).stat().st_size for one in paths) > SMALL:
+        if self.kind != "duckdb" or sum(Path(path).stat().st_size for path in paths) > SMALL:
             return table
         return self._held(table)
 
@@ -151,15 +153,15 @@ class Source:
         if not wanted:
             return self.table
         types = {**self.reading.get("types", {}), **dict.fromkeys(wanted, "VARCHAR")}
-        paths = [as_pattern(one) for one in self.files]
+        paths = [as_pattern(path) for path in self.files]
         return self.engine.read_csv(paths, **{**self.reading, "types": types})
 
     def fetch(self, query: Any) -> pd.DataFrame:
         """Run a query whose answer is small."""
 
         def run() -> pd.DataFrame:
-            found: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
-            return found
+            answer: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
+            return answer
 
         try:
             with quiet():
@@ -215,8 +217,8 @@ def told_of(
     said = str(error)
     for read, path in (called or {}).items():
         said = said.replace(read, path)
-    one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
-    name = one[1].strip() if one and not Path(label).is_file() else label  # one of many files
+    named = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
+    name = named[1].strip() if named and not Path(label).is_file() else label  # one of many files
     if "not utf-8 encoded" in said:
         line = re.search(r"Line: (\d+)", said)
         return DataError(

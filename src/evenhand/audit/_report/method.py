@@ -55,7 +55,7 @@ def method(audit: Audit) -> list[str]:
     if audit.intersections is not None:
         said.append(BORROWED)
     if facts.settings.reward_values is not None:
-        worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
+        worth = ", ".join(f"{word!r} {n:g}" for word, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")
     if facts.settings.marks.every:
         marks = ", ".join(map(repr, facts.settings.marks.every))
@@ -81,7 +81,7 @@ def method(audit: Audit) -> list[str]:
             "cancels."
         )
     if facts.baselines:
-        names = ", ".join(f"{one!r} of {name}" for name, one in facts.baselines.items())
+        names = ", ".join(f"{baseline!r} of {name}" for name, baseline in facts.baselines.items())
         said.append(f"Categories are compared with the most frequent one: {names}.")
     if facts.settings.weigh_by_propensity:
         said.append(

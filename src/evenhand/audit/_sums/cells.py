@@ -29,8 +29,8 @@ class Cells:
     @property
     def n(self) -> Array:
         """The rows of each cell."""
-        found: Array = self.frame["n"].to_numpy(dtype=np.float64)
-        return found
+        rows: Array = self.frame["n"].to_numpy(dtype=np.float64)
+        return rows
 
     @property
     def total(self) -> Array:
@@ -57,7 +57,7 @@ class Cells:
         arms = self.arms if (window is None if by_arm is None else by_arm) else None
         labels = self._group_of_each if arms is None else arms
         names = list(groups) if arms is None else list(dict.fromkeys(labels))
-        rows = np.array([names.index(one) for one in labels], dtype=np.int64)
+        rows = np.array([names.index(label) for label in labels], dtype=np.int64)
         of = np.arange(len(names), dtype=np.int64)
         if arms is not None:
             of[rows] = [list(groups).index(name) for name in self._group_of_each]
@@ -131,7 +131,7 @@ class Cells:
 
     def ends(self, features: Sequence[Feature]) -> tuple[Array, Array]:
         """The least and the largest value of each feature."""
-        centres = np.array([one.centre for one in features])
+        centres = np.array([feature.centre for feature in features])
         low = self.frame[[f"least{i}" for i in self.kept]].to_numpy(dtype=np.float64)
         high = self.frame[[f"most{i}" for i in self.kept]].to_numpy(dtype=np.float64)
         return low.min(axis=0) + centres, high.max(axis=0) + centres
@@ -152,8 +152,8 @@ class Cells:
     def means(self) -> Array:
         """The means of the features and, last, of the reward, about their centres."""
         total = self.total.sum()
-        found: Array = np.append(self.gram[:, 0].sum(axis=0), self.moment[:, 0].sum()) / total
-        return found
+        means: Array = np.append(self.gram[:, 0].sum(axis=0), self.moment[:, 0].sum()) / total
+        return means
 
 
 def make_cells(frame: pd.DataFrame, p: int) -> Cells:
@@ -163,8 +163,8 @@ def make_cells(frame: pd.DataFrame, p: int) -> Cells:
     gram, moment = np.zeros((rows, d, d)), np.zeros((rows, d))
 
     def column(name: str) -> Array:
-        found: Array = frame[name].to_numpy(dtype=np.float64)
-        return found
+        values: Array = frame[name].to_numpy(dtype=np.float64)
+        return values
 
     gram[:, 0, 0] = column("w" if weighted else "n")
     moment[:, 0] = column("wy" if weighted else "y")
