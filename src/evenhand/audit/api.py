@@ -12,6 +12,7 @@ from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
 from evenhand._columns.reading import Reading
+from evenhand.audit._fitting import Run, Tell
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -28,7 +29,7 @@ from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._pipeline import Run, Tell
+from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
@@ -194,7 +195,7 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     source = one_row_each(source, columns_of(source, settings).count)
     seen = look(source, settings)
     _check_roles(seen, settings)
-    report = Run(source, settings, seen, tell, crossing).audit(begin)
+    report = audit_log(Run(source, settings, seen, tell, crossing), begin)
     _check_groups(report)
     return report
 

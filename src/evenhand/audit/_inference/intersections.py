@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._comparisons import against_truth, beside_logistic, over_time
+from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._report.intersections import MARGINS_ONLY, Intersections
 from evenhand.bias._margins import Shrunk, margins, shrink
 from evenhand.bias.report import BiasReport
-
-if TYPE_CHECKING:
-    from evenhand.audit._pipeline import Fitted, Run
 
 
 def intersect(
@@ -88,16 +87,16 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, truth: bool) ->
     cells = replace(fitted.cells, frame=frame.assign(g=category))
     alone = own.compared(cells, fitted.design, gaps, fitted.by_window)
     centred = alone.centred
-    timed = own.over_time(alone)
-    bias, *_ = own.beside_logistic(
-        alone, centred, alone.stats, alone.rows, alone.errors, spare=True
+    timed = over_time(own, alone)
+    bias, *_ = beside_logistic(
+        own, alone, centred, alone.stats, alone.rows, alone.errors, spare=True
     )
     inside, held = None, timed.within
     if held is not None:
-        inside, *_ = own.beside_logistic(
-            alone, held.report, held.stats, held.rows, held.errors, spare=True
+        inside, *_ = beside_logistic(
+            own, alone, held.report, held.stats, held.rows, held.errors, spare=True
         )
-    measured = own.against_truth(cells, centred.reference) if truth else None
+    measured = against_truth(own, cells, centred.reference) if truth else None
     return Single(bias, inside, measured, timed.changes)
 
 
