@@ -29,7 +29,6 @@ from evenhand.audit._input.engines import (
 from evenhand.audit._input.files import Files, as_pattern, find_files
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
 from evenhand.audit._input.sources import SNIFFED, Source, quiet, told_of
-from evenhand.audit._input.spark_files import check_spark
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
@@ -144,7 +143,7 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str, how: Readin
         kinds = duckdb_kinds(con, paths)
         return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
     if engine == "spark":
-        check_spark(con, files, how)
+        _check_spark(con, files, how)
     moved = {}
     if not spill and (form == "excel" or not how.is_utf8):
         raise InputError("spill is empty; allowed is a folder: files that are converted go there")
@@ -174,6 +173,26 @@ def _parquet(con: Any, paths: Sequence[str]) -> Any:
 
 def _several(paths: Sequence[str]) -> dict[str, Any]:
     return {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
+
+
+def _check_spark(con: Any, files: Files, how: Reading) -> None:
+    """An error if CSV or Excel files are such that Spark would take them for something else."""
+    if files.shuffled:
+        raise DataError(
+            f"{files.shuffled} has its columns in another order than {files.paths[0]}; Spark reads "
+            f"CSV files by position: write them alike, or leave {setting('engine')} out"
+        )
+    if how.decimal == ",":
+        raise InputError(
+            f"{setting('decimal')} is ',', which Spark does not read; leave {setting('engine')} "
+            "out, or write the numbers with a point"
+        )
+    converted = files.form == "excel" or not how.is_utf8
+    if converted and not con._session.sparkContext.master.startswith("local"):
+        raise DataError(
+            f"{files.label} is converted on this machine, where a cluster of Spark cannot read it; "
+            f"leave {setting('engine')} out, or write it as Parquet"
+        )
 
 
 def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
