@@ -19,7 +19,7 @@ from evenhand.bias._fit import PULLS
 DISTORTION = "evenhand_distortion"
 MOST_SLOPE = 2.0  # bias may make one change more than the other, but hardly as much as this
 ASSUMPTION = (
-    "This needs no equal averages. It speaks for the rows whose true reward is known, and trusts "
+    "This needs no equal averages. It speaks for the rows whose true outcome is known, and trusts "
     "that reward."
 )
 

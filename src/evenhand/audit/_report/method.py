@@ -71,7 +71,7 @@ def method(audit: Audit) -> list[str]:
         )
     if columns.cluster is not None:
         said.append(
-            "Intervals of mean rewards, in time windows too, and of selection rates by reward "
+            "Intervals of mean outcomes, in time windows too, and of selection rates by outcome "
             "allow for clusters as well; those of the other metrics ignore clusters."
         )
     if audit.against_truth is not None:
@@ -131,7 +131,7 @@ def limits(audit: Audit) -> list[str]:
         "Equal averages. What is called bias here is bias and true difference together, unless the "
         "groups are equally good on average at the same features. No log can show which it is; "
         + (
-            "the true rewards in this log can, where they are known: see what is measured against "
+            "the true outcomes in this log can, where they are known: see what is measured against "
             "them."
             if audit.against_truth is not None
             else "outcomes that do not pass through the same judgement could."

@@ -199,12 +199,26 @@ def _lacking(models: Logistic) -> list[str]:
     """Groups without a logistic model, where others have one."""
     if models.odds is None:
         return []
-    return [
-        f"Group {quoted(name)} has no logistic model: {reason}. What is said of "
-        f"{'gaps to it' if name == models.line.reference else 'its gap'} rests on straight lines "
-        "alone."
-        for name, reason in models.without.items()
-    ]
+    reference, said = models.line.reference, []
+    others = {name: why for name, why in models.without.items() if name != reference}
+    if reference in models.without:
+        said.append(
+            f"Group {quoted(reference)} has no logistic model: {models.without[reference]}. What "
+            "is said of gaps to it rests on straight lines alone."
+        )
+    if len(others) == 1:
+        name, reason = next(iter(others.items()))
+        said.append(
+            f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests "
+            "on straight lines alone."
+        )
+    elif others:
+        names = few([f"{quoted(name)} ({reason})" for name, reason in others.items()])
+        said.append(
+            f"{len(others)} groups have no logistic model: {names}. What is said of their gaps "
+            "rests on straight lines alone."
+        )
+    return said
 
 
 def _unchecked(models: Logistic, spoken: list[Pair]) -> list[str]:
