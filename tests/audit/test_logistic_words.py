@@ -84,7 +84,8 @@ def test_a_reference_with_one_outcome_only():
     log.loc[log["group"] == "M", "reward"] = 1
     found, words = audited(log)
     assert (
-        "Group M has no logistic model: it has no outcomes of 0. What is said of gaps to it" in words
+        "Group M has no logistic model: it has no outcomes of 0. What is said of gaps to it"
+        in words
     )
     assert np.isnan(found.logistic.by_group["gap"].iloc[0])
 
@@ -151,7 +152,9 @@ def test_weights_count_and_outcomes_may_be_bad():
     log.loc[log["group"] == "F", "reward"] = 0
     log.loc[log.index[log["group"] == "F"][:5], "reward"] = 1
     _, words = audited(log, weight="weight")
-    assert "Group F has no logistic model: it has only 5 outcomes of 1." in words  # not their weight
+    assert (
+        "Group F has no logistic model: it has only 5 outcomes of 1." in words
+    )  # not their weight
 
 
 def test_no_features_beyond_one_flag():

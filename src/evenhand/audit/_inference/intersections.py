@@ -13,7 +13,7 @@ from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
-from evenhand.audit._report.intersections import MARGINS_ONLY, Intersections
+from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Intersections
 from evenhand.bias._margins import Shrunk, margins, shrink
 from evenhand.bias.report import BiasReport
 
@@ -115,12 +115,13 @@ def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]
     gap = held @ np.where(there, shrunk.level, 0.0)
     reach = reach_of(held, np.nan_to_num(shrunk.covariance), report.level)
     gap, reach = np.where(there, gap, np.nan), np.where(there, reach, np.nan)
+    kind = levels.kind if shrunk.freedom > 0 else AS_THEY_ARE[levels.kind]
     table = levels.gaps.assign(
         shrunk=gap,
         shrunk_low=gap - reach,
         shrunk_high=gap + reach,
         own_weight=np.where(there, shrunk.own, np.nan),
-        kind=np.where(known, levels.kind, np.where(there, MARGINS_ONLY, "not known")),
+        kind=np.where(known, kind, np.where(there, MARGINS_ONLY, "not known")),
         why=levels.why,
     )
     first = {"cell": list(report.groups), **{name: cells[name].to_numpy() for name in cells}}

@@ -9,13 +9,15 @@ import pandas as pd
 from evenhand._html.tables import Table, of_frame
 from evenhand._prose import quoted
 from evenhand.audit._report.intersections import (
+    AS_THEY_ARE,
     COMMON_SLOPES,
     MARGINS_ONLY,
+    OWN_ROWS,
     SHRUNK,
     Intersections,
 )
 from evenhand.bias._contrasts import few as few_of
-from evenhand.bias._sentences import totals
+from evenhand.bias._sentences import rounded, totals
 from evenhand.bias._terms import Terms
 
 if TYPE_CHECKING:
@@ -70,12 +72,10 @@ def _against(crossed: Intersections) -> str:
 def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
     """The cell that is furthest from the reference, once cells borrow from their margins."""
     cells = crossed.cells
-    cells = cells[
-        (cells["cell"] != crossed.reference) & cells["kind"].isin([SHRUNK, COMMON_SLOPES])
-    ]
+    cells = cells[(cells["cell"] != crossed.reference) & cells["kind"].isin(OWN_ROWS)]
     *most, last = map(quoted, crossed.attributes)
     meet = f"Where {', '.join(most)} and {last} meet"
-    where = f"{meet}, with every cell {SHRUNK}"
+    where = f"{meet}, with every cell {SHRUNK}" if crossed.freedom > 0 else meet
     if cells.empty:
         return [
             f"{meet}, too few rows are in each cell for gaps with the same features: shown are "
@@ -90,23 +90,24 @@ def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
         ]
     row = apart.iloc[int(apart["shrunk"].abs().argmax())]
     low, high = sorted((abs(row["shrunk_low"]), abs(row["shrunk_high"])))
+    size, low, high = (rounded(end, (high - low) / 2.0) for end in (abs(row["shrunk"]), low, high))
     side = "lower" if row["shrunk"] < 0.0 else "higher"
     return [
         f"{where}, the {terms.outcome} {terms.alike} is furthest from that of "
-        f"{_against(crossed)} for {quoted(row['cell'])}: {abs(row['shrunk']):.3g} {side}, {at} "
-        f"{low:.3g} to {high:.3g}."
+        f"{_against(crossed)} for {quoted(row['cell'])}: {size} {side}, {at} "
+        f"{low} to {high}."
     ]
 
 
 def _borrowing(crossed: Intersections) -> list[str]:
     cells, said = crossed.cells, list[str]()
-    if (cells["kind"] == COMMON_SLOPES).any():
+    if cells["kind"].isin([COMMON_SLOPES, AS_THEY_ARE[COMMON_SLOPES]]).any():
         said.append(
             "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
             "with the same slopes: a feature is taken to do the same in every cell, and the noise "
             "to be equal."
         )
-    own = cells[cells["kind"].isin([SHRUNK, COMMON_SLOPES])]["own_weight"]
+    own = cells[cells["kind"].isin(OWN_ROWS)]["own_weight"]
     if crossed.freedom < 1:
         said.append(
             "There are too few cells to tell margins from cells, so that no cell is shrunk."
@@ -137,6 +138,7 @@ def intersections_view(audit: Audit) -> dict[str, Any] | None:
         "timed": audit.facts.columns.timestamp is not None,
         "against": _against(crossed),
         "level": f"{100 * crossed.level:.6g} %",
+        "shrunk": crossed.freedom > 0,
         "tau": f"{crossed.tau:.3g}",
         "picture": _picture(crossed, quoted(audit.facts.columns.reward)),
         "outcome": quoted(audit.facts.columns.reward),
