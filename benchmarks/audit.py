@@ -28,6 +28,7 @@ from benchmarks.sections import put
 ARMS, REPEATS = 10, 3
 WORDS = {
     "floor": "one GROUP BY with the bare sums of all products, DuckDB",
+    "checksum": "SHA-256 of the file, which every audit makes beside its queries",
     "classical": '`eh.audit` with `errors="classical"`',
     "audit": "`eh.audit`, with robust errors",
     "command": "`evenhand audit` with its page, the whole process",
@@ -52,7 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = options.folder or Path(temporary)
         log = make(folder, options.rows, options.features)
         size, before = log.stat().st_size / 1e6, os.getloadavg()[0]
-        kinds = ["floor", "classical", "audit", "command"] + (["spark"] if options.spark else [])
+        kinds = ["floor", "checksum", "classical", "audit", "command"]
+        kinds += ["spark"] if options.spark else []
         turns = [
             {kind: measure(kind, log, options.features, options.rows) for kind in kinds}
             for _ in range(options.repeats)
@@ -167,6 +169,20 @@ def floor(log: Path, features: int) -> dict[str, float]:
     }
 
 
+def checksum(log: Path, features: int) -> dict[str, float]:
+    """The checksum alone, which is part of every audit's time on processors."""
+    from pyarrow.parquet import ParquetFile
+
+    from evenhand.audit._input.checksums import of_files
+
+    held = ParquetFile(log).metadata
+    assert held.num_columns > features
+    begin, used = time.perf_counter(), cpu_time()
+    of_files([str(log)])
+    seconds, cpu = time.perf_counter() - begin, cpu_time() - used
+    return {"seconds": seconds, "cpu": cpu, "memory": memory(), "rows": held.num_rows}
+
+
 def audit(
     log: Path, features: int, engine: str = "duckdb", errors: str = "auto"
 ) -> dict[str, float]:
@@ -200,7 +216,13 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-WORKERS = {"floor": floor, "classical": classical, "audit": audit, "spark": on_spark}
+WORKERS = {
+    "floor": floor,
+    "checksum": checksum,
+    "classical": classical,
+    "audit": audit,
+    "spark": on_spark,
+}
 
 if __name__ == "__main__":
     main()

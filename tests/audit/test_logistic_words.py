@@ -70,7 +70,7 @@ def test_a_group_that_has_one_outcome_only(value):
     log, _ = chances(11)
     log.loc[log["group"] == "F", "reward"] = value
     found, words = audited(log)
-    assert f"Group F has no logistic model: it has no rewards of {1 - value}." in words
+    assert f"Group F has no logistic model: it has no outcomes of {1 - value}." in words
     row = found.logistic.by_group.set_index("group").loc["F"]
     assert np.isnan(row[list(NUMBERS)].astype(float)).all()
     assert row["why"].startswith("not identified: group F has no logistic model")
@@ -84,7 +84,8 @@ def test_a_reference_with_one_outcome_only():
     log.loc[log["group"] == "M", "reward"] = 1
     found, words = audited(log)
     assert (
-        "Group M has no logistic model: it has no rewards of 0. What is said of gaps to it" in words
+        "Group M has no logistic model: it has no outcomes of 0. What is said of gaps to it"
+        in words
     )
     assert np.isnan(found.logistic.by_group["gap"].iloc[0])
 
@@ -93,7 +94,7 @@ def test_nothing_but_zeros():
     log, _ = chances(13)
     found, words = audited(log.assign(reward=0))
     assert found.logistic.odds is None and found.logistic.fits in ("linear", "neither")
-    assert "no logistic model: group F has none, for it has no rewards of 1." in words
+    assert "no logistic model: group F has none, for it has no outcomes of 1." in words
     assert found.logistic.to_dict()["by_group"][0]["gap"] is None
 
 
@@ -151,7 +152,9 @@ def test_weights_count_and_outcomes_may_be_bad():
     log.loc[log["group"] == "F", "reward"] = 0
     log.loc[log.index[log["group"] == "F"][:5], "reward"] = 1
     _, words = audited(log, weight="weight")
-    assert "Group F has no logistic model: it has only 5 rewards of 1." in words  # not their weight
+    assert (
+        "Group F has no logistic model: it has only 5 outcomes of 1." in words
+    )  # not their weight
 
 
 def test_no_features_beyond_one_flag():

@@ -110,9 +110,15 @@ def assert_same_cells(one, two):
     for name in ("cells", "impact"):
         mine, theirs = getattr(one.intersections, name), getattr(two.intersections, name)
         pd.testing.assert_frame_equal(mine, theirs, rtol=1e-8, atol=1e-8, check_dtype=False)
-    for name, report in one.intersections.attributes.items():
-        other = two.intersections.attributes[name].to_frame()
-        pd.testing.assert_frame_equal(report.to_frame(), other, rtol=1e-8, atol=1e-8)
+    for name in ("attributes", "within", "against_truth"):
+        mine, theirs = getattr(one.intersections, name), getattr(two.intersections, name)
+        assert list(mine) == list(theirs)
+        for attribute, report in mine.items():
+            other = theirs[attribute].to_frame()
+            pd.testing.assert_frame_equal(report.to_frame(), other, rtol=1e-8, atol=1e-8)
+    for attribute, tests in one.intersections.changes.items():
+        other = two.intersections.changes[attribute]
+        pd.testing.assert_frame_equal(tests, other, rtol=1e-7, atol=1e-8, check_dtype=False)
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +224,17 @@ def test_a_table_of_postgresql(postgres, log, from_frame):
     assert_same_cells(cells_of(f"{postgres}::decisions"), cells_of(log))
     with pytest.raises(ValueError, match="there is no table"):
         eh.audit(f"{postgres}::nothing")
+
+
+@pytest.mark.slow
+@needs_postgres
+@pytest.mark.parametrize("cluster", ["person", "judge"])  # within groups, and across them
+def test_several_attributes_with_clusters_in_postgresql(postgres, log, cluster):
+    timed = {"cluster": cluster, "timestamp": "timestamp", "windows": 2}
+    expected = cells_of(log, **timed)
+    assert expected.facts.clusters and set(expected.intersections.within) == {"group", "town"}
+    audit = cells_of(f"{postgres}::decisions", **timed)
+    assert_same_cells(audit, expected)
 
 
 @pytest.mark.slow

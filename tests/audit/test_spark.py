@@ -57,8 +57,10 @@ def test_logistic_models(tmp_path):
         logistic_models.assert_alike(found.logistic, expected.logistic)
 
 
-def test_several_group_columns(log, parquet):
-    sources.assert_same_cells(sources.cells_of(parquet, engine="spark"), sources.cells_of(log))
+@pytest.mark.parametrize("clusters", [{}, {"cluster": "judge"}], ids=["rows", "clusters"])
+def test_several_group_columns(log, parquet, clusters):
+    audit = sources.cells_of(parquet, engine="spark", **clusters)
+    sources.assert_same_cells(audit, sources.cells_of(log, **clusters))
 
 
 def test_words_and_marks(tmp_path):

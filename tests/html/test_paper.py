@@ -98,6 +98,20 @@ def test_a_picture_that_is_taller_than_a_page_is_made_smaller():
     assert len(read_pdf(to_pdf(page))) <= 2
 
 
+def test_a_tall_picture_stays_on_the_page_of_its_heading():
+    """It must not leave a first page with nothing but a title."""
+    tall = '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="1500"></svg>'
+    text = (
+        "{% extends 'base.html' %}{% block main %}<h2>The gap</h2><p>" + "A warning. " * 40 + "</p>"
+        "<figure>{{ svg }}<figcaption>what it shows</figcaption></figure>{% endblock %}"
+    )
+    from evenhand._html import _environment
+
+    page = _environment().from_string(text).render(title="x", svg=drawn(tall))
+    first = read_pdf(to_pdf(page))[0]
+    assert "The gap" in first and "what it shows" in first
+
+
 @pytest.mark.slow
 def test_a_pdf_is_saved_with_its_json(found, tmp_path):
     paths = found.save(tmp_path / "audit.pdf")

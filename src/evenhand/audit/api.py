@@ -12,6 +12,7 @@ from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
 from evenhand._columns.reading import Reading
+from evenhand.audit._fitting import Run, Tell
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -28,7 +29,7 @@ from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._pipeline import Run, Tell
+from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
@@ -172,10 +173,10 @@ def _audit(
     given = engine, reading, settings
     try:
         with checksum_of(log, source) as checksum:
-            found = _found(source, settings, tell, begin)
+            report = _found(source, settings, tell, begin)
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
-        return replace(found, facts=replace(found.facts, provenance=repeat))
+        return replace(report, facts=replace(report.facts, provenance=repeat))
     except (RecursionError, MemoryError, ArithmeticError) as error:
         raise told(source.label, error) from error
     finally:
@@ -194,9 +195,9 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     source = one_row_each(source, columns_of(source, settings).count)
     seen = look(source, settings)
     _check_roles(seen, settings)
-    found = Run(source, settings, seen, tell, crossing).audit(begin)
-    _check_groups(found)
-    return found
+    report = audit_log(Run(source, settings, seen, tell, crossing), begin)
+    _check_groups(report)
+    return report
 
 
 def _check_roles(seen: Look, settings: Settings) -> None:
@@ -223,11 +224,11 @@ def _check_roles(seen: Look, settings: Settings) -> None:
         )
 
 
-def _check_groups(found: Audit) -> None:
+def _check_groups(report: Audit) -> None:
     """Rows that lack a value may have left a single group, or one may be written in two ways."""
-    if len(found.bias.groups) < 2:
+    if len(report.bias.groups) < 2:
         raise DataError(
-            f"group is {found.facts.columns.group!r}, and only {found.bias.groups[0]!r} has rows "
+            f"group is {report.facts.columns.group!r}, and only {report.bias.groups[0]!r} has rows "
             "that lack nothing; an audit compares at least two groups: choose "
             f"{setting('missing', 'fill')}, or leave out columns that lack values"
         )

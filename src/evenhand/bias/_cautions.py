@@ -32,10 +32,18 @@ def cautions(report: BiasReport) -> list[str]:
 
 def _blocked(report: BiasReport) -> list[str]:
     said = []
-    for name, reason in zip(report.groups, report._fit.blocked, strict=True):
-        if not reason:
+    bias = report._terms.bias
+    reasons = dict(zip(report.groups, report._fit.blocked, strict=True))
+    many = [name for name, reason in reasons.items() if reason and name != report.reference]
+    if len(many) > 1:  # a sentence for each of many tiny groups would hide the others
+        then = ""
+        if report.reference is None and report._fit.usable.any():
+            then = ". They are left out of the mean that the others are compared with"
+        why = few([reasons[name] for name in many])
+        said.append(f"The {bias} of {len(many)} groups is not identified: {why}{then}.")
+    for name, reason in reasons.items():
+        if not reason or (len(many) > 1 and name in many):
             continue
-        bias = report._terms.bias
         then = f"the {bias} of group {name} is not identified"
         if report.reference == name:
             then = f"nothing can be compared with it, and no {bias} is identified"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evenhand._drawing import svg_of
 from evenhand._files import write_whole
 from evenhand.errors import InputError, MissingExtraError, setting
 
@@ -142,10 +143,7 @@ def to_svg(chart: Any) -> str:
         >>> eh.charts.to_svg(eh.charts.share_chart(runs, "horizon"))[:4]
         '<svg'
     """
-    import vl_convert as vlc
-
-    svg: str = vlc.vegalite_to_svg(chart.to_json(validate=False), vl_version=_version())
-    return svg
+    return svg_of(chart.to_json(validate=False), _version())
 
 
 def _version() -> str:

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand._drawing import start_beside
 from evenhand.cli._terminal import (
     add_reading,
     add_values,
@@ -129,6 +130,8 @@ def _audit(options: argparse.Namespace) -> int:
     _check_folder(options.out)
     check_file(options.out)
     check_file(options.out.with_suffix(".json"))
+    if options.out.suffix != ".json":
+        start_beside()
     try:
         report, paths = _report(options, _named(options))
     except InputError as error:

@@ -21,6 +21,7 @@ from evenhand.fairness.sums import GroupSums
 # Metrics whose intervals can allow for clusters.
 WITH_CLUSTERS = ("mean_reward", "selection_rate_by_reward")
 BY_PULLS, BY_REWARD = "selection_rate_by_pulls", "selection_rate_by_reward"
+MISSING = "missing_reward_rate"
 SELECTION = (BY_PULLS, BY_REWARD)
 
 
@@ -113,17 +114,33 @@ METRICS: dict[str, Metric] = {
         _exploration_cost,
         False,
     ),
-    "missing_reward_rate": Metric(
-        "part of the decisions without a reward", ("n_reward",), _missing, True
-    ),
+    MISSING: Metric("part of the decisions without a reward", ("n_reward",), _missing, True),
 }
 
 
-def words_of(name: str, sums: GroupSums) -> str:
-    """A metric in words; which reward is favourable depends on the log."""
+# The same in the words of auditors, for whom a reward is an outcome of people.
+OUTCOMES = {
+    BY_REWARD: "selection rate (outcomes of 1 over all outcomes)",
+    "mean_true_reward": "mean true outcome",
+    "exploration_cost": "outcome lost per decision that explored",
+    MISSING: "part of the rows without an outcome",
+}
+
+
+def words_of(name: str, sums: GroupSums, outcome: str = "") -> str:
+    """A metric in words; which reward is favourable depends on the log.
+
+    Args:
+        name: of the metric.
+        sums: what it is computed from.
+        outcome: the name of the reward, for readers to whom it is an outcome.
+    """
     if name == BY_REWARD and sums.has("favourable"):
-        return "rate of the favourable outcome (rewards of 0 over rewards)"
-    return METRICS[name].words
+        which = "outcomes of 0 over all outcomes" if outcome else "rewards of 0 over rewards"
+        return f"rate of the favourable outcome ({which})"
+    if outcome and name == "mean_reward":
+        return f"mean {outcome}"
+    return OUTCOMES.get(name, METRICS[name].words) if outcome else METRICS[name].words
 
 
 def possible(sums: GroupSums) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,15 +12,18 @@ import pandas as pd
 from evenhand.fairness._metrics import (
     BY_REWARD,
     INSUFFICIENT,
+    MISSING,
     SELECTION,
     SUFFICIENT,
     UNKNOWN,
+    WITH_CLUSTERS,
     words_of,
 )
 
 if TYPE_CHECKING:
     from evenhand.fairness.report import FairnessReport
 
+Named = Callable[[str], str]  # a metric in words
 SCREENS = {
     "below": "this is below the screening value of {}",
     "above": "this is not below the screening value of {}",
@@ -26,27 +31,30 @@ SCREENS = {
 }
 
 
-def sentences(report: FairnessReport) -> list[str]:
+def sentences(report: FairnessReport, outcome: str = "") -> list[str]:
     """Shares, then every metric, the screen, what is not known, and what is assumed."""
-    said = [*_shares(report), *_metrics(report), *_screening(report), *_too_little(report)]
+    named = partial(words_of, sums=report.sums, outcome=outcome)
+    said = [*_shares(report), *_metrics(report, named)]
+    said += [*_screening(report, named), *_too_little(report, named)]
     single = "for all groups at once" if report.simultaneous else "each by itself"
     said.append(
         f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
-        f"pairs of groups at once, those of single groups {single}. {_belonging(report)} If a "
-        "policy learns from its decisions, they are rough, and repeated runs say more."
+        f"pairs of groups at once, those of single groups {single}. {_belonging(report, named)} "
+        "If a policy learns from its decisions, they are rough, and repeated runs say more."
     )
     return said
 
 
-def _belonging(report: FairnessReport) -> str:
+def _belonging(report: FairnessReport, named: Named) -> str:
     """Which intervals know that rows belong together."""
     if report.clusters is None:
         return (
             "All of them treat the rows as independent. If a person has several rows, they are too "
             "narrow."
         )
-    deaf = [words_of(name, report.sums) for name in report.metrics if report._note(name)]
-    said = "Those of rewards allow for rows of the same cluster."
+    deaf = [named(name) for name in report.metrics if report._note(name)]
+    know = ", ".join(named(name) for name in report.metrics if name in WITH_CLUSTERS)
+    said = f"Those of {know} allow for rows of the same cluster."
     if deaf:
         said += (
             f" Those of other metrics ignore clusters, and may be too narrow: {', '.join(deaf)}."
@@ -75,7 +83,7 @@ def _shares(report: FairnessReport) -> list[str]:
     return said
 
 
-def _metrics(report: FairnessReport) -> list[str]:
+def _metrics(report: FairnessReport, named: Named) -> list[str]:
     """The largest difference of each metric, among groups with sufficient evidence."""
     gaps = report.difference(sufficient_only=True)
     said = []
@@ -83,16 +91,21 @@ def _metrics(report: FairnessReport) -> list[str]:
         binary = report.sums.has("positives")
         if name == "share" or (name == "mean_reward" and binary and BY_REWARD in report.metrics):
             continue  # said already
+        if name == MISSING and not (report.by_group.loc[name]["estimate"] > 0.0).any():
+            continue  # nothing to say
         row = {str(key): value for key, value in gaps.loc[name].items()}
         if row["evidence"] == SUFFICIENT:
             words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
-            said.append(f"{_start(words_of(name, report.sums))}: {words}.")
+            said.append(f"{_start(named(name))}: {words}.")
     return said
 
 
 def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
     """Which group is higher and by how much; `picked` if there are other pairs."""
     show, unit = (points, " percentage points") if is_rate else (amount, "")
+    if not is_rate:  # no digits that the interval is not worth
+        places = 3 - int(np.floor(np.log10(max(row["high"] - row["low"], 1e-300))))
+        row = {**row, **{key: round(row[key], places) for key in ("estimate", "low", "high")}}
     size, ends = f"{show(row['estimate'])}{unit}", f"({show(row['low'])} to {show(row['high'])})"
     lower, higher = row["lower"], row["higher"]
     if row["low"] <= 0.0 <= row["high"]:
@@ -102,14 +115,14 @@ def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
     return f"group {higher} is {size} higher than group {lower} {ends}{largest}"
 
 
-def _screening(report: FairnessReport) -> list[str]:
+def _screening(report: FairnessReport, named: Named) -> list[str]:
     said = []
     for row in report.screening().to_dict("records"):
         if row["screen"] not in SCREENS:
             continue
         high = " or more" if np.isinf(row["high"]) else f" to {row['high']:.2f}"
         said.append(
-            f"{_start(words_of(row['selection'], report.sums))}: group {row['group']} has "
+            f"{_start(named(row['selection']))}: group {row['group']} has "
             f"{row['estimate']:.2f} times the rate of group {row['beside']} ({row['low']:.2f}"
             f"{high}); {SCREENS[row['screen']].format(format(row['threshold'], '.4g'))}."
         )
@@ -118,14 +131,14 @@ def _screening(report: FairnessReport) -> list[str]:
     return said
 
 
-def _too_little(report: FairnessReport) -> list[str]:
+def _too_little(report: FairnessReport, named: Named) -> list[str]:
     table = report.to_frame()
     said = []
     for evidence, words in ((INSUFFICIENT, "Insufficient evidence on"), (UNKNOWN, "Not known for")):
         for group in report.groups:
             rows = table[(table["group"] == group) & (table["evidence"] == evidence)]
             for why, part in _by(rows, "why"):
-                names = ", ".join(words_of(str(name), report.sums) for name in part["metric"])
+                names = ", ".join(named(str(name)) for name in part["metric"])
                 said.append(f"{words} group {group} ({why}): {names}.")
     return said
 

@@ -171,9 +171,13 @@ class FairnessReport:
         """`by_group` as plain columns, to be saved."""
         return self.by_group.reset_index()
 
-    def to_words(self) -> str:
-        """The report in sentences."""
-        return "\n".join(sentences(self))
+    def to_words(self, outcome: str = "") -> str:
+        """The report in sentences.
+
+        Args:
+            outcome: the name of the reward, for readers to whom it is an outcome of people.
+        """
+        return "\n".join(sentences(self, outcome))
 
     def __str__(self) -> str:
         return self.to_words()

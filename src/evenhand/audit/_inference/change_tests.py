@@ -51,8 +51,8 @@ def _around(estimate: Array, variance: Array) -> Array:
     """The squared distance from the best common value, over the last axis."""
     weight = 1.0 / variance
     common = np.sum(weight * estimate, axis=-1) / weight.sum(axis=-1)
-    found: Array = np.sum(weight * (estimate - common[..., None]) ** 2, axis=-1)
-    return found
+    statistic: Array = np.sum(weight * (estimate - common[..., None]) ** 2, axis=-1)
+    return statistic
 
 
 def _drawn(estimate: Array, variance: Array, freedom: Array) -> float:

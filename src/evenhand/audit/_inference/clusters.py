@@ -70,7 +70,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     whole *= (roots[:, None] * roots)[:, :, None, None]
     alone = [name for name in counts.by_group if name not in names]
     at = {name: stats.groups.index(name) for name in names}
-    pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
+    pairs = [(group, other) for i, group in enumerate(names) for other in names[i + 1 :]]
     return Errors(
         CLUSTERED,
         {name: symmetric(whole[at[name], at[name]]) for name in names},
@@ -78,7 +78,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
         counts.by_group,
         counts.total,
         counts.crossing,
-        {(one, other): whole[at[one], at[other]] for one, other in pairs}
+        {(group, other): whole[at[group], at[other]] for group, other in pairs}
         if counts.crossing
         else None,
         blocked={name: _too_few(name, counts.by_group[name]) for name in alone},
@@ -113,11 +113,11 @@ def taken_by_windows(source: Source, rows: Any, counts: Counts, windows: int) ->
 def between_groups(fits: Fits, meat: Array, groups: int) -> Array:
     """The covariances of all pairs of groups' vectors, (groups, groups, d, d)."""
     d = fits.vectors.shape[1]
-    found = np.zeros((groups, groups, d, d))
+    between = np.zeros((groups, groups, d, d))
     reach = fits.part[:, None, None] * fits.inverse
     for i, j in np.argwhere(meat.any(axis=(2, 3))):
-        found[fits.of[i], fits.of[j]] += reach[i] @ meat[i, j] @ reach[j]
-    return found
+        between[fits.of[i], fits.of[j]] += reach[i] @ meat[i, j] @ reach[j]
+    return between
 
 
 @dataclass(frozen=True)
@@ -179,10 +179,10 @@ def cluster_products(
         crossing: whether a cluster may have rows in several of them.
     """
     d = len(scores)
-    sums = {f"s{i}": one.sum() for i, one in enumerate(scores)}
+    sums = {f"s{i}": score.sum() for i, score in enumerate(scores)}
     again = counted_again(rows)
     each = rows.group_by(["k", "c"]).aggregate(**sums, **again)
-    found = np.zeros((len(fits.labels), len(fits.labels), d, d))
+    products = np.zeros((len(fits.labels), len(fits.labels), d, d))
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
     own = {f"p{i}_{j}": (each[f"s{i}"] * each[f"s{j}"]).sum() for i, j in pairs}
     own |= {name: each[name].sum() for name in again}
@@ -191,9 +191,9 @@ def cluster_products(
     for row in frame.to_dict(orient="records"):
         k = int(row["k"])
         for i, j in pairs:
-            found[k, k, i, j] = found[k, k, j, i] = row[f"p{i}_{j}"]
+            products[k, k, i, j] = products[k, k, j, i] = row[f"p{i}_{j}"]
     if not crossing:
-        return found
+        return products
     spread = each.group_by("c").aggregate(many=each.count())
     several = spread.filter(spread.many > 1)
     left = each.semi_join(several, "c")
@@ -205,5 +205,5 @@ def cluster_products(
     for row in fetch_by(source, both, ["k", "l"], cross).to_dict(orient="records"):
         k, other = int(row["k"]), int(row["l"])
         block = np.array([[row[f"p{i}_{j}"] for j in range(d)] for i in range(d)])
-        found[k, other], found[other, k] = block, block.T
-    return found
+        products[k, other], products[other, k] = block, block.T
+    return products

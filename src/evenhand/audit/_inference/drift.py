@@ -42,8 +42,8 @@ def drift(
         table = _rewards(counted, window, report, reward_centre, of_clusters)
         table.insert(0, "from", times.label(window))
         table.insert(0, "window", window + 1)
-        found = None if windows is None else _bias(windows, window)
-        parts.append(table if found is None else table.join(found, on="group"))
+        bias = None if windows is None else _bias(windows, window)
+        parts.append(table if bias is None else table.join(bias, on="group"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -119,11 +119,11 @@ def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> p
         tested = change(windows, g)
         if tested is not None:
             rows.append((group, *tested))
-    found = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
-    distinct = len(found) if len(groups) > 2 else 1  # what F lacks, M has
-    found["p_value"] = np.minimum(found["p_value"] * distinct, 1.0)
-    found["changes"] = found["p_value"] < 1.0 - level
-    return found
+    tests = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
+    distinct = len(tests) if len(groups) > 2 else 1  # what F lacks, M has
+    tests["p_value"] = np.minimum(tests["p_value"] * distinct, 1.0)
+    tests["changes"] = tests["p_value"] < 1.0 - level
+    return tests
 
 
 def change(windows: Windows, group: int) -> tuple[int, float, float] | None:

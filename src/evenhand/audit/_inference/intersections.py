@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._comparisons import against_truth, beside_logistic, over_time
+from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
-from evenhand.audit._report.intersections import MARGINS_ONLY, Intersections
+from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Intersections
 from evenhand.bias._margins import Shrunk, margins, shrink
 from evenhand.bias.report import BiasReport
-
-if TYPE_CHECKING:
-    from evenhand.audit._pipeline import Fitted, Run
 
 
 def intersect(
@@ -88,16 +87,16 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, truth: bool) ->
     cells = replace(fitted.cells, frame=frame.assign(g=category))
     alone = own.compared(cells, fitted.design, gaps, fitted.by_window)
     centred = alone.centred
-    timed = own.over_time(alone)
-    bias, *_ = own.beside_logistic(
-        alone, centred, alone.stats, alone.rows, alone.errors, spare=True
+    timed = over_time(own, alone)
+    bias, *_ = beside_logistic(
+        own, alone, centred, alone.stats, alone.rows, alone.errors, spare=True
     )
     inside, held = None, timed.within
     if held is not None:
-        inside, *_ = own.beside_logistic(
-            alone, held.report, held.stats, held.rows, held.errors, spare=True
+        inside, *_ = beside_logistic(
+            own, alone, held.report, held.stats, held.rows, held.errors, spare=True
         )
-    measured = own.against_truth(cells, centred.reference) if truth else None
+    measured = against_truth(own, cells, centred.reference) if truth else None
     return Single(bias, inside, measured, timed.changes)
 
 
@@ -116,12 +115,13 @@ def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]
     gap = held @ np.where(there, shrunk.level, 0.0)
     reach = reach_of(held, np.nan_to_num(shrunk.covariance), report.level)
     gap, reach = np.where(there, gap, np.nan), np.where(there, reach, np.nan)
+    kind = levels.kind if shrunk.freedom > 0 else AS_THEY_ARE[levels.kind]
     table = levels.gaps.assign(
         shrunk=gap,
         shrunk_low=gap - reach,
         shrunk_high=gap + reach,
         own_weight=np.where(there, shrunk.own, np.nan),
-        kind=np.where(known, levels.kind, np.where(there, MARGINS_ONLY, "not known")),
+        kind=np.where(known, kind, np.where(there, MARGINS_ONLY, "not known")),
         why=levels.why,
     )
     first = {"cell": list(report.groups), **{name: cells[name].to_numpy() for name in cells}}

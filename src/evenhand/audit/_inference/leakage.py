@@ -32,8 +32,8 @@ def giveaways(stats: Statistics, design: Design) -> Giveaways:
     gram, moment = totals(stats.gram, *of), totals(stats.moment, *of)
     square, n = totals(stats.square, *of), totals(stats.n, *of)
     reward, group = {}, {}
-    for name in dict.fromkeys(one.column for one in design.features):
-        at = [1 + i for i, one in enumerate(design.features) if one.column == name]
+    for name in dict.fromkeys(feature.column for feature in design.features):
+        at = [1 + i for i, feature in enumerate(design.features) if feature.column == name]
         block = gram[:, [0, *at]][:, :, [0, *at]]
         fit = _of_reward(block, moment[:, [0, *at]], square, n)
         if fit > COPY:
@@ -74,8 +74,8 @@ def _about_mean(gram: Array, weight: Array | float) -> Array:
     weights = np.reshape(weight, (-1, 1, 1))
     spread = products - first[:, :, None] * first[:, None] / weights
     kept = np.einsum("gkk->gk", spread) > 1e-12 * np.einsum("gkk->gk", products)
-    found: Array = np.where(kept[:, :, None] & kept[:, None], spread, 0.0)
-    return found
+    inside: Array = np.where(kept[:, :, None] & kept[:, None], spread, 0.0)
+    return inside
 
 
 def _explained(spread: Array, cross: Array) -> tuple[Array, Array]:
@@ -95,8 +95,8 @@ def _adjusted(left: Array, total: Array, freedom: float, rank: Array) -> Array:
     """1 less the variance that is left over the variance that was there; 0 if there was none."""
     rest = np.maximum(freedom - rank, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = 1.0 - (left / rest) / (total / freedom)
-    return np.where((rest > 0.0) & (total > 0.0), found, 0.0)
+        adjusted: Array = 1.0 - (left / rest) / (total / freedom)
+    return np.where((rest > 0.0) & (total > 0.0), adjusted, 0.0)
 
 
 def _inner(gram: Array) -> tuple[int, int]:

@@ -38,7 +38,7 @@ LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its end
 SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
 STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
 STEADY_STEPS = 3
-RUNAWAY = "its coefficients run away, as where some feature tells rewards of 0 from those of 1"
+RUNAWAY = "its coefficients run away, as where some feature tells outcomes of 0 from those of 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,26 +90,29 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     kept = ["k", "y", *(f"z{i}" for i in range(fits.vectors.shape[1] - 1)), "w", "c"]
     rows = numbered(rows, fits)
     rows = worked_out(source, rows.select([name for name in kept if name in rows.columns]))
+    rows = source.worked_out_once(rows, fits.n.sum())
     states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
     most = MOST_STEPS if fits.n.sum() <= MANY_ROWS else MOST_STEPS_OF_MANY
     steps = 0
-    while steps < most and not all(one.done for one in states):
+    while steps < most and not all(state.done for state in states):
         steps += 1
-        seen = _look(source, rows, replace(fits, vectors=np.array([one.next for one in states])))
-        for k, one in enumerate(states):
-            if not one.done and fits.n[k] > 0.0:
-                one.why = _too_few(seen.ones[k], fits.n[k])
-                one.done = bool(one.why)
-            if not one.done:
-                _advance(one, seen, k, fits.weight[k] / max(fits.n[k], 1.0))
-    for one in states:
-        if not one.done:
-            one.why = f"it has no solution within {most} steps"
+        seen = _look(
+            source, rows, replace(fits, vectors=np.array([state.next for state in states]))
+        )
+        for k, state in enumerate(states):
+            if not state.done and fits.n[k] > 0.0:
+                state.why = _too_few(seen.ones[k], fits.n[k])
+                state.done = bool(state.why)
+            if not state.done:
+                _advance(state, seen, k, fits.weight[k] / max(fits.n[k], 1.0))
+    for state in states:
+        if not state.done:
+            state.why = f"it has no solution within {most} steps"
     return Logits(
-        replace(fits, vectors=np.array([one.vector for one in states])),
+        replace(fits, vectors=np.array([state.vector for state in states])),
         rows,
-        tuple(one.why for one in states),
-        np.array([one.likelihood for one in states]),
+        tuple(state.why for state in states),
+        np.array([state.likelihood for state in states]),
         steps,
     )
 
@@ -137,7 +140,7 @@ def _too_few(ones: float, n: float) -> str:
     if few >= FEW_EVENTS:
         return ""
     return (
-        f"it has {f'only {few:,.0f}' if few else 'no'} reward{'s' if few != 1 else ''} of {which}"
+        f"it has {f'only {few:,.0f}' if few else 'no'} outcome{'s' if few != 1 else ''} of {which}"
     )
 
 
@@ -147,8 +150,8 @@ def basis_of(gram: Array, rank: int) -> Array:
     scale = np.sqrt(np.where(sizes > 0.0, sizes, 1.0))
     held, directions = np.linalg.eigh(gram / np.outer(scale, scale))
     kept = slice(len(held) - int(rank), None)  # eigenvalues come in order
-    found: Array = directions[:, kept] / np.sqrt(held[kept]) / scale[:, None]
-    return found
+    basis: Array = directions[:, kept] / np.sqrt(held[kept]) / scale[:, None]
+    return basis
 
 
 class _Seen(NamedTuple):

@@ -96,7 +96,7 @@ def fit_logistic(
     odds = replace(
         fit,
         vectors=totals(lines.part[:, None] * passes.fits.vectors, lines.of, groups)[:, :d],
-        covariances=np.array([symmetric(one) for one in whole[own, own, :d, :d]]),
+        covariances=np.array([symmetric(block) for block in whole[own, own, :d, :d]]),
         blocked=blocked,
         between=whole[:, :, :d, :d] if dependent else None,
     )
@@ -107,19 +107,19 @@ def fit_logistic(
         for reason, home, less in zip(blocked, fit.homes, partial, strict=True)
     )
     chances = _of_chances(passes, lines, spread, replace(odds, blocked=unseen), dependent)
-    tests = [_link_test(one, passes, at, errors, logits) for at, one in enumerate(passes.links)]
+    tests = [_link_test(link, passes, at, errors, logits) for at, link in enumerate(passes.links)]
     why = {report.groups[g]: logits.why[k] for k, g in enumerate(lines.of) if logits.why[k]}
     return LogisticFit(odds, chances, why, tests[LINE], tests[LOGISTIC], logits.steps, kind)
 
 
 def _reasons(logits: Logits, fit: Fit) -> dict[int, str]:
     """Why a group has no logistic model, in words; the first of its regressions without says it."""
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for k, reason in enumerate(logits.why):
         if reason:
             where = fit.labels[k] if len(fit.labels) == len(logits.why) else fit.homes[k]
-            found.setdefault(int(logits.fits.of[k]), f"{where} has no logistic model: {reason}")
-    return found
+            reasons.setdefault(int(logits.fits.of[k]), f"{where} has no logistic model: {reason}")
+    return reasons
 
 
 def _spread(
@@ -132,15 +132,15 @@ def _spread(
         between: Array = np.einsum("kij,kljm,lmn->klin", fits.inverse, meat, fits.inverse)
         return _cluster_factor(lines, errors) * between
     own = np.arange(many)
-    found = np.zeros((many, many, d, d))
-    found[own, own] = fits.inverse
+    covariances = np.zeros((many, many, d, d))
+    covariances[own, own] = fits.inverse
     if kind == ROBUST:
         plain = np.array([stats.groups[g] in errors.classical for g in lines.of])
         plain &= stats.weights is None
         careful_part = fits.inverse @ meat[own, own] @ fits.inverse
         careful_part *= corrections(lines, careful)[:, None, None]
-        found[own, own] = np.where(plain[:, None, None], fits.inverse, careful_part)
-    return found
+        covariances[own, own] = np.where(plain[:, None, None], fits.inverse, careful_part)
+    return covariances
 
 
 def _cluster_factor(lines: Fits, errors: Errors) -> float:

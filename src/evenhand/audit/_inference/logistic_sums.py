@@ -80,13 +80,13 @@ def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Err
     asked = {f"h{i}_{j}": (rows["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
     for name, q, e, v in (("l", "ql", "el", weight), ("b", "qb", "e", rows["v"])):
         square = rows[q]
-        asked |= {f"{name}x{i}": (v * square * one).sum() for i, one in enumerate(x)}
+        asked |= {f"{name}x{i}": (v * square * feature).sum() for i, feature in enumerate(x)}
         asked |= {f"{name}q": (v * square * square).sum(), f"{name}t": (rows[e] * square).sum()}
-    asked |= {f"u{i}": (rows["e"] * one).sum() for i, one in enumerate(x)}
+    asked |= {f"u{i}": (rows["e"] * feature).sum() for i, feature in enumerate(x)}
     for f in range(many):
         p, slope = rows[f"chance{f}"], rows[f"chance{f}"] * (number(1.0) - rows[f"chance{f}"])
         asked[f"p{f}"] = (weight * p).sum()
-        asked |= {f"p{f}_{i}": (weight * slope * one).sum() for i, one in enumerate(x)}
+        asked |= {f"p{f}_{i}": (weight * slope * feature).sum() for i, feature in enumerate(x)}
     frame = fetch_by(source, rows, ["k"], asked | counted_again(rows))
     check_same_rows(source, frame, lines)
     information = np.zeros((many, d, d))
@@ -140,7 +140,7 @@ def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, L
     x = [number(1.0), *(rows[f"z{i}"] for i in range(lines.vectors.shape[1] - 1))]
     chances = {}
     for f, vector in enumerate(logits.fits.vectors):
-        eta = sum((number(b) * one for b, one in zip(vector, x, strict=True)), number(0.0))
+        eta = sum((number(b) * feature for b, feature in zip(vector, x, strict=True)), number(0.0))
         chances[f"chance{f}"] = chance_of(eta.clip(number(-LARGEST), number(LARGEST)))
     left = rows["w"] * left if "w" in rows.columns else left
     rows = rows.mutate(**chances, el=left, ql=far_l * far_l, qb=far_b * far_b)
@@ -152,8 +152,8 @@ def _inverse(logits: Logits, gram: Array, information: Array, k: int) -> Array:
     if logits.why[k]:
         return np.zeros_like(gram[k])
     basis = basis_of(gram[k], logits.fits.rank[k])
-    found: Array = basis @ np.linalg.inv(basis.T @ information[k] @ basis) @ basis.T
-    return found
+    inverse: Array = basis @ np.linalg.inv(basis.T @ information[k] @ basis) @ basis.T
+    return inverse
 
 
 def _scored(link: Link, frame: pd.DataFrame, name: str, inverse: Array, slopes: Array) -> Link:
@@ -168,9 +168,9 @@ def _scored(link: Link, frame: pd.DataFrame, name: str, inverse: Array, slopes: 
 
 
 def _by_fit(frame: pd.DataFrame, names: list[str], many: int) -> Array:
-    found = np.zeros((many, len(names)))
-    found[frame["k"].to_numpy(dtype=np.int64)] = frame[names].to_numpy(dtype=np.float64)
-    return found
+    by_fit = np.zeros((many, len(names)))
+    by_fit[frame["k"].to_numpy(dtype=np.int64)] = frame[names].to_numpy(dtype=np.float64)
+    return by_fit
 
 
 def _products(
@@ -182,19 +182,21 @@ def _products(
         source, rows, named("al", links[0].explained) | named("ab", links[1].explained)
     )
     x = [number(1.0), *(rows[f"z{i}"] for i in range(d - 1))]
-    scores = [rows["e"] * one for one in x]
+    scores = [rows["e"] * feature for feature in x]
     scores.append(rows["el"] * (rows["ql"] - linear(rows, "al", d)))
     scores.append(rows["e"] * (rows["qb"] - linear(rows, "ab", d)))
     if errors.kind == CLUSTERED:
         crossing = errors.crossing > 0 or "a" in fits.keys
         return cluster_products(source, rows, scores, fits, crossing)
-    rows = rows.mutate(**{f"s{i}": one for i, one in enumerate(scores)})
+    rows = rows.mutate(**{f"s{i}": score for i, score in enumerate(scores)})
     pairs = [(i, j) for i in range(d) for j in range(i, d)] + [(d, d), (d + 1, d + 1)]
     asked = {f"p{i}_{j}": (rows[f"s{i}"] * rows[f"s{j}"]).sum() for i, j in pairs}
     frame = fetch_by(source, rows, ["k"], asked | counted_again(rows))
     check_same_rows(source, frame, fits)
-    found = np.zeros((many, many, d + 2, d + 2))
+    products = np.zeros((many, many, d + 2, d + 2))
     at = frame["k"].to_numpy(dtype=np.int64)
     for i, j in pairs:
-        found[at, at, i, j] = found[at, at, j, i] = frame[f"p{i}_{j}"].to_numpy(dtype=np.float64)
-    return found
+        products[at, at, i, j] = products[at, at, j, i] = frame[f"p{i}_{j}"].to_numpy(
+            dtype=np.float64
+        )
+    return products

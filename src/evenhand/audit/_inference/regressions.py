@@ -44,7 +44,7 @@ def regressions(
         windows: how many time windows there are sums of; 0 without.
     """
     second = SecondPass(source, rows, windows)
-    second.questions[WHOLE] = Question(fits_of(stats, weighting, cells.places()), rows)
+    second.questions[WHOLE] = Question(fits_of(stats, weighting, cells.places), rows)
     if not windows:
         return Regressions(second)
     parts = in_parts(cells, stats.groups, windows, weighting)

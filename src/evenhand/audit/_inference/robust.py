@@ -71,7 +71,9 @@ def robust(
     rest = classical(stats, fits, weighting, binary)
     own = {stats.groups[g]: symmetric(whole[g]) for g in usable}
     # Groups that nobody names here keep the covariance of their own fit.
-    others = {name: one for name, one in (rest.covariances or {}).items() if name not in own}
+    others = {
+        name: covariance for name, covariance in (rest.covariances or {}).items() if name not in own
+    }
     return Errors(
         ROBUST,
         own | others,
@@ -111,8 +113,8 @@ def corrections(fits: Fits, careful: bool) -> Array:
     own = fits.n
     n, few = own.sum(), careful & (own < FEW_ROWS * fits.vectors.shape[1])
     whole = n / max(n - fits.rank.sum(), 1.0)
-    found: Array = np.where(few, np.maximum(own / np.maximum(own - fits.rank, 1.0), whole), whole)
-    return found
+    factor: Array = np.where(few, np.maximum(own / np.maximum(own - fits.rank, 1.0), whole), whole)
+    return factor
 
 
 def _few_events(fits: Fits) -> Array:
@@ -125,14 +127,14 @@ def _few_events(fits: Fits) -> Array:
     ones = fits.total / mean
     chance = (ones + 1.0) / (fits.n + 2.0)
     few = np.minimum(ones, fits.n - ones) < FEW_EVENTS
-    found: Array = np.where(few, mean * chance * (1.0 - chance), 0.0)
-    return found
+    variance: Array = np.where(few, mean * chance * (1.0 - chance), 0.0)
+    return variance
 
 
 def symmetric(matrix: Array) -> Array:
     """A covariance without what rounding leaves of its sides."""
-    found: Array = (matrix + matrix.T) / 2.0
-    return found
+    average: Array = (matrix + matrix.T) / 2.0
+    return average
 
 
 # Regressions times features: the square of it is how many products of clusters there can be.
@@ -192,5 +194,5 @@ def rows_suffice(stats: Statistics, weighting: str) -> Bools:
     if weighting != ARMS:
         n = np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)[stats.of]
     short = np.bincount(stats.of, (n > 0.0) & (n < few), len(stats.groups))
-    found: Bools = short == 0.0
-    return found
+    suffice: Bools = short == 0.0
+    return suffice

@@ -58,7 +58,8 @@ def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, s
         rows = stats.of
         keys, labels = ("g",), [(name,) for name in stats.groups]
     n, gram, moment, square = (
-        totals(one, rows, len(labels)) for one in (stats.n, stats.gram, stats.moment, stats.square)
+        totals(sums, rows, len(labels))
+        for sums in (stats.n, stats.gram, stats.moment, stats.square)
     )
     designs = solve_designs(gram, stats.precision)
     return Fits(
@@ -80,16 +81,16 @@ def in_windows(parts: Sequence[Fits]) -> Fits:
     """The regressions of all windows together."""
     return Fits(
         (*parts[0].keys, "t"),
-        tuple((*label, t) for t, one in enumerate(parts) for label in one.labels),
-        np.concatenate([one.of for one in parts]),
-        np.concatenate([one.vectors for one in parts]),
-        np.concatenate([one.inverse for one in parts]),
-        np.concatenate([one.rank for one in parts]),
-        np.concatenate([one.part for one in parts]),
-        np.concatenate([one.n for one in parts]),
-        np.concatenate([one.total for one in parts]),
-        np.concatenate([one.square for one in parts]),
-        np.concatenate([one.weight for one in parts]),
+        tuple((*label, t) for t, part in enumerate(parts) for label in part.labels),
+        np.concatenate([part.of for part in parts]),
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate([part.inverse for part in parts]),
+        np.concatenate([part.rank for part in parts]),
+        np.concatenate([part.part for part in parts]),
+        np.concatenate([part.n for part in parts]),
+        np.concatenate([part.total for part in parts]),
+        np.concatenate([part.square for part in parts]),
+        np.concatenate([part.weight for part in parts]),
     )
 
 
@@ -178,10 +179,10 @@ def _left(rows: Any, fits: Fits) -> Any:
 
 def linear(rows: Any, name: str, d: int) -> Any:
     """The sum of the features times their coefficients, the intercept first."""
-    found = rows[f"{name}0"]
+    prediction = rows[f"{name}0"]
     for i in range(1, d):
-        found = found + rows[f"{name}{i}"] * rows[f"z{i - 1}"]
-    return found
+        prediction = prediction + rows[f"{name}{i}"] * rows[f"z{i - 1}"]
+    return prediction
 
 
 def named(name: str, coefficients: Array) -> dict[str, Array]:
@@ -210,7 +211,7 @@ def looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
     if source.kind == "postgres":
         return rows.mutate(
             **{
-                name: ibis.array([number(one) for one in column])[rows["k"]]
+                name: ibis.array([number(value) for value in column])[rows["k"]]
                 for name, column in values.items()
             }
         )

@@ -87,11 +87,11 @@ class SecondPass:
 def _streamed(asked: SecondPass) -> dict[str, Array]:
     """The answers to all questions from one pass over the rows of DuckDB."""
     questions = list(asked.questions.values())
-    finest = max((one.fits for one in questions), key=lambda fits: len(_keys(fits)))
+    finest = max((question.fits for question in questions), key=lambda fits: len(_keys(fits)))
     keys = _keys(finest)
     labels = list(dict.fromkeys(label[: len(keys)] for label in finest.labels))
     times = asked.windows + 1  # the last is of rows without a time
-    places = [_place(one, keys, labels, times) for one in questions]
+    places = [_place(question, keys, labels, times) for question in questions]
     features = sum(name.startswith("z") for name in asked.rows.columns)
     tally = _Tally(places, len(labels) * times, features + 1)
     asked.source.stream(
@@ -99,13 +99,13 @@ def _streamed(asked: SecondPass) -> dict[str, Array]:
         tally.add,
         min(MOST_ROWS, max(MOST_NUMBERS // (features + 1), 1)),
     )
-    found = {}
+    products = {}
     for name, question, place, meat in zip(
         asked.questions, questions, places, tally.meat, strict=True
     ):
         check_same_rows(asked.source, tally.seen(place.fit, len(question.fits.n)), question.fits)
-        found[name] = _gathered(question, place, meat, times)
-    return found
+        products[name] = _gathered(question, place, meat, times)
+    return products
 
 
 def _keys(fits: Fits) -> list[str]:
@@ -150,7 +150,7 @@ def _columns(
     import ibis
 
     here = [
-        (_all([rows[key] == one for key, one in zip(keys, label, strict=True)]), i * times)
+        (_all([rows[key] == value for key, value in zip(keys, label, strict=True)]), i * times)
         for i, label in enumerate(labels)
     ]
     # A label that is none of these must not pass for the first.
@@ -163,10 +163,10 @@ def _columns(
 
 
 def _all(conditions: list[Any]) -> Any:
-    found = conditions[0]
-    for one in conditions[1:]:
-        found = found & one
-    return found
+    both = conditions[0]
+    for condition in conditions[1:]:
+        both = both & condition
+    return both
 
 
 class _Tally:
@@ -189,8 +189,8 @@ class _Tally:
 
         def column(name: str, out: Array | None = None) -> Array:
             values = batch.column(name).to_numpy(zero_copy_only=False)
-            found: Array = np.take(values.astype(np.float64, copy=False), order, out=out)
-            return found
+            sorted_values: Array = np.take(values.astype(np.float64, copy=False), order, out=out)
+            return sorted_values
 
         x = np.empty((self.d, len(order)))
         x[0] = 1.0
@@ -232,14 +232,14 @@ def _gathered(question: Question, place: _Place, meat: Array, times: int) -> Arr
     """The sums of cells as those of regressions, with their columns for windows."""
     fits, lift = question.fits, question.lift
     wide = fits.vectors.shape[1] if question.context is None else 1
-    found = np.zeros((len(fits.labels), wide, wide))
+    products = np.zeros((len(fits.labels), wide, wide))
     for cell in np.flatnonzero(place.fit >= 0):
         own = meat[cell]
         if lift is not None:
             to = lift[int(cell) % times]
             own = to @ own @ to.T
-        found[place.fit[cell]] += own
-    return found
+        products[place.fit[cell]] += own
+    return products
 
 
 def _queried(source: Source, question: Question) -> Array:

@@ -19,7 +19,7 @@ from evenhand.bias._fit import PULLS
 DISTORTION = "evenhand_distortion"
 MOST_SLOPE = 2.0  # bias may make one change more than the other, but hardly as much as this
 ASSUMPTION = (
-    "This needs no equal averages. It speaks for the rows whose true reward is known, and trusts "
+    "This needs no equal averages. It speaks for the rows whose true outcome is known, and trusts "
     "that reward."
 )
 
@@ -112,5 +112,5 @@ def _within(frame: pd.DataFrame) -> pd.DataFrame:
     return total
 
 
-def _is_flag(total: pd.DataFrame, one: str, square: str, centre: float) -> bool:
-    return bool(centre == 0.0 and (total[one] == total[square]).all())
+def _is_flag(total: pd.DataFrame, total_name: str, square: str, centre: float) -> bool:
+    return bool(centre == 0.0 and (total[total_name] == total[square]).all())

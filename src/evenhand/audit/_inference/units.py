@@ -84,11 +84,11 @@ def _designs(designs: Designs, move: Array) -> Moved:
         held, directions = np.linalg.eigh(designs.missing[row])
         known = directions[:, held > 0.5] / designs.scale[row][:, None]
         gone = np.eye(len(move))[:, designs.absent[row]]
-        found = move @ np.hstack([known, gone])
-        found[np.abs(found) < 1e-12 * np.abs(found).max(axis=0)] = 0.0
-        lone = np.count_nonzero(found, axis=0) == 1  # a feature that is always zero
-        absent[row] = (found[:, lone] != 0.0).any(axis=1)
-        rest = found[:, ~lone]
+        moved = move @ np.hstack([known, gone])
+        moved[np.abs(moved) < 1e-12 * np.abs(moved).max(axis=0)] = 0.0
+        lone = np.count_nonzero(moved, axis=0) == 1  # a feature that is always zero
+        absent[row] = (moved[:, lone] != 0.0).any(axis=1)
+        rest = moved[:, ~lone]
         # Columns of unit length, whatever the units, as Designs has them.
         size = np.abs(rest).max(axis=1, initial=0.0)
         scale[row] = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 1.0)
@@ -97,15 +97,15 @@ def _designs(designs: Designs, move: Array) -> Moved:
     return Moved(designs.inverse, designs.rank, scale, absent, missing, designs, move)
 
 
-def _contexts(found: Contexts, centres: Array) -> Contexts:
+def _contexts(contexts: Contexts, centres: Array) -> Contexts:
     """Averages about zero. Features of 0 and 1 were not centred, so their kind is right."""
     kinds = tuple(
         kind if centre == 0.0 or kind not in (BINARY, INTERCEPT) else NUMBER
-        for kind, centre in zip(found.kinds, centres, strict=True)
+        for kind, centre in zip(contexts.kinds, centres, strict=True)
     )
     return replace(
-        found,
-        means=None if found.means is None else found.means + centres,
-        overall=None if found.overall is None else found.overall + centres,
+        contexts,
+        means=None if contexts.means is None else contexts.means + centres,
+        overall=None if contexts.overall is None else contexts.overall + centres,
         kinds=kinds,
     )

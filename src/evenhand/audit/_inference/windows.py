@@ -45,9 +45,9 @@ def in_parts(cells: Cells, groups: tuple[str, ...], count: int, weighting: str) 
     stats, own = [cells.statistics(groups, t) for t in range(count)], PULLS
     if weighting == ARMS:
         by_arm = [cells.statistics(groups, t, by_arm=True) for t in range(count)]
-        if all(settled(one, AUTO)[0] == ARMS for one in by_arm if one.n.any()):
+        if all(settled(sums, AUTO)[0] == ARMS for sums in by_arm if sums.n.any()):
             stats, own = by_arm, ARMS
-    return Parts(stats, own, in_windows([fits_of(one, own, cells.places()) for one in stats]))
+    return Parts(stats, own, in_windows([fits_of(sums, own, cells.places) for sums in stats]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Windows:
 
     def contrast(self, group: int) -> Array:
         """What the bias of a group is made of in each window, (windows, groups)."""
-        found: Array = np.nan_to_num([one._weights[group] for one in self.reports])
-        return found
+        weights: Array = np.nan_to_num([report._weights[group] for report in self.reports])
+        return weights
 
     def freedoms(self, group: int) -> Array:
         """The degrees of freedom of the bias of a group in each window; NaN without errors.
@@ -83,11 +83,11 @@ class Windows:
         parts = np.where(weights != 0.0, weights**2 * own, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = parts / parts.sum(axis=1, keepdims=True)
-            found = 1.0 / np.sum(np.where(parts > 0.0, share**2 / self.freedom, 0.0), axis=1)
+            freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / self.freedom, 0.0), axis=1)
         if self.shared:
-            found = np.min(np.where(parts > 0.0, self.freedom, np.inf), axis=1)
+            freedom = np.min(np.where(parts > 0.0, self.freedom, np.inf), axis=1)
         unknown = ((weights != 0.0) & ~(self.freedom > 0.0)).any(axis=1) | ~weights.any(axis=1)
-        return np.where(unknown, np.nan, found)
+        return np.where(unknown, np.nan, freedom)
 
     @cached_property
     def estimates(self) -> Array:
@@ -105,14 +105,14 @@ class Windows:
     def part(self, group: int, other: int) -> Array:
         """What another group adds to the covariance of the bias of a group."""
         weight = self.contrast(group)[:, other]
-        found: Array = weight[:, None] * self.spread[:, other, :, other] * weight
-        return found
+        part: Array = weight[:, None] * self.spread[:, other, :, other] * weight
+        return part
 
     def covariance(self, group: int) -> Array:
         """Of the bias of a group in the windows, (windows, windows)."""
         weights = self.contrast(group)
-        found: Array = np.einsum("tg,tgsh,sh->ts", weights, self.spread, weights)
-        return found
+        covariance: Array = np.einsum("tg,tgsh,sh->ts", weights, self.spread, weights)
+        return covariance
 
 
 def make_windows(
@@ -138,22 +138,22 @@ def make_windows(
     weighting, fits = parts.weighting, parts.fits
     reports = [
         bias_report(
-            one,
+            sums,
             reference=report.reference,
             level=report.level,
             weighting=weighting,
             feature_names=report.features,
             average=report.overall,
         )
-        for one in parts.stats
+        for sums in parts.stats
     ]
-    common = np.all([one._fit.usable for one in reports], axis=0)
+    common = np.all([report._fit.usable for report in reports], axis=0)
     if report.reference is None and common.sum() >= 2:
         # A group that is not in all windows must not move the mean of the others.
         weights = np.eye(len(common)) - common / common.sum()
-        reports = [replace(one, _weights=weights) for one in reports]
+        reports = [replace(report, _weights=weights) for report in reports]
     kind, shared = errors.kind, False
-    enough: Bools = np.array([rows_suffice(one, weighting) for one in parts.stats])
+    enough: Bools = np.array([rows_suffice(sums, weighting) for sums in parts.stats])
     enough |= kind == CLUSTERED or settled_errors
     if len(fits.labels) > MOST_FITS or not enough.any() or report.overall is None:
         kind = CLASSICAL
@@ -167,7 +167,7 @@ def make_windows(
         spread = _by_group(factor[:, None] * products * factor, fits, parts.stats)
         freedom, shared = clusters - 1.0, counts.crossing > 0
     elif kind != CLASSICAL and report.overall is not None:
-        n = sum(float(one.n.sum()) for one in parts.stats)
+        n = sum(float(sums.n.sum()) for sums in parts.stats)
         left = max(n - float(fits.rank.sum()), 1.0)
         squares = second.squares(WINDOWS) * n / left
         robust = _by_group(np.diag(squares), fits, parts.stats)
@@ -182,8 +182,8 @@ def _classical(reports: list[BiasReport], context: Array | None) -> tuple[Array,
     """Variances and degrees of freedom of every window's own fits."""
     windows, groups = len(reports), len(reports[0].groups)
     spread, freedom = np.zeros((windows, groups, windows, groups)), np.zeros((windows, groups))
-    for t, one in enumerate(reports):
-        fit = one._fit
+    for t, report in enumerate(reports):
+        fit = report._fit
         freedom[t] = np.where(fit.usable, fit.freedom, np.nan)
         if context is not None:
             own = np.einsum("i,gij,j->g", context, fit.covariances, context)
@@ -204,21 +204,21 @@ def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
     Windows have few clusters of a group, and the correction of the whole is none for them.
     """
     n, left = fits.n.sum(), max(float(fits.n.sum() - fits.rank.sum()), 1.0)
-    found = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)
+    squares = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)
     if clusters is not None:
         window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
         many = np.maximum(clusters[window, fits.of], 2.0)
         own = many / (many - 1.0) * (fits.n - 1.0) / np.maximum(fits.n - fits.rank, 1.0)
-        found = np.maximum(found, own)
-    roots: Array = np.sqrt(found)
+        squares = np.maximum(squares, own)
+    roots: Array = np.sqrt(squares)
     return roots
 
 
 def _by_group(spread: Array, fits: Fits, parts: list[Statistics]) -> Array:
     groups, windows = len(parts[0].groups), len(parts)
     window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
-    found = np.zeros((windows, groups, windows, groups))
+    by_group = np.zeros((windows, groups, windows, groups))
     first, second = np.indices(spread.shape)
     at = (window[first], fits.of[first], window[second], fits.of[second])
-    np.add.at(found, at, spread)
-    return found
+    np.add.at(by_group, at, spread)
+    return by_group

@@ -36,15 +36,15 @@ class Held:
 
     def lift(self, d: int) -> dict[int, Array]:
         """For each window, what makes the features with its columns from the others: (D, d)."""
-        found = {}
+        matrices = {}
         for place, window in enumerate(self.windows):
             matrix = np.zeros((d + len(self.shares), d))
             matrix[:d] = np.eye(d)
             matrix[d:, 0] = -self.shares
             if place:
                 matrix[d + place - 1, 0] += 1.0
-            found[window] = matrix
-        return found
+            matrices[window] = matrix
+        return matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def hold_windows(
         for j, (window, share) in enumerate(zip(held.windows[1:], held.shares, strict=True))
     }
     kept = rows.filter(rows["t"].isin(list(held.windows))).mutate(**extra)
-    fits = fits_of(stats, weighting, cells.places())
+    fits = fits_of(stats, weighting, cells.places)
     return HeldEqual(held, stats, Question(fits, kept, held.lift(d)))
 
 
@@ -126,14 +126,14 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
     frame = cells.frame.dropna(subset="t")
     n = np.zeros((count, len(groups)))
     window = frame["t"].to_numpy(dtype=np.int64)
-    group = np.array([groups.index(str(one)) for one in frame["g"]], dtype=np.int64)
+    group = np.array([groups.index(str(name)) for name in frame["g"]], dtype=np.int64)
     np.add.at(n, (window, group), frame["n"].to_numpy(dtype=np.float64))
     usual = (n > 0.0).sum(axis=0) >= count / 2.0
     windows = np.flatnonzero((n[:, usual] > 0.0).all(axis=1))
     if usual.sum() < 2 or len(windows) < 2:
         return None
     sizes = n[windows].sum(axis=1)
-    shares = np.array([float(f"{one:.6g}") for one in sizes[1:] / sizes.sum()])
+    shares = np.array([float(f"{share:.6g}") for share in sizes[1:] / sizes.sum()])
     return Held(tuple(int(t) for t in windows), shares)
 
 
@@ -142,33 +142,33 @@ def _statistics(cells: Cells, groups: tuple[str, ...], by_arm: bool, held: Held)
     parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
     base, d, more = parts[0], cells.gram.shape[1], len(held.shares)
     gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))
-    gram[:, :d, :d] = sum(one.gram for one in parts)
-    moment[:, :d] = sum(one.moment for one in parts)
-    for j, one in enumerate(parts[1:], d):
-        gram[:, :d, j] = gram[:, j, :d] = one.gram[:, 0]
-        gram[:, j, j], moment[:, j] = one.gram[:, 0, 0], one.moment[:, 0]
+    gram[:, :d, :d] = sum(part.gram for part in parts)
+    moment[:, :d] = sum(part.moment for part in parts)
+    for j, part in enumerate(parts[1:], d):
+        gram[:, :d, j] = gram[:, j, :d] = part.gram[:, 0]
+        gram[:, j, j], moment[:, j] = part.gram[:, 0, 0], part.moment[:, 0]
     move = np.eye(d + more)
     move[0, d:] = -held.shares
     gram, moment = move.T @ gram @ move, moment @ move
     weight = np.maximum(gram[:, 0, 0], 1e-300)
     return replace(
         base,
-        n=np.sum([one.n for one in parts], axis=0),
+        n=np.sum([part.n for part in parts], axis=0),
         gram=gram,
         moment=moment,
-        square=np.sum([one.square for one in parts], axis=0),
+        square=np.sum([part.square for part in parts], axis=0),
         means=gram[:, 0] / weight[:, None],
         weights=None if base.weights is None else gram[:, 0, 0],
     )
 
 
-def _without_windows(found: BiasReport, stats: Statistics, whole: BiasReport) -> BiasReport:
+def _without_windows(report: BiasReport, stats: Statistics, whole: BiasReport) -> BiasReport:
     """The report at the windows' average mix, in the features of the whole log's alone.
 
     The columns of windows are centred, so that is where they are 0, and what the others say there
     is the first block of vectors and covariances.
     """
-    d, fit = len(whole.features), found._fit
+    d, fit = len(whole.features), report._fit
     gram = stats.gram
     if len(fit.designs.rank) != len(gram):
         gram = totals(gram, stats.of, len(stats.groups))
@@ -185,11 +185,11 @@ def _without_windows(found: BiasReport, stats: Statistics, whole: BiasReport) ->
     )
     return replace(
         whole,
-        observations=found.observations,
-        average=None if found.average is None else found.average[:, :d],
+        observations=report.observations,
+        average=None if report.average is None else report.average[:, :d],
         _fit=own,
-        _weights=found._weights,
-        _contexts=_first(found._contexts, d),
+        _weights=report._weights,
+        _contexts=_first(report._contexts, d),
         _apart=None,
     )
 

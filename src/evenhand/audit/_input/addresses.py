@@ -34,19 +34,19 @@ def passwords_in(log: str) -> tuple[str, ...]:
     """The passwords in a log's name, as they are written and as they are meant."""
     where, _, _ = log.rpartition("::")
     front = _in_front(where)
-    found = [one["secret"] for one in IN_QUERY.finditer(where)] if "://" in where else []
-    found += [] if front is None else [front["secret"]]
-    both = {*found, *map(unquote_plus, found)}
+    secrets = [match["secret"] for match in IN_QUERY.finditer(where)] if "://" in where else []
+    secrets += [] if front is None else [front["secret"]]
+    both = {*secrets, *map(unquote_plus, secrets)}
     return tuple(sorted(filter(None, both), key=len, reverse=True))
 
 
 def hidden(text: str, passwords: Sequence[str]) -> str:
     """A text without these passwords in it."""
-    for one in passwords:
-        text = text.replace(one, HIDDEN)
+    for password in passwords:
+        text = text.replace(password, HIDDEN)
     return text
 
 
 def _in_front(where: str) -> re.Match[str] | None:
-    found = IN_FRONT.match(where.partition("?")[0]) or IN_FRONT.match(where)
-    return None if found is None or PORT.match(found["secret"]) else found
+    match = IN_FRONT.match(where.partition("?")[0]) or IN_FRONT.match(where)
+    return None if match is None or PORT.match(match["secret"]) else match

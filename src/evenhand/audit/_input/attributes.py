@@ -58,7 +58,7 @@ def split_groups(named: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, .
     if given is None or isinstance(given, str):
         return dict(named), ()
     names = list(given) if isinstance(given, Sequence) else []
-    if not names or not all(isinstance(one, str) for one in names):
+    if not names or not all(isinstance(name, str) for name in names):
         raise InputError(
             f"{setting('group')} is {given!r}; allowed is a column or a list of columns",
             value=given,
@@ -74,10 +74,10 @@ def with_attributes(source: Source, settings: Settings) -> Settings:
     names, known = settings.attributes, list(source.table.columns)
     group = settings.columns.get("group", "")
     if not names and "," in group and group not in known:
-        names = tuple(one.strip() for one in group.split(","))
+        names = tuple(name.strip() for name in group.split(","))
     if not names:
         return settings
-    twice = [one for i, one in enumerate(names) if one in names[:i]]
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise InputError(
             f"{setting('group')} has {twice[0]!r} twice; allowed are different columns: name it "
@@ -122,7 +122,7 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     each = _combinations(source, names, settings.columns.get("count"))
     for name in names:
         if each[name].nunique() < 2:
-            raise one_group(name, [(str(one), 0) for one in each[name].unique()])
+            raise one_group(name, [(str(category), 0) for category in each[name].unique()])
     if len(each) > MOST_GROUPS:
         many = f"{len(each):,}" if len(each) < MOST_READ else f"{MOST_READ:,} or more"
         parts = ", ".join(f"{name!r} {each[name].nunique():,}" for name in names)
@@ -132,7 +132,7 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
             "values of them"
         )
     fronts = _fronts(each, names)
-    between = next((one for one in BETWEEN if _labels(each, fronts, one).is_unique), None)
+    between = next((mark for mark in BETWEEN if _labels(each, fronts, mark).is_unique), None)
     if between is None:
         raise DataError(
             f"{setting('group')} has columns with values such as {each[names[0]].iloc[0]!r} that "
@@ -158,7 +158,7 @@ def _for_cells(missing: Choice, names: Sequence[str], column: str) -> Choice:
     """What is done about rows without a cell, where it was said by group column: the strictest."""
     if isinstance(missing, str):
         return missing
-    rest = {name: one for name, one in missing.items() if name not in names}
+    rest = {name: choice for name, choice in missing.items() if name not in names}
     own = {missing.get(name, missing.get(OTHERS, ERROR)) for name in names}
     return {**rest, column: ERROR if ERROR in own else min(own)}
 
@@ -171,13 +171,13 @@ def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd
     rows = table.select(**keys, **({"people": as_number(table[count])} if counted else {}))
     people = rows["people"].sum() if counted else rows.count()
     asked = rows.group_by(list(keys)).aggregate(n=people).limit(MOST_READ)
-    found = source.fetch(asked).rename(columns=dict(zip(keys, names, strict=True)))
-    found = found[found["n"].astype(float) > 0.0]  # rows that stand for nobody are nowhere
-    if found.empty:
+    cells = source.fetch(asked).rename(columns=dict(zip(keys, names, strict=True)))
+    cells = cells[cells["n"].astype(float) > 0.0]  # rows that stand for nobody are nowhere
+    if cells.empty:
         raise DataError(
             f"{setting('group')} has {shown(names)}, and no row has a value of all of them"
         )
-    return found.astype({**dict.fromkeys(names, object), "n": float}).reset_index(drop=True)
+    return cells.astype({**dict.fromkeys(names, object), "n": float}).reset_index(drop=True)
 
 
 def _fronts(each: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:

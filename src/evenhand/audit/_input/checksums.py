@@ -90,8 +90,8 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
         >>> found.value[:12], found.files[0][:2]
         ('5be08c9684a1', ('log.csv', 4))
     """
-    above = os.path.commonpath([Path(one).parent for one in paths])
-    names = {one: Path(os.path.relpath(one, above or ".")).as_posix() for one in paths}
+    above = os.path.commonpath([Path(path).parent for path in paths])
+    names = {path: Path(os.path.relpath(path, above or ".")).as_posix() for path in paths}
     files = []
     for path in sorted(paths, key=names.__getitem__):
         before = Path(path).stat()
@@ -105,7 +105,7 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
         files.append((names[path], after.st_size, digest.hexdigest()))
     if len(files) == 1:
         return Checksum(BYTES, files[0][2], tuple(files))
-    listed = "".join(f"{one}  {name}\n" for name, _, one in files)
+    listed = "".join(f"{digest}  {name}\n" for name, _, digest in files)
     return Checksum(MANY, hashlib.sha256(listed.encode()).hexdigest(), tuple(files))
 
 

@@ -104,7 +104,7 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
     """An error if the whole first line of a CSV file was taken for one column."""
     header, path = names[0], source.files[0]
     called = source.called.get(path, path)
-    between = [one for one in ",;\t|" if one in header]
+    between = [mark for mark in ",;\t|" if mark in header]
     if len(names) > 1 or not between:
         return
     said = f"LOG is {called!r}, whose columns cannot be told apart: the first line is {header!r}"
@@ -129,10 +129,10 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
             )
         except (ValueError, OSError, ImportError):  # what it is, the engine has read it
             continue
-        header = [str(one) for one in first.to_numpy(dtype=object).ravel()]
+        header = [str(cell) for cell in first.to_numpy(dtype=object).ravel()]
         # Some engines number every one of the columns that share a name.
-        folded = [one.casefold() for one in header]
-        odd = [one for one in header if one.strip() and folded.count(one.casefold()) == 1]
+        folded = [cell.casefold() for cell in header]
+        odd = [cell for cell in header if cell.strip() and folded.count(cell.casefold()) == 1]
         if len(header) == len(names) and set(odd) <= set(names):
             return header
     return names
@@ -195,8 +195,8 @@ def _idle_marks(
         asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(left)}
         asked = {key: flag for key, flag in asked.items() if flag is not None}
         if asked:
-            found = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
-            left = [place for i, place in enumerate(left) if not found.get(f"m{i}", False)]
+            seen = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
+            left = [place for i, place in enumerate(left) if not seen.get(f"m{i}", False)]
     return left
 
 
@@ -260,12 +260,12 @@ def _numbers(
             f"left{i}": changed[name].count(),
             f"numbers{i}": is_number.cast("int32").sum(),
         }
-    found = source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0)
+    counts = source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0)
     return [
         name
         for i, name in enumerate(names)
-        if found[f"all{i}"] + (name in settings.marks.own) > found[f"left{i}"] > 0
-        and found[f"numbers{i}"] == found[f"left{i}"]
+        if counts[f"all{i}"] + (name in settings.marks.own) > counts[f"left{i}"] > 0
+        and counts[f"numbers{i}"] == counts[f"left{i}"]
     ]
 
 

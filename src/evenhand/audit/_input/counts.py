@@ -43,7 +43,7 @@ def _check(source: Source, column: str) -> None:
             "from 0 on: for how many people a row stands"
         )
     many: Any = as_number(table[column])
-    found = source.fetch(
+    checked = source.fetch(
         table.aggregate(
             rows=table.count(),
             missing=is_missing(table[column]).sum(),
@@ -54,20 +54,20 @@ def _check(source: Source, column: str) -> None:
     ).iloc[0]
     said = f"count {column!r} has"
     allowed = "allowed are whole numbers from 0 on"
-    if found["missing"]:
+    if checked["missing"]:
         raise DataError(
-            f"{said} {int(found['missing']):,} missing values of {int(found['rows']):,}; "
+            f"{said} {int(checked['missing']):,} missing values of {int(checked['rows']):,}; "
             f"{allowed}: put 0 for rows that stand for nobody"
         )
-    if found["broken"]:
+    if checked["broken"]:
         raise DataError(
-            f"{said} {int(found['broken']):,} values that are not whole; {allowed}. Name weights "
+            f"{said} {int(checked['broken']):,} values that are not whole; {allowed}. Name weights "
             f"that are no counts in {setting('weight')}"
         )
-    if found["least"] < 0:
-        raise DataError(f"{said} a value of {found['least']:g}; {allowed}")
-    if not 0 < found["people"] <= MOST_PEOPLE:
+    if checked["least"] < 0:
+        raise DataError(f"{said} a value of {checked['least']:g}; {allowed}")
+    if not 0 < checked["people"] <= MOST_PEOPLE:
         raise DataError(
-            f"{said} a sum of {found['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: audit "
-            "a part of the log, or a table with a row per person"
+            f"{said} a sum of {checked['people']:g}; allowed are 1 to {MOST_PEOPLE:,} people: "
+            "audit a part of the log, or a table with a row per person"
         )

@@ -80,14 +80,14 @@ def open_postgres(address: str, label: str) -> Any:
 
 def spark_csv(con: Any, paths: Sequence[str], read: Mapping[str, Any], text: set[str]) -> Any:
     """CSV files in Spark, with these columns as they are written."""
-    escaped = [for_spark(one) for one in paths]
+    escaped = [for_spark(path) for path in paths]
     rows = con._session.read.options(**read).csv(escaped)
     if text:
         from pyspark.sql.types import StringType, StructField, StructType
 
         fields = [
-            StructField(one.name, StringType() if one.name in text else one.dataType)
-            for one in rows.schema.fields
+            StructField(field.name, StringType() if field.name in text else field.dataType)
+            for field in rows.schema.fields
         ]
         kept = {key: value for key, value in read.items() if key != "inferSchema"}
         rows = con._session.read.options(**kept).schema(StructType(fields)).csv(escaped)
@@ -219,18 +219,18 @@ def equals(column: Any, words: Sequence[str]) -> Any | None:
     if kind.is_string():
         return column.strip().isin(list(words))
     if kind.is_boolean():
-        known = [one.lower() == "true" for one in words if one.lower() in ("true", "false")]
+        known = [word.lower() == "true" for word in words if word.lower() in ("true", "false")]
         return column.isin(known) if known else None
     if not kind.is_numeric():
         return None
-    found = [one for one in map(as_written, words) if one is not None]
+    values = [value for value in map(as_written, words) if value is not None]
     if kind.is_integer():
         low, high = kind.bounds
-        whole = [int(one) for one in found if one == int(one) and low <= one <= high]
+        whole = [int(value) for value in values if value == int(value) and low <= value <= high]
         return column.isin(whole) if whole else None
     if kind.is_float32():
-        found += [_single(one) for one in found]
-    return as_number(column).isin([number(one) for one in found]) if found else None
+        values += [_single(value) for value in values]
+    return as_number(column).isin([number(value) for value in values]) if values else None
 
 
 def _single(value: float) -> float:

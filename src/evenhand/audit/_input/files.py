@@ -46,27 +46,27 @@ def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Fil
         return _checked(name, [name], name, how)
     if path.is_dir():
         inside = [
-            one
-            for one in path.rglob("*")
-            if one.is_file() and _form(one) and not one.name.startswith(("_", "."))
+            file
+            for file in path.rglob("*")
+            if file.is_file() and _form(file) and not file.name.startswith(("_", "."))
         ]
         # Beside tables, a .json is about one of them, or is a report.
-        logs = [one for one in inside if one.suffix.lower() != ".json"]
-        found = sorted(map(str, logs or inside))
-        if not found:
+        logs = [file for file in inside if file.suffix.lower() != ".json"]
+        paths = sorted(map(str, logs or inside))
+        if not paths:
             raise InputError(
                 f"{setting('log')} is {name!r}, a folder without {KINDS} files", value=name
             )
     else:
-        found = sorted(glob(name, recursive=True))  # noqa: PTH207
-    if not found:
+        paths = sorted(glob(name, recursive=True))  # noqa: PTH207
+    if not paths:
         raise InputError(
             f"{setting('log')} is {name!r}, where there is nothing; allowed are a {KINDS} "
             f"file, a folder, a glob, or a table as {otherwise}",
             value=name,
         )
-    many = f"{len(found)} file{'s' if len(found) > 1 else ''}"
-    return _checked(name, found, f"{name} ({many})", how)
+    many = f"{len(paths)} file{'s' if len(paths) > 1 else ''}"
+    return _checked(name, paths, f"{name} ({many})", how)
 
 
 def as_pattern(path: str) -> str:
@@ -86,14 +86,14 @@ def _form(path: Path) -> str:
 
 
 def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files:
-    forms = {one: _form(Path(one)) for one in paths}
+    forms = {path: _form(Path(path)) for path in paths}
     if "" in forms.values():
         raise InputError(
             f"{setting('log')} is {name!r}; allowed are files that end in {', '.join(ENDINGS)}",
             value=name,
         )
     form = forms[paths[0]]
-    other = next((one for one in paths if forms[one] != form), None)
+    other = next((path for path in paths if forms[path] != form), None)
     if other is not None:
         raise InputError(
             f"{setting('log')} is {name!r}, which has {paths[0]!r} and {other!r}; allowed are "
@@ -101,7 +101,7 @@ def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files
             value=name,
         )
     reading.check(form, label)
-    kept = [one for one in paths if Path(one).stat().st_size > 0]  # engines write empty parts
+    kept = [path for path in paths if Path(path).stat().st_size > 0]  # engines write empty parts
     if not kept:
         raise InputError(
             f"{setting('log')} is {name!r}, which is empty; an audit needs columns and rows",
@@ -175,7 +175,7 @@ def _alike_csv(paths: Sequence[str], reading: Reading) -> str:
 
 
 def _split(line: str, between: str) -> list[str]:
-    return [one.strip() for one in next(csv.reader([line], delimiter=between), [])]
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=between), [])]
 
 
 def _first_line(path: str, reading: Reading) -> str | None:
@@ -197,8 +197,8 @@ def _first_line(path: str, reading: Reading) -> str | None:
 def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
     if sorted(names) == sorted(others):
         return
-    lacks = [one for one in names if one not in others]
-    more = [one for one in others if one not in names]
+    lacks = [name for name in names if name not in others]
+    more = [name for name in others if name not in names]
     said = [f"lacks {lacks[0]!r}" if lacks else "", f"has {more[0]!r}" if more else ""]
     what = " and ".join(filter(None, said)) or f"has {len(others)} columns and not {len(names)}"
     raise DataError(

@@ -54,15 +54,15 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
         return source
     sample = source.fetch(source.table.select(columns.reward, *names).limit(SAMPLE))
     suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
-    found = [name for name in suspects if _always_decides(source, name, columns.reward)]
-    for name in found:
+    deciding = [name for name in suspects if _always_decides(source, name, columns.reward)]
+    for name in deciding:
         told = InputWarning(
             f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
             f"reward; to use it all the same say {setting(names[name], name)}"
         )
         warnings.warn(told, stacklevel=5)
-    return replace(source, idle=(*source.idle, *found))
+    return replace(source, idle=(*source.idle, *deciding))
 
 
 def _plain(source: Source, name: str) -> bool:
@@ -111,10 +111,10 @@ def _without_identifiers(source: Source, settings: Settings) -> Source:
         for i, name in enumerate(names)
         if _may_tell_apart(name, sample[f"x{i}"], schema[name].is_string())
     ]
-    found = _identifiers(source, suspects) if suspects else []
-    if found:
-        tell_of_identifiers(found)
-    return replace(source, idle=(*source.idle, *found))
+    identifiers = _identifiers(source, suspects) if suspects else []
+    if identifiers:
+        tell_of_identifiers(identifiers)
+    return replace(source, idle=(*source.idle, *identifiers))
 
 
 def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
@@ -137,13 +137,13 @@ def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
         asked |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
         if not schema[name].is_string():
             asked |= {f"low{i}": column.min(), f"high{i}": column.max()}
-    found = source.fetch(table.aggregate(**asked)).iloc[0]
-    rows = {name: int(found[f"all{i}"]) for i, name in enumerate(names)}
-    rough = {name: int(found[f"n{i}"]) for i, name in enumerate(names)}
+    counts = source.fetch(table.aggregate(**asked)).iloc[0]
+    rows = {name: int(counts[f"all{i}"]) for i, name in enumerate(names)}
+    rough = {name: int(counts[f"n{i}"]) for i, name in enumerate(names)}
     width = {
-        name: float(found[f"high{i}"]) - float(found[f"low{i}"])
+        name: float(counts[f"high{i}"]) - float(counts[f"low{i}"])
         for i, name in enumerate(names)
-        if f"high{i}" in found
+        if f"high{i}" in counts
     }
     # Rough counts err by some per cent: what may be another value in every row is counted again.
     likely = [
@@ -151,8 +151,8 @@ def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
     ]
     if likely and max(rows.values()) <= MOST_COUNTED:
         exact = {f"n{i}": table[name].nunique() for i, name in enumerate(likely)}
-        counts = source.fetch(table.aggregate(**exact)).iloc[0]
-        rough |= {name: int(counts[f"n{i}"]) for i, name in enumerate(likely)}
+        exact_counts = source.fetch(table.aggregate(**exact)).iloc[0]
+        rough |= {name: int(exact_counts[f"n{i}"]) for i, name in enumerate(likely)}
     elif likely:
         rough |= {name: rows[name] for name in likely}
     return [name for name in names if is_identifier(name, rows[name], rough[name], width.get(name))]

@@ -43,7 +43,7 @@ def spark_json(con: Any, paths: Sequence[str], text: Collection[str]) -> Any:
 
     arrays = any(_is_array(path) for path in paths)
     read = con._session.read.options(multiLine=arrays, inferTimestamp=True)
-    escaped = [for_spark(one) for one in paths]
+    escaped = [for_spark(path) for path in paths]
     fields = read.json(escaped).schema.fields
     first = list(_first_object(paths[0]))  # Spark has the columns in the order of the alphabet
     fields.sort(key=lambda field: first.index(field.name) if field.name in first else len(first))
@@ -56,7 +56,7 @@ def spark_json(con: Any, paths: Sequence[str], text: Collection[str]) -> Any:
 
 
 def _is_array(path: str) -> bool:
-    return ".json" in (one.lower() for one in Path(path).suffixes)
+    return ".json" in (suffix.lower() for suffix in Path(path).suffixes)
 
 
 def _first_object(path: str) -> dict[str, Any]:
@@ -64,10 +64,10 @@ def _first_object(path: str) -> dict[str, Any]:
     try:
         with Path(path).open(encoding="utf-8-sig") as file:
             start = file.read(1 << 20).lstrip(" \t\r\n[")
-        found, _ = json.JSONDecoder().raw_decode(start)
+        first, _ = json.JSONDecoder().raw_decode(start)
     except (ValueError, OSError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return first if isinstance(first, dict) else {}
 
 
 def _quoted(name: str) -> str:
@@ -75,4 +75,4 @@ def _quoted(name: str) -> str:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    return f"[{', '.join(_quoted(as_pattern(one)) for one in paths)}]"
+    return f"[{', '.join(_quoted(as_pattern(path)) for path in paths)}]"

@@ -29,7 +29,6 @@ from evenhand.audit._input.engines import (
 from evenhand.audit._input.files import Files, as_pattern, find_files
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
 from evenhand.audit._input.sources import SNIFFED, Source, quiet, told_of
-from evenhand.audit._input.spark_files import check_spark
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
@@ -144,7 +143,7 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str, how: Readin
         kinds = duckdb_kinds(con, paths)
         return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
     if engine == "spark":
-        check_spark(con, files, how)
+        _check_spark(con, files, how)
     moved = {}
     if not spill and (form == "excel" or not how.is_utf8):
         raise InputError("spill is empty; allowed is a folder: files that are converted go there")
@@ -154,7 +153,7 @@ def _open_files(files: Files, engine: str, marks: Marks, spill: str, how: Readin
         moved = in_utf8(paths, str(how.encoding), spill)
     opened = replace(
         opened,
-        files=tuple(moved.get(one, one) for one in paths),
+        files=tuple(moved.get(path, path) for path in paths),
         called={there: path for path, there in moved.items()},
     )
     try:
@@ -176,8 +175,28 @@ def _several(paths: Sequence[str]) -> dict[str, Any]:
     return {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
 
 
+def _check_spark(con: Any, files: Files, how: Reading) -> None:
+    """An error if CSV or Excel files are such that Spark would take them for something else."""
+    if files.shuffled:
+        raise DataError(
+            f"{files.shuffled} has its columns in another order than {files.paths[0]}; Spark reads "
+            f"CSV files by position: write them alike, or leave {setting('engine')} out"
+        )
+    if how.decimal == ",":
+        raise InputError(
+            f"{setting('decimal')} is ',', which Spark does not read; leave {setting('engine')} "
+            "out, or write the numbers with a point"
+        )
+    converted = files.form == "excel" or not how.is_utf8
+    if converted and not con._session.sparkContext.master.startswith("local"):
+        raise DataError(
+            f"{files.label} is converted on this machine, where a cluster of Spark cannot read it; "
+            f"leave {setting('engine')} out, or write it as Parquet"
+        )
+
+
 def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
-    tabs = all(".tsv" in Path(one).suffixes for one in opened.files)
+    tabs = all(".tsv" in Path(path).suffixes for path in opened.files)
     between = how.delimiter or ("\t" if tabs else ",")
     # A quote within quotes is written twice, as others write and read it.
     read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
@@ -188,7 +207,7 @@ def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
 
 
 def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
-    con, escaped = opened.engine, [as_pattern(one) for one in opened.files]
+    con, escaped = opened.engine, [as_pattern(path) for path in opened.files]
     read = {"sample_size": SNIFFED, **_several(escaped), **how.for_duckdb()}
     read |= AS_WRITTEN if form == "excel" else {}
     read |= {"nullstr": ["", *marks.every]} if marks.every else {}
@@ -199,7 +218,7 @@ def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source
         for name, words in marks.own.items()
         if name in table.columns
         and table.schema()[name].is_numeric()
-        and any(as_written(one) is None for one in words)
+        and any(as_written(word) is None for word in words)
     ]
     if late:
         read["types"] = dict.fromkeys(late, "VARCHAR")
@@ -231,8 +250,8 @@ def _open_table(name: str, label: str, engine: str | None, spill: str) -> Source
         )
     *schema, last = table.split(".")
     known = tables_of(con, ".".join(schema))
-    folded = [one.lower() for one in known] if where == "spark" else known  # it ignores case
-    if (last.lower() if where == "spark" else last) not in folded:
+    folded = str.lower if where == "spark" else str  # it ignores case
+    if folded(last) not in map(folded, known):
         if scheme:
             con.disconnect()
         raise InputError(

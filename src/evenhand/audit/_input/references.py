@@ -35,7 +35,7 @@ def as_text(given: object) -> str | None:
     if given is None:
         return None
     if isinstance(given, Mapping):
-        return ",".join(f"{name}={one}" for name, one in given.items())
+        return ",".join(f"{name}={category}" for name, category in given.items())
     return str(given)
 
 
@@ -57,9 +57,13 @@ def find_references(given: str | None, cells: Cells) -> tuple[dict[str, str], st
     if given is None:
         return {}, None
     if given in table.index:
-        return {str(name): str(one) for name, one in table.loc[given].items()}, given
+        return {str(name): str(category) for name, category in table.loc[given].items()}, given
     named = _named(given, cells)
-    held = {name: one for name, one in named.items() if one != MEAN or one in cells.of(name)}
+    held = {
+        name: category
+        for name, category in named.items()
+        if category != MEAN or category in cells.of(name)
+    }
     if not held:
         return named, MEAN if len(named) == len(table.columns) else None
     here = (table[list(held)] == pd.Series(held)).all(axis=1)
@@ -85,10 +89,12 @@ def _named(given: str, cells: Cells) -> dict[str, str]:
     for name, text in zip(parts[1::2], parts[2::2], strict=True):
         named[name], *rest = [text] if text in cells.of(name) else text.split(",")
         bare += rest
-    named = {name: one.strip() for name, one in named.items()}
-    for value in filter(None, (one.strip() for one in bare)):
+    named = {name: category.strip() for name, category in named.items()}
+    for value in filter(None, (part.strip() for part in bare)):
         named[_alone(given, value, [name for name in names if value in cells.of(name)])] = value
-    return {name: _category(given, name, one, cells.of(name)) for name, one in named.items()}
+    return {
+        name: _category(given, name, category, cells.of(name)) for name, category in named.items()
+    }
 
 
 def _alone(given: str, value: str, places: list[str]) -> str:

@@ -101,15 +101,17 @@ def look(source: Source, settings: Settings) -> Look:
     if columns.propensity is not None:
         check_propensities(columns.propensity, counted["least_likely"], counted["most_likely"])
     _check_groups(source, counted, columns)
-    found, merged, rare, unseen = _categories(source, nominal, counted, columns.group, settings)
-    width = 1 + len(numbers) + sum(len(kept) for kept in found.values())
+    categories, merged, rare, unseen = _categories(
+        source, nominal, counted, columns.group, settings
+    )
+    width = 1 + len(numbers) + sum(len(kept) for kept in categories.values())
     times = _times(counted, schema, columns, settings, width)
     centres = _centres(source, (*numbers, columns.reward))
     return Look(
         columns=columns,
         rows=rows,
         numbers=numbers,
-        categories=found,
+        categories=categories,
         merged=merged,
         rare=rare,
         unseen=unseen,
@@ -238,7 +240,7 @@ def _categories(
     settings: Settings,
 ) -> tuple[dict[str, list[str]], dict[str, int], dict[str, list[str]], bool]:
     most = settings.categories
-    found, merged, rare, unseen = {}, {}, {}, False
+    kept, merged, rare, unseen = {}, {}, {}, False
     for name in nominal:
         many = int(counted["categories", name])
         if many > 1.3 * MOST_CATEGORIES:
@@ -255,11 +257,11 @@ def _categories(
             check_categories(name, names, settings.marks)
         unseen |= len(names) == 1 and int(counts.sum()) < counted["rows"]
         few = _rare(each, names[0])
-        names = [one for one in names if one not in few]
-        found[name] = names[:most]
+        names = [name for name in names if name not in few]
+        kept[name] = names[:most]
         merged[name] = max(len(names) - most, 0)
         rare[name] = few
-    return found, merged, rare, unseen
+    return kept, merged, rare, unseen
 
 
 def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
@@ -273,7 +275,7 @@ def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
     large = table.loc[:, table.sum() >= SMALL_GROUP]
     total = table.sum(axis=1)
     is_rare = (large == 0).any(axis=1) & (total < RARE * total.sum())
-    return [str(one) for one in table.index[is_rare] if str(one) != baseline]
+    return [str(name) for name in table.index[is_rare] if str(name) != baseline]
 
 
 def _times(
@@ -299,10 +301,10 @@ def _centres(source: Source, names: tuple[str, ...]) -> dict[str, float]:
     """
     picked = [as_number(source.table[name]).name(f"x{i}") for i, name in enumerate(names)]
     sample = source.fetch(source.table.select(picked).limit(SAMPLE))
-    found = {}
+    centres = {}
     for i, name in enumerate(names):
         values = sample[f"x{i}"].to_numpy(dtype=np.float64, na_value=np.nan)
         values = values[np.isfinite(values)]
         plain = not values.size or np.isin(values, (0.0, 1.0)).all()
-        found[name] = 0.0 if plain else float(f"{values.mean():.6g}")
-    return found
+        centres[name] = 0.0 if plain else float(f"{values.mean():.6g}")
+    return centres

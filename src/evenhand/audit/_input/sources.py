@@ -29,6 +29,7 @@ DAMAGED = (
     "don't know what type|Information loss on integer cast"
 )
 SNIFFED = 100_000  # rows of a CSV file that say what its columns are
+SMALL = 50_000_000  # bytes of what is read or worked out once, into a table
 TRUTH = {"true", "false"}  # what is 0 or 1 in a CSV file; other words are words
 # Columns in the answer to a query. PostgreSQL allows 1664; DuckDB dies of too many sums at once.
 WIDEST = {"postgres": 1500, "duckdb": 2000, "pyspark": 2000}
@@ -74,9 +75,11 @@ class Source:
         """CSV files as they are written, with their marks; None of others, and with Spark."""
         if not self.files or self.kind != "duckdb":
             return None
-        read = {key: one for key, one in self.reading.items() if key not in ("types", "nullstr")}
+        read = {
+            key: value for key, value in self.reading.items() if key not in ("types", "nullstr")
+        }
         with quiet():
-            paths = [as_pattern(one) for one in self.files]
+            paths = [as_pattern(path) for path in self.files]
             return self.engine.read_csv(paths, **read, all_varchar=True)
 
     def with_labels(self, names: Sequence[str]) -> Source:
@@ -90,9 +93,45 @@ class Source:
             return self
         try:
             with quiet():
-                return replace(self, table=self._with_labels(set(names)))
+                return replace(self, table=self._read_once(self._with_labels(set(names))))
         except (InputError, KeyboardInterrupt):
             raise
+        except Exception as error:
+            raise self.told(error) from error
+
+    def _read_once(self, table: Any) -> Any:
+        """Small files as a table of the engine.
+
+        DuckDB would guess the columns of a file and read its text again in every query. Large files
+        stay where they are: they may not fit here.
+        """
+        paths = self.files or self.paths
+        if self.kind != "duckdb" or sum(Path(path).stat().st_size for path in paths) > SMALL:
+            return table
+        return self._held(table)
+
+    def _held(self, table: Any) -> Any:
+        """The rows of a query as a table of DuckDB, which goes with the connection."""
+        from ibis.util import gen_name
+
+        name = gen_name("evenhand")  # another would change what an older query reads
+        create = f'CREATE TEMP TABLE "{name}" AS {self.engine.compile(table)}'
+        self.engine._run_pre_execute_hooks(table)
+        answer_of(lambda: self.engine.con.execute(create), self.engine.con, self.progress)
+        return self.engine.table(name)
+
+    def worked_out_once(self, rows: Any, count: float) -> Any:
+        """Rows that many queries use, worked out once if they are few; otherwise as they are.
+
+        Args:
+            rows: a query; all its columns are numbers.
+            count: how many rows it has.
+        """
+        if self.kind != "duckdb" or not self.ours or 8 * count * len(rows.columns) > SMALL:
+            return rows
+        try:
+            with quiet():
+                return self._held(rows)
         except Exception as error:
             raise self.told(error) from error
 
@@ -104,8 +143,9 @@ class Source:
             return duckdb_json(self.engine, self.paths, self.json, names)
         if self.kind == "pyspark":
             return spark_csv(self.engine, self.files, self.reading, names)
-        written: Any = self.as_text()
-        for name in [name for name, kind in schema.items() if kind.is_boolean()]:
+        truths = [name for name, kind in schema.items() if kind.is_boolean()]
+        written: Any = self.as_text() if truths else None
+        for name in truths:
             words = written.select(word=written[name].strip().lower()).limit(SNIFFED)
             if not set(self.fetch(words.distinct())["word"].dropna()) <= TRUTH:
                 names = {*names, name}
@@ -113,15 +153,15 @@ class Source:
         if not wanted:
             return self.table
         types = {**self.reading.get("types", {}), **dict.fromkeys(wanted, "VARCHAR")}
-        paths = [as_pattern(one) for one in self.files]
+        paths = [as_pattern(path) for path in self.files]
         return self.engine.read_csv(paths, **{**self.reading, "types": types})
 
     def fetch(self, query: Any) -> pd.DataFrame:
         """Run a query whose answer is small."""
 
         def run() -> pd.DataFrame:
-            found: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
-            return found
+            answer: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
+            return answer
 
         try:
             with quiet():
@@ -177,8 +217,8 @@ def told_of(
     said = str(error)
     for read, path in (called or {}).items():
         said = said.replace(read, path)
-    one = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
-    name = one[1].strip() if one and not Path(label).is_file() else label  # one of many files
+    named = re.search(r"(?:file '|file = )([^'\n]+)", said, re.IGNORECASE)
+    name = named[1].strip() if named and not Path(label).is_file() else label  # one of many files
     if "not utf-8 encoded" in said:
         line = re.search(r"Line: (\d+)", said)
         return DataError(

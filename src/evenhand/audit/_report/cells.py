@@ -9,13 +9,15 @@ import pandas as pd
 from evenhand._html.tables import Table, of_frame
 from evenhand._prose import quoted
 from evenhand.audit._report.intersections import (
+    AS_THEY_ARE,
     COMMON_SLOPES,
     MARGINS_ONLY,
+    OWN_ROWS,
     SHRUNK,
     Intersections,
 )
 from evenhand.bias._contrasts import few as few_of
-from evenhand.bias._sentences import totals
+from evenhand.bias._sentences import rounded, totals
 from evenhand.bias._terms import Terms
 
 if TYPE_CHECKING:
@@ -26,31 +28,31 @@ MOST_DRAWN = 60  # cells: more would not be read
 
 def cell_sentences(audit: Audit) -> list[str]:
     """What is found by each group column, and in the cells where they meet."""
-    found = audit.intersections
-    if found is None:
+    crossed = audit.intersections
+    if crossed is None:
         return []
     said = list[str]()
-    for name in found.attributes:
+    for name in crossed.attributes:
         said += [
             f"By {quoted(name)}, {_lower(sentence)}" for sentence in _of_attribute(audit, name)
         ]
-    return [*said, *_furthest(found, audit.bias._terms), *_borrowing(found)]
+    return [*said, *_furthest(crossed, audit.bias._terms), *_borrowing(crossed)]
 
 
 def _of_attribute(audit: Audit, name: str) -> list[str]:
     """By one group column alone: the gaps, against the truth, and over time."""
-    found = audit.intersections
-    assert found is not None
-    report = found.believed(name)
+    crossed = audit.intersections
+    assert crossed is not None
+    report = crossed.believed(name)
     start = ""
-    if report is not found.attributes[name]:
+    if report is not crossed.attributes[name]:
         start = "within time windows, which find something else than the whole log, "
     said = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
-    if name in found.against_truth:
+    if name in crossed.against_truth:
         true = quoted(str(audit.facts.columns.true_reward))
-        measured = totals(found.against_truth[name])
+        measured = totals(crossed.against_truth[name])
         said += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
-    tests = found.changes.get(name)
+    tests = crossed.changes.get(name)
     if tests is None or tests.empty:
         return said
     moved = [quoted(str(group)) for group in tests[tests["changes"]]["group"]]
@@ -63,49 +65,50 @@ def _lower(sentence: str) -> str:
     return f"{sentence[0].lower()}{sentence[1:]}"
 
 
-def _against(found: Intersections) -> str:
-    return "the mean of the cells" if found.reference is None else quoted(found.reference)
+def _against(crossed: Intersections) -> str:
+    return "the mean of the cells" if crossed.reference is None else quoted(crossed.reference)
 
 
-def _furthest(found: Intersections, terms: Terms) -> list[str]:
+def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
     """The cell that is furthest from the reference, once cells borrow from their margins."""
-    cells = found.cells
-    cells = cells[(cells["cell"] != found.reference) & cells["kind"].isin([SHRUNK, COMMON_SLOPES])]
-    *most, last = map(quoted, found.attributes)
+    cells = crossed.cells
+    cells = cells[(cells["cell"] != crossed.reference) & cells["kind"].isin(OWN_ROWS)]
+    *most, last = map(quoted, crossed.attributes)
     meet = f"Where {', '.join(most)} and {last} meet"
-    where = f"{meet}, with every cell {SHRUNK}"
+    where = f"{meet}, with every cell {SHRUNK}" if crossed.freedom > 0 else meet
     if cells.empty:
         return [
             f"{meet}, too few rows are in each cell for gaps with the same features: shown are "
             "plain rates and means of the cells."
         ]
     apart = cells[(cells["shrunk_low"] > 0.0) | (cells["shrunk_high"] < 0.0)]
-    at = f"{100 * found.level:.6g} % interval of that cell alone"
+    at = f"{100 * crossed.level:.6g} % interval of that cell alone"
     if apart.empty:
         return [
-            f"{where}, no cell can be told from {_against(found)} by its {100 * found.level:.6g} % "
-            "interval."
+            f"{where}, no cell can be told from {_against(crossed)} by its "
+            f"{100 * crossed.level:.6g} % interval."
         ]
     row = apart.iloc[int(apart["shrunk"].abs().argmax())]
     low, high = sorted((abs(row["shrunk_low"]), abs(row["shrunk_high"])))
+    size, low, high = (rounded(end, (high - low) / 2.0) for end in (abs(row["shrunk"]), low, high))
     side = "lower" if row["shrunk"] < 0.0 else "higher"
     return [
         f"{where}, the {terms.outcome} {terms.alike} is furthest from that of "
-        f"{_against(found)} for {quoted(row['cell'])}: {abs(row['shrunk']):.3g} {side}, {at} "
-        f"{low:.3g} to {high:.3g}."
+        f"{_against(crossed)} for {quoted(row['cell'])}: {size} {side}, {at} "
+        f"{low} to {high}."
     ]
 
 
-def _borrowing(found: Intersections) -> list[str]:
-    cells, said = found.cells, list[str]()
-    if (cells["kind"] == COMMON_SLOPES).any():
+def _borrowing(crossed: Intersections) -> list[str]:
+    cells, said = crossed.cells, list[str]()
+    if cells["kind"].isin([COMMON_SLOPES, AS_THEY_ARE[COMMON_SLOPES]]).any():
         said.append(
             "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
             "with the same slopes: a feature is taken to do the same in every cell, and the noise "
             "to be equal."
         )
-    own = cells[cells["kind"].isin([SHRUNK, COMMON_SLOPES])]["own_weight"]
-    if found.freedom < 1:
+    own = cells[cells["kind"].isin(OWN_ROWS)]["own_weight"]
+    if crossed.freedom < 1:
         said.append(
             "There are too few cells to tell margins from cells, so that no cell is shrunk."
         )
@@ -126,32 +129,33 @@ def _borrowing(found: Intersections) -> list[str]:
 
 def intersections_view(audit: Audit) -> dict[str, Any] | None:
     """What the page shows of several group columns; None with a single one."""
-    found = audit.intersections
-    if found is None:
+    crossed = audit.intersections
+    if crossed is None:
         return None
     return {
-        "attributes": [(name, _tables(found, name)) for name in found.attributes],
+        "attributes": [(name, _tables(crossed, name)) for name in crossed.attributes],
         "truth": str(audit.facts.columns.true_reward),
         "timed": audit.facts.columns.timestamp is not None,
-        "against": _against(found),
-        "level": f"{100 * found.level:.6g} %",
-        "tau": f"{found.tau:.3g}",
-        "picture": _picture(found, quoted(audit.facts.columns.reward)),
+        "against": _against(crossed),
+        "level": f"{100 * crossed.level:.6g} %",
+        "shrunk": crossed.freedom > 0,
+        "tau": f"{crossed.tau:.3g}",
+        "picture": _picture(crossed, quoted(audit.facts.columns.reward)),
         "outcome": quoted(audit.facts.columns.reward),
-        "cells": of_frame(found.cells),
+        "cells": of_frame(crossed.cells),
     }
 
 
-def _tables(found: Intersections, name: str) -> list[tuple[str, Table]]:
+def _tables(crossed: Intersections, name: str) -> list[tuple[str, Table]]:
     """By one group column: the gap, the same within time windows and against the truth, changes."""
-    reports = [("over the whole log", found.attributes[name])]
-    if name in found.within:
-        reports.append(("within time windows", found.within[name]))
-    if name in found.against_truth:
-        reports.append(("measured against the truth", found.against_truth[name]))
+    reports = [("over the whole log", crossed.attributes[name])]
+    if name in crossed.within:
+        reports.append(("within time windows", crossed.within[name]))
+    if name in crossed.against_truth:
+        reports.append(("measured against the truth", crossed.against_truth[name]))
     tables = [(words, _at_average(report, words)) for words, report in reports]
-    if name in found.changes and not found.changes[name].empty:
-        changes = found.changes[name]
+    if name in crossed.changes and not crossed.changes[name].empty:
+        changes = crossed.changes[name]
         words = "the test for change over time windows"
         tables.append((words, of_frame(changes, caption=words)))
     return tables
@@ -166,14 +170,16 @@ def _at_average(report: Any, which: str) -> Table:
     return of_frame(table[["group", "rows", "gap", "low", "high", "why"]], caption=words)
 
 
-def _picture(found: Intersections, outcome: str) -> Any:
+def _picture(crossed: Intersections, outcome: str) -> Any:
     from evenhand import charts  # the summary needs neither
     from evenhand._html import drawn
 
-    cells: pd.DataFrame = found.cells
+    cells: pd.DataFrame = crossed.cells
     if cells["shrunk"].notna().sum() < 2:
         return None
     if len(cells) > MOST_DRAWN:  # those with the most people
         cells = cells.loc[cells["n"].nlargest(MOST_DRAWN).index]
-    axis = f"gap to {_against(found)}, in units of {outcome}"
-    return drawn(charts.to_svg(charts.cells_chart(cells, found.reference, found.level, "", axis)))
+    axis = f"gap to {_against(crossed)}, in units of {outcome}"
+    return drawn(
+        charts.to_svg(charts.cells_chart(cells, crossed.reference, crossed.level, "", axis))
+    )

@@ -31,17 +31,23 @@ from evenhand.charts.gaps import OTHERWISE as OTHER_WORDS
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
-MOST_GROUPS = 5  # to speak of, those with the largest gaps first
+MOST_GROUPS = 5  # to speak of
 MOST_FEATURES = 3
 
 
 def explained(audit: Audit) -> list[str]:
-    """A sentence or two for each group, the largest unadjusted gap first."""
+    """A sentence or two for each group: clear gaps by size, then the others, best known first.
+
+    A group of two people has a large gap by chance: it must not come before what is beyond doubt.
+    """
     table = audit.decomposition
     if table.empty:
         return []
-    first = table[table["part"] == UNADJUSTED].set_index("group")["estimate"].abs()
-    order = first.sort_values(ascending=False, kind="stable").index.tolist()
+    first = table[table["part"] == UNADJUSTED].set_index("group")
+    clear = (first["low"] > 0.0) | (first["high"] < 0.0)
+    width = (first["high"] - first["low"]).fillna(np.inf)
+    rank = np.where(clear, -first["estimate"].abs(), width)
+    order = first.index[np.lexsort((rank, ~clear))].tolist()
     said = []
     for name in order[:MOST_GROUPS]:
         said += _of_group(audit, table[table["group"] == name])
@@ -134,7 +140,9 @@ def _digits(row: Mapping[Any, Any], value: float) -> str:
 
 def _signed(row: Mapping[Any, Any], value: float) -> str:
     shown = rounded(value, _half(row))
-    return shown if shown.startswith("-") or not float(shown.replace(",", "")) else f"+{shown}"
+    if not float(shown.replace(",", "")):
+        return shown.removeprefix("-")
+    return shown if shown.startswith("-") else f"+{shown}"
 
 
 def _half(row: Mapping[Any, Any]) -> float:

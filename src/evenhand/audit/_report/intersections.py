@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SHRUNK = "shrunk towards its margins"
 COMMON_SLOPES = "with slopes of all cells, shrunk towards its margins"
 MARGINS_ONLY = "its margins alone"
+# What these are where there are too few cells to shrink any.
+AS_THEY_ARE = {SHRUNK: "its own rows alone", COMMON_SLOPES: "with slopes of all cells"}
+OWN_ROWS = (*AS_THEY_ARE, *AS_THEY_ARE.values())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -71,7 +71,7 @@ def method_of(models: Logistic) -> list[str]:
     ]
     if models.odds is not None:
         said.append(
-            "Average gaps are the mean over all rows of the chance of a reward of 1 with the "
+            "Average gaps are the mean over all rows of the chance of an outcome of 1 with the "
             "coefficients of the group, less that with those of the reference; their errors are by "
             "the delta method, with the features as given. Errors of the logistic models are "
             f"{_ERRORS[models.errors]}."

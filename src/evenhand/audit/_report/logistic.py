@@ -57,8 +57,8 @@ class Logistic:
     def fits(self) -> str:
         """The forms that their link tests do not reject, at the level of the report."""
         linear, logistic = (
-            one is None or one >= 1.0 - self.line.level
-            for one in (self.linear_p_value, self.logistic_p_value)
+            p_value is None or p_value >= 1.0 - self.line.level
+            for p_value in (self.linear_p_value, self.logistic_p_value)
         )
         logistic = logistic and self.odds is not None
         return {
@@ -86,7 +86,7 @@ class Logistic:
             columns[name] = np.nan if self.gaps is None else getattr(self.gaps, source)
         why = [self.why] * len(groups) if odds is None else list(odds["why"])
         if self.gaps is not None:
-            why = [one or other for one, other in zip(why, self.gaps.why, strict=True)]
+            why = [reason or other for reason, other in zip(why, self.gaps.why, strict=True)]
         return pd.DataFrame({**columns, "why": why})
 
     @cached_property
@@ -98,7 +98,7 @@ class Logistic:
         in the same direction and with intervals for all features and groups at once.
         """
         line, d = self.line, len(self.line.features)
-        found = None if self.odds is None else self.odds.to_frame()
+        odds = None if self.odds is None else self.odds.to_frame()
         unit = np.tile(np.array(line.units), len(line.groups))
         columns: dict[str, Any] = {
             "group": np.repeat(line.groups, d).astype(object),
@@ -107,14 +107,14 @@ class Logistic:
         }
         for name, source in _RATIOS.items():
             own = "ratio" if name == "odds_ratio" else name
-            columns[own] = np.nan if found is None else _exp(unit * found[source].to_numpy(float))
+            columns[own] = np.nan if odds is None else _exp(unit * odds[source].to_numpy(float))
         for name in ("p_value", "simultaneous_p_value"):
-            columns[name] = np.nan if found is None else found[name].to_numpy(dtype=float)
+            columns[name] = np.nan if odds is None else odds[name].to_numpy(dtype=float)
         changes = np.array([kind != INTERCEPT for kind in line._contexts.kinds])
         signs = self.signs
         columns["claimed"] = (signs[0] != 0.0) & (signs[0] == signs[1])
         columns["claimed"] &= np.tile(changes, len(line.groups))
-        columns["why"] = [self.why] * len(unit) if found is None else list(found["why"])
+        columns["why"] = [self.why] * len(unit) if odds is None else list(odds["why"])
         return pd.DataFrame(columns)
 
     @cached_property
@@ -163,48 +163,48 @@ _GAPS = {
 
 
 def make_logistic(
-    line: BiasReport, found: LogisticFit | str, odds: BiasReport | None, weighted: bool
+    line: BiasReport, fit: LogisticFit | str, odds: BiasReport | None, weighted: bool
 ) -> Logistic:
     """The result, from what was fitted about the centres.
 
     Args:
         line: the report of the straight lines, in the features' own units.
-        found: what the logistic models found, or why there are none.
+        fit: what the logistic models found, or why there are none.
         odds: the same report with their vectors in place of the straight lines'.
         weighted: whether rows have weights.
     """
-    if isinstance(found, str) or odds is None:
-        return Logistic(line, None, None, why=str(found), weighted=weighted)
+    if isinstance(fit, str) or odds is None:
+        return Logistic(line, None, None, why=str(fit), weighted=weighted)
     ones = np.ones((len(line.groups), 1))
-    gaps = compare(found.chances, line._weights, ones, line.level, ("chance",))
-    known = found.odds.usable.any()
+    gaps = compare(fit.chances, line._weights, ones, line.level, ("chance",))
+    known = fit.odds.usable.any()
     return Logistic(
         line,
         odds if known else None,
         gaps if known else None,
-        found.line,
-        found.logistic,
-        "" if known else _reason(found),
-        found.why,
-        found.kind,
+        fit.line,
+        fit.logistic,
+        "" if known else _reason(fit),
+        fit.why,
+        fit.kind,
         weighted,
-        found.steps,
+        fit.steps,
     )
 
 
-def sign_of(found: Comparison) -> Array:
+def sign_of(comparison: Comparison) -> Array:
     """1, -1, 0 where the interval for all rows at once holds zero, NaN where nothing is known."""
-    clear = (found.all_low > 0.0) | (found.all_high < 0.0)
-    return np.where(np.isnan(found.estimate), np.nan, np.sign(found.estimate) * clear)
+    clear = (comparison.all_low > 0.0) | (comparison.all_high < 0.0)
+    return np.where(np.isnan(comparison.estimate), np.nan, np.sign(comparison.estimate) * clear)
 
 
-def _reason(found: LogisticFit) -> str:
+def _reason(fit: LogisticFit) -> str:
     """Why no group has a logistic model: what is in the way of the first."""
-    told = [f"group {quoted(name)} has none, for {why}" for name, why in found.why.items()]
+    told = [f"group {quoted(name)} has none, for {why}" for name, why in fit.why.items()]
     return told[0] if told else "no group is known at all"
 
 
 def _exp(logarithm: Array) -> Array:
     with np.errstate(over="ignore"):
-        found: Array = np.exp(logarithm)
-    return found
+        power: Array = np.exp(logarithm)
+    return power

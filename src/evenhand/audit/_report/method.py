@@ -55,7 +55,7 @@ def method(audit: Audit) -> list[str]:
     if audit.intersections is not None:
         said.append(BORROWED)
     if facts.settings.reward_values is not None:
-        worth = ", ".join(f"{one!r} {n:g}" for one, n in facts.settings.reward_values.items())
+        worth = ", ".join(f"{word!r} {n:g}" for word, n in facts.settings.reward_values.items())
         said.append(f"The values of {columns.reward} count as {worth}.")
     if facts.settings.marks.every:
         marks = ", ".join(map(repr, facts.settings.marks.every))
@@ -71,7 +71,7 @@ def method(audit: Audit) -> list[str]:
         )
     if columns.cluster is not None:
         said.append(
-            "Intervals of mean rewards, in time windows too, and of selection rates by reward "
+            "Intervals of mean outcomes, in time windows too, and of selection rates by outcome "
             "allow for clusters as well; those of the other metrics ignore clusters."
         )
     if audit.against_truth is not None:
@@ -81,7 +81,7 @@ def method(audit: Audit) -> list[str]:
             "cancels."
         )
     if facts.baselines:
-        names = ", ".join(f"{one!r} of {name}" for name, one in facts.baselines.items())
+        names = ", ".join(f"{baseline!r} of {name}" for name, baseline in facts.baselines.items())
         said.append(f"Categories are compared with the most frequent one: {names}.")
     if facts.settings.weigh_by_propensity:
         said.append(
@@ -131,7 +131,7 @@ def limits(audit: Audit) -> list[str]:
         "Equal averages. What is called bias here is bias and true difference together, unless the "
         "groups are equally good on average at the same features. No log can show which it is; "
         + (
-            "the true rewards in this log can, where they are known: see what is measured against "
+            "the true outcomes in this log can, where they are known: see what is measured against "
             "them."
             if audit.against_truth is not None
             else "outcomes that do not pass through the same judgement could."

@@ -10,6 +10,7 @@ from evenhand import charts
 from evenhand._columns.words import INTERCEPT
 from evenhand._html import drawn, render
 from evenhand._html.tables import Table, of_frame, of_rows
+from evenhand._prose import quoted
 from evenhand.audit._inference.decomposition import (
     EXPLAINED,
     LEFT,
@@ -270,13 +271,15 @@ def _error_rates(audit: Audit) -> dict[str, Any] | None:
 
 def _metrics(audit: Audit) -> dict[str, Any]:
     frame = audit.metrics.to_frame()
-    frame = frame.assign(metric=frame["metric"].str.replace("_", " "))
+    plain = frame["metric"].str.replace("_", " ").str.replace(" by reward", "")
+    frame = frame.assign(metric=plain.str.replace("reward", "outcome"))
     tables: Named = [("all numbers of the metrics", of_frame(frame))]
     if audit.arms is not None:
         tables.append(("pulls by arm", of_frame(audit.arms)))
     if len(audit.extras.columns) > 1:
         tables.append(("weights, propensities and overrides", of_frame(audit.extras)))
-    return {"sentences": audit.metrics.to_words().splitlines(), "tables": tables}
+    words = audit.metrics.to_words(quoted(audit.facts.columns.reward))
+    return {"sentences": words.splitlines(), "tables": tables}
 
 
 def _drift(audit: Audit) -> dict[str, Any] | None:

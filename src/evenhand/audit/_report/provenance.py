@@ -71,7 +71,9 @@ class Provenance:
             told.append(("how it is made", self.checksum.method))
         if len(self.checksum.files) > 1:
             told += [(f"SHA-256 of {name}", digest) for name, _, digest in self.checksum.files]
-        told.append(("versions", ", ".join(f"{name} {one}" for name, one in self.versions.items())))
+        told.append(
+            ("versions", ", ".join(f"{name} {version}" for name, version in self.versions.items()))
+        )
         if self.command is not None:
             told.append(("the command", self.command))
         told.append(("in Python", self.call))
@@ -111,17 +113,21 @@ def provenance(
 def settings_of(settings: Settings) -> dict[str, Any]:
     """What was chosen: roles first, and then all that is not as it would be anyway."""
     chosen: dict[str, Any] = dict(settings.columns)
-    for one in fields(settings):
-        value = getattr(settings, one.name)
-        usual = one.default_factory() if one.default_factory is not MISSING else one.default
-        if one.name in ("columns", "missing_marks") or _plain(value) == _plain(usual):
+    for declared in fields(settings):
+        value = getattr(settings, declared.name)
+        usual = (
+            declared.default_factory()
+            if declared.default_factory is not MISSING
+            else declared.default
+        )
+        if declared.name in ("columns", "missing_marks") or _plain(value) == _plain(usual):
             continue
-        if one.name == "attributes":  # several group columns
+        if declared.name == "attributes":  # several group columns
             chosen["group"] = _plain(value)
             continue
-        if one.name == "title" and (value == TITLES[0] or str(value).startswith(TITLES[1])):
+        if declared.name == "title" and (value == TITLES[0] or str(value).startswith(TITLES[1])):
             continue
-        chosen[one.name] = _plain(value)
+        chosen[declared.name] = _plain(value)
     if settings.marks:
         chosen["missing_marks"] = settings.marks.with_more(())
     return chosen
@@ -158,24 +164,24 @@ def versions(source: Source) -> dict[str, str]:
     """Of all that numbers come from."""
     from evenhand import __version__
 
-    found = {"python": platform.python_version(), "evenhand": __version__}
+    versions = {"python": platform.python_version(), "evenhand": __version__}
     try:
-        found[ENGINES.get(source.kind, source.kind)] = str(source.engine.version)
+        versions[ENGINES.get(source.kind, source.kind)] = str(source.engine.version)
     except Exception:  # whatever an engine of another kind does not tell
-        found[source.kind] = "unknown"
+        versions[source.kind] = "unknown"
     for name, package in PACKAGES.items():
         try:
-            found[name] = version(package)
+            versions[name] = version(package)
         except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+            versions[name] = "unknown"
+    return versions
 
 
 def _sayable(asked: dict[str, Any]) -> bool:
     """Whether values in lists have none of the characters that flags are taken apart at."""
     marks, worth = asked.get("missing_marks", ()), asked.get("reward_values") or {}
     words = [*worth, *(marks if not isinstance(marks, dict) else sum(marks.values(), [*marks]))]
-    return not any(set(str(one)) & set(",=") for one in words)
+    return not any(set(str(word)) & set(",=") for word in words)
 
 
 def _plain(value: Any) -> Any:

@@ -131,7 +131,7 @@ class Audit:
         """What was found, in sentences, the most important first."""
         from evenhand.audit._report.sentences import summary
 
-        return [in_language(one) for one in summary(self)]
+        return [in_language(sentence) for sentence in summary(self)]
 
     @cached_property
     def believe(self) -> str:
@@ -154,7 +154,7 @@ class Audit:
         """What cannot be known from this log."""
         from evenhand.audit._report.method import limits
 
-        return [in_language(one) for one in limits(self)]
+        return [in_language(sentence) for sentence in limits(self)]
 
     def to_words(self) -> str:
         """The summary, one sentence to a line."""
@@ -276,8 +276,8 @@ class Audit:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _rows(table: pd.DataFrame | None) -> list[dict[str, Any]] | None:

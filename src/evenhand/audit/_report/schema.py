@@ -24,5 +24,5 @@ def schema() -> dict[str, Any]:
         >>> schema()["$id"], "bias" in schema()["required"]
         ('urn:evenhand:audit:1', True)
     """
-    found: dict[str, Any] = json.loads(_text())
-    return found
+    plain: dict[str, Any] = json.loads(_text())
+    return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -295,16 +296,17 @@ def cautions(audit: Audit) -> list[str]:
     said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
-        for name, many in few.items():
-            if many < 2:
-                said.append(
-                    f"Group {name} has a single cluster, from which no error can be told: it is "
-                    "compared with nobody."
-                )
-                continue
+        alone = [quoted(name) for name, many in few.items() if many < 2]
+        if alone:
             said.append(
-                f"Group {quoted(name)} has only {many} clusters: its intervals are too short "
-                "rather than too long."
+                f"{_groups(alone, 'has', 'have')} a single cluster, from which no error can be "
+                f"told: {'it is' if len(alone) == 1 else 'they are'} compared with nobody."
+            )
+        short = [f"{quoted(name)} ({many})" for name, many in few.items() if many > 1]
+        if short:
+            said.append(
+                f"{_groups(short, 'has', 'have')} fewer than {FEW_CLUSTERS} clusters: "
+                f"{_their(short)} intervals are too short rather than too long."
             )
     if facts.crossing:
         said.append(
@@ -351,11 +353,21 @@ def _classical(audit: Audit) -> list[str]:
     names = audit.facts.classical
     if not names:
         return []
-    few = few_of([quoted(name) for name in names])
     return [
-        f"Group {few} has fewer than {FEW_ROWS} rows for every coefficient: its errors take the "
-        "noise as equal within the group. Those of the other groups do not."
+        f"{_groups([quoted(name) for name in names], 'has', 'have')} fewer than {FEW_ROWS} rows "
+        f"for every coefficient: {_their(names)} errors take the noise as equal within the group. "
+        "Those of the other groups do not."
     ]
+
+
+def _groups(names: Sequence[str], has: str, have: str) -> str:
+    """Groups as the subject of a sentence, with its verb."""
+    many = len(names) > 1
+    return f"Group{'s' if many else ''} {few_of(list(names))} {have if many else has}"
+
+
+def _their(names: Sequence[str]) -> str:
+    return "its" if len(names) == 1 else "their"
 
 
 def _few_events(audit: Audit) -> list[str]:
@@ -365,11 +377,22 @@ def _few_events(audit: Audit) -> list[str]:
         return []
     less = np.minimum(table["positives"], table["n_reward"] - table["positives"])
     rows = zip(table["group"], table["positives"], less, strict=True)
-    return [
-        f"Group {quoted(name)} has only {many:,.0f} row{'s' if many != 1 else ''} with "
-        f"{quoted(audit.facts.columns.reward)} = {int(ones == many)}: its intervals are rough."
+    outcome = quoted(audit.facts.columns.reward)
+    counts = [
+        (quoted(name), f"{many:,.0f}" if many else "no", int(ones == many), int(many))
         for name, ones, many in rows
         if many < FEW_EVENTS
+    ]
+    if len(counts) == 1:
+        name, count, value, many = counts[0]
+        only = f"only {count} row{'s' if many != 1 else ''}" if many else "no row"
+        return [f"Group {name} has {only} with {outcome} = {value}: its intervals are rough."]
+    if not counts:
+        return []
+    names = few_of([f"{name} ({count} with {value})" for name, count, value, _ in counts])
+    return [
+        f"{len(counts)} groups have fewer than {FEW_EVENTS} rows with {outcome} = 0 or with "
+        f"{outcome} = 1: {names}. Their intervals are rough."
     ]
 
 

@@ -21,82 +21,82 @@ MOST_RATIOS = 5  # changes to speak of in odds
 Pair = tuple[int, int]  # a group and a feature, by number
 
 
-def second_model(found: Logistic, again: bool = False) -> SecondModel:
+def second_model(models: Logistic, again: bool = False) -> SecondModel:
     """What the report of the straight lines must not claim by itself, and what is said instead.
 
     Args:
-        found: what the logistic models found.
+        models: the logistic models.
         again: whether another report has told the form of the rewards already.
     """
-    spoken = spoken_of(found.line)
-    gaps = _gap_signs(found)
+    spoken = spoken_of(models.line)
+    gaps = _gap_signs(models)
     if not spoken and not gaps:
         return SecondModel()
     doubted = [g for g, (line, odds) in gaps.items() if not np.isnan(odds) and line != odds]
     agreed = [g for g, (line, odds) in gaps.items() if line != 0.0 and line == odds]
-    headline = found.fits == LOGISTIC
-    told = _gaps(found, agreed)
+    headline = models.fits == LOGISTIC
+    told = _gaps(models, agreed)
     return SecondModel(
-        frozenset(row for row in spoken if _unlike(found, row)),
+        frozenset(row for row in spoken if _unlike(models, row)),
         frozenset(doubted),
         "By straight lines" if headline else "",
-        (*(() if again else (link_sentence(found),)), *(told if headline else ())),
+        (*(() if again else (link_sentence(models),)), *(told if headline else ())),
         (
             *(() if headline else told),
-            *(_doubted_gap(found, g) for g in doubted),
-            *(() if again else _lacking(found)),
+            *(_doubted_gap(models, g) for g in doubted),
+            *(() if again else _lacking(models)),
         ),
-        (*_ratios(found, spoken), *_doubted_changes(found, spoken), *_unchecked(found, spoken)),
+        (*_ratios(models, spoken), *_doubted_changes(models, spoken), *_unchecked(models, spoken)),
     )
 
 
-def _gap_signs(found: Logistic) -> dict[int, tuple[float, float]]:
+def _gap_signs(models: Logistic) -> dict[int, tuple[float, float]]:
     """By group: the sign of its gap by the straight line, and by the logistic model.
 
     Of two groups that mirror each other it is the one that the report speaks of.
     """
-    line = found.line
+    line = models.line
     if line.overall is None:
         return {}
     table = line.by_group
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
-    other = np.full(len(ends), np.nan) if found.gaps is None else sign_of(found.gaps)
+    other = np.full(len(ends), np.nan) if models.gaps is None else sign_of(models.gaps)
     signs = np.where((ends[:, 1] > 0.0) | (ends[:, 2] < 0.0), np.sign(ends[:, 0]), 0.0)
     return {g: (float(signs[g]), float(other[g])) for g, _ in _once(line, ends[:, :1])}
 
 
-def _gaps(found: Logistic, agreed: list[int]) -> list[str]:
+def _gaps(models: Logistic, agreed: list[int]) -> list[str]:
     """The average gap of each group and its odds ratio, by the logistic models."""
-    table, line = found.by_group, found.line
+    table, line = models.by_group, models.line
     largest = sorted(agreed, key=lambda g: -abs(table["gap"].iloc[g]))[:MOST_RATIOS]
     return [
-        f"By the logistic models the chance of {line._terms.event} is {_gap_words(found, g)} for "
+        f"By the logistic models the chance of {line._terms.event} is {_gap_words(models, g)} for "
         f"group {quoted(line.groups[g])}, compared with {_reference(line)}, averaged over the "
-        f"features of all rows{' by their weight' if found.weighted else ''}; with all features at "
-        f"their average the odds ratio is {_ratio(found, g)}."
+        f"features of all rows{' by their weight' if models.weighted else ''}; with all features "
+        f"at their average the odds ratio is {_ratio(models, g)}."
         for g in largest
     ]
 
 
-def _gap_words(found: Logistic, g: int) -> str:
+def _gap_words(models: Logistic, g: int) -> str:
     """ "0.05 lower (95 % interval 0.03 to 0.07)" """
-    row = found.by_group.iloc[g]
+    row = models.by_group.iloc[g]
     low, high = row["gap_simultaneous_low"], row["gap_simultaneous_high"]
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
-            f"not to be told apart ({_percent(found.line)} interval from {rounded(-low, half)} "
+            f"not to be told apart ({_percent(models.line)} interval from {rounded(-low, half)} "
             f"lower to {rounded(high, half)} higher)"
         )
     word, near, far = ("lower", -high, -low) if high < 0.0 else ("higher", low, high)
     return (
-        f"{rounded(abs(row['gap']), half)} {word} ({_percent(found.line)} interval "
+        f"{rounded(abs(row['gap']), half)} {word} ({_percent(models.line)} interval "
         f"{rounded(near, half)} to {rounded(far, half)})"
     )
 
 
-def _ratio(found: Logistic, g: int) -> str:
-    row = found.by_group.iloc[g]
+def _ratio(models: Logistic, g: int) -> str:
+    row = models.by_group.iloc[g]
     if np.isnan(row["odds_ratio"]):
         return "not known"
     return _with_interval(row["odds_ratio"], row["simultaneous_low"], row["simultaneous_high"])
@@ -105,13 +105,14 @@ def _ratio(found: Logistic, g: int) -> str:
 def _with_interval(*ratios: float) -> str:
     """A ratio and its ends, "0.8 (0.7 to 0.9)", with an exponent only if it is past reading."""
     estimate, low, high = (
-        in_digits(float(f"{one:.3g}")) if 1e-9 < one < 1e9 else f"{one:.3g}" for one in ratios
+        in_digits(float(f"{ratio:.3g}")) if 1e-9 < ratio < 1e9 else f"{ratio:.3g}"
+        for ratio in ratios
     )
     return f"{estimate} ({low} to {high})"
 
 
-def _doubted_gap(found: Logistic, g: int) -> str:
-    line = found.line
+def _doubted_gap(models: Logistic, g: int) -> str:
+    line = models.line
     row = line.by_group.iloc[g]
     low, high = row["simultaneous_low"], row["simultaneous_high"]
     half = (high - low) / 2.0
@@ -121,7 +122,7 @@ def _doubted_gap(found: Logistic, g: int) -> str:
         f"{_reference(line)} {line._terms.alike} depends on the form of the model, and is not "
         f"claimed: by straight lines the difference is {_signed(row['estimate'], half)} "
         f"({_percent(line)} interval {ends}), and by logistic models the chance of "
-        f"{line._terms.event} is {_gap_words(found, g)}."
+        f"{line._terms.event} is {_gap_words(models, g)}."
     )
 
 
@@ -129,32 +130,32 @@ def _signed(number: float, half: float) -> str:
     return f"{'-' if number < 0.0 else ''}{rounded(abs(number), half)}"
 
 
-def _unlike(found: Logistic, row: Pair) -> bool:
+def _unlike(models: Logistic, row: Pair) -> bool:
     """Whether the models do not say the same of a change, or there is only one that says it."""
-    line, odds = (one[_at(found, row)] for one in found.signs)
+    line, odds = (signs[_at(models, row)] for signs in models.signs)
     return bool(line != odds if not np.isnan(odds) else line != 0.0)
 
 
-def _at(found: Logistic, row: Pair) -> int:
-    return row[0] * len(found.line.features) + row[1]
+def _at(models: Logistic, row: Pair) -> int:
+    return row[0] * len(models.line.features) + row[1]
 
 
-def _named(found: Logistic, rows: list[Pair]) -> str:
-    line = found.line
+def _named(models: Logistic, rows: list[Pair]) -> str:
+    line = models.line
     return few([f"group {quoted(line.groups[g])} with {quoted(line.features[k])}" for g, k in rows])
 
 
-def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
+def _ratios(models: Logistic, spoken: list[Pair]) -> list[str]:
     """The changes that both models find, in odds."""
-    table, line = found.by_feature, found.line
-    rows = [row for row in spoken if table["claimed"].iloc[_at(found, row)]]
+    table, line = models.by_feature, models.line
+    rows = [row for row in spoken if table["claimed"].iloc[_at(models, row)]]
     if not rows:
         return []
     told = []
     for g, k in rows[:MOST_RATIOS]:
-        own = table.iloc[_at(found, (g, k))]
+        own = table.iloc[_at(models, (g, k))]
         told.append(
-            f"for group {quoted(line.groups[g])} with {_step(found, k)} by "
+            f"for group {quoted(line.groups[g])} with {_step(models, k)} by "
             + _with_interval(own["ratio"], own["simultaneous_low"], own["simultaneous_high"])
         )
     more = len(rows) - len(told)
@@ -164,15 +165,15 @@ def _ratios(found: Logistic, spoken: list[Pair]) -> list[str]:
     ]
 
 
-def _step(found: Logistic, k: int) -> str:
+def _step(models: Logistic, k: int) -> str:
     """ "every additional 10 of age", or the category, of which there is no more and no less."""
-    name, unit = quoted(found.line.features[k]), found.line.units[k]
-    if any(k in one.features and one.categories for one in found.line._columns):
+    name, unit = quoted(models.line.features[k]), models.line.units[k]
+    if any(k in column.features and column.categories for column in models.line._columns):
         return name
     return f"every additional {_amount(unit)} of {name}"
 
 
-def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
+def _doubted_changes(models: Logistic, spoken: list[Pair]) -> list[str]:
     """The changes that only one of the models finds, or both in opposite directions."""
     kinds: dict[str, list[Pair]] = {
         "straight lines find a change and logistic models none beyond chance": [],
@@ -181,11 +182,11 @@ def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
     }
     only_line, only_odds, opposite = kinds.values()
     for row in spoken:
-        line, odds = (one[_at(found, row)] for one in found.signs)
+        line, odds = (signs[_at(models, row)] for signs in models.signs)
         if np.isnan(odds) or line == odds:
             continue
         (only_line if odds == 0.0 else only_odds if line == 0.0 else opposite).append(row)
-    told = [f"for {_named(found, rows)} {words}" for words, rows in kinds.items() if rows]
+    told = [f"for {_named(models, rows)} {words}" for words, rows in kinds.items() if rows]
     if not told:
         return []
     return [
@@ -194,27 +195,41 @@ def _doubted_changes(found: Logistic, spoken: list[Pair]) -> list[str]:
     ]
 
 
-def _lacking(found: Logistic) -> list[str]:
+def _lacking(models: Logistic) -> list[str]:
     """Groups without a logistic model, where others have one."""
-    if found.odds is None:
+    if models.odds is None:
         return []
-    return [
-        f"Group {quoted(name)} has no logistic model: {reason}. What is said of "
-        f"{'gaps to it' if name == found.line.reference else 'its gap'} rests on straight lines "
-        "alone."
-        for name, reason in found.without.items()
-    ]
+    reference, said = models.line.reference, []
+    others = {name: why for name, why in models.without.items() if name != reference}
+    if reference in models.without:
+        said.append(
+            f"Group {quoted(reference)} has no logistic model: {models.without[reference]}. What "
+            "is said of gaps to it rests on straight lines alone."
+        )
+    if len(others) == 1:
+        name, reason = next(iter(others.items()))
+        said.append(
+            f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests "
+            "on straight lines alone."
+        )
+    elif others:
+        names = few([f"{quoted(name)} ({reason})" for name, reason in others.items()])
+        said.append(
+            f"{len(others)} groups have no logistic model: {names}. What is said of their gaps "
+            "rests on straight lines alone."
+        )
+    return said
 
 
-def _unchecked(found: Logistic, spoken: list[Pair]) -> list[str]:
+def _unchecked(models: Logistic, spoken: list[Pair]) -> list[str]:
     """Changes that a straight line finds and no logistic model can confirm or deny."""
-    line, odds = found.signs
+    line, odds = models.signs
     rows = [
-        row for row in spoken if np.isnan(odds[_at(found, row)]) and line[_at(found, row)] != 0.0
+        row for row in spoken if np.isnan(odds[_at(models, row)]) and line[_at(models, row)] != 0.0
     ]
     if not rows:
         return []
     return [
-        f"Straight lines find that the gap changes for {_named(found, rows)}. Without logistic "
+        f"Straight lines find that the gap changes for {_named(models, rows)}. Without logistic "
         "models that may come from their form alone, and it is not claimed."
     ]

@@ -34,7 +34,7 @@ def prepared(source: Source, look: Look, settings: Settings, design: Design, gap
     picked = {
         "g": table[columns.group].cast("string"),
         "y": as_number(table[columns.reward]) - number(design.reward_centre),
-        **{f"z{i}": design.expression(table, one) for i, one in enumerate(design.features)},
+        **{f"z{i}": design.expression(table, feature) for i, feature in enumerate(design.features)},
     }
     if look.by_arm:
         picked["a"] = table[columns.arm].cast("string")
@@ -58,13 +58,13 @@ def prepared(source: Source, look: Look, settings: Settings, design: Design, gap
 
 def weights(table: Any, look: Look, settings: Settings) -> Any | None:
     """The weight of each row, if rows have any."""
-    columns, found = look.columns, None
+    columns, weight = look.columns, None
     if columns.weight is not None:
-        found = table[columns.weight].cast("float64")
+        weight = table[columns.weight].cast("float64")
     if settings.weigh_by_propensity:
         inverse = _inverse(table[columns.propensity])
-        found = inverse if found is None else found * inverse
-    return found
+        weight = inverse if weight is None else weight * inverse
+    return weight
 
 
 def _inverse(propensity: Any) -> Any:
@@ -83,7 +83,7 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
     names, have = [f"z{i}" for i in range(p)], set(rows.columns)
     weighted = "w" in have
     y, z = rows["y"], [rows[name] for name in names]
-    heavy = [rows["w"] * one for one in z] if weighted else z
+    heavy = [rows["w"] * feature for feature in z] if weighted else z
     heavy_y = rows["w"] * y if weighted else y
     whole = sum(z, y)
     asked = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
@@ -93,10 +93,10 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
         asked |= {"w": w.sum(), "ww": (w * w).sum(), "least": w.min(), "weighed": w.count()}
         asked["broken"] = (w != w.floor()).cast("int32").sum()
         asked |= {"wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
-    asked |= {f"z{i}": one.sum() for i, one in enumerate(heavy)}
-    asked |= {f"least{i}": one.min() for i, one in enumerate(z)}
-    asked |= {f"most{i}": one.max() for i, one in enumerate(z)}
-    asked |= {f"zy{i}": (one * y).sum() for i, one in enumerate(heavy)}
+    asked |= {f"z{i}": feature.sum() for i, feature in enumerate(heavy)}
+    asked |= {f"least{i}": feature.min() for i, feature in enumerate(z)}
+    asked |= {f"most{i}": feature.max() for i, feature in enumerate(z)}
+    asked |= {f"zy{i}": (feature * y).sum() for i, feature in enumerate(heavy)}
     asked |= {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
     if "p" in have:
         asked |= {"p": rows["p"].sum(), "pp": (rows["p"] * rows["p"]).sum()}
@@ -139,11 +139,11 @@ def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) 
     frames = []
     for part in parts:
         wanted = {name: asked[name] for name in part}
-        found = source.fetch(rows.group_by(keys).aggregate(**wanted, **{ROWS: rows.count()}))
-        found = found.astype({"g": object} if "g" in keys else {})
-        found = found.sort_values(keys, ignore_index=True)
-        frames.append(found)
-        if not found[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
+        answer = source.fetch(rows.group_by(keys).aggregate(**wanted, **{ROWS: rows.count()}))
+        answer = answer.astype({"g": object} if "g" in keys else {})
+        answer = answer.sort_values(keys, ignore_index=True)
+        frames.append(answer)
+        if not answer[[*keys, ROWS]].equals(frames[0][[*keys, ROWS]]):
             raise DataError(
                 f"{source.label} changed while it was read, so its sums do not belong together; "
                 "audit it again when nothing writes to it"
@@ -196,7 +196,7 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         binary = binary and bool((total["y"] == total["yy"]).all())
     n = total["n"].to_numpy()
     square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
-    found = {
+    columns = {
         "group": list(total.index),
         "n": every.to_numpy(),
         "n_reward": n,
@@ -205,10 +205,10 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         **told,
     }
     if binary:
-        found["positives"] = total["y"].round().to_numpy()
-        found["sum_reward"] = found["square_reward"] = found["positives"]
+        columns["positives"] = total["y"].round().to_numpy()
+        columns["sum_reward"] = columns["square_reward"] = columns["positives"]
     if "r" in total and (total["r_n"] > 0.0).any():
-        found |= {
+        columns |= {
             "n_true_reward": total["r_n"].to_numpy(),
             "sum_true_reward": total["r"].to_numpy(),
             "square_true_reward": total["rr"].to_numpy(),
@@ -217,8 +217,8 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         pairs = frame[["g", "a"]].astype(str).drop_duplicates()
         if not pairs["a"].duplicated().any():  # arms that serve several groups are no shares
             counts = pairs.groupby("g").size()
-            found["arms"] = np.array([float(counts[name]) for name in total.index])
-    return pd.DataFrame(found)
+            columns["arms"] = np.array([float(counts[name]) for name in total.index])
+    return pd.DataFrame(columns)
 
 
 def extra_sums(cells: Cells) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -28,8 +29,8 @@ class Cells:
     @property
     def n(self) -> Array:
         """The rows of each cell."""
-        found: Array = self.frame["n"].to_numpy(dtype=np.float64)
-        return found
+        rows: Array = self.frame["n"].to_numpy(dtype=np.float64)
+        return rows
 
     @property
     def total(self) -> Array:
@@ -53,13 +54,13 @@ class Cells:
         keep = np.ones(len(self.frame), dtype=bool)
         if window is not None:
             keep = (self.frame["t"] == window).to_numpy(dtype=bool, na_value=False)
-        arms = self.arms() if (window is None if by_arm is None else by_arm) else None
-        labels = self.frame["g"].astype(str).tolist() if arms is None else arms
+        arms = self.arms if (window is None if by_arm is None else by_arm) else None
+        labels = self._group_of_each if arms is None else arms
         names = list(groups) if arms is None else list(dict.fromkeys(labels))
-        rows = np.array([names.index(one) for one in labels], dtype=np.int64)
+        rows = np.array([names.index(label) for label in labels], dtype=np.int64)
         of = np.arange(len(names), dtype=np.int64)
         if arms is not None:
-            of[rows] = [list(groups).index(str(name)) for name in self.frame["g"]]
+            of[rows] = [list(groups).index(name) for name in self._group_of_each]
         at = rows[keep]
         weight = totals(self.total[keep], at, len(names))
         first = totals(self.gram[keep, 0], at, len(names))
@@ -75,6 +76,11 @@ class Cells:
             arms=None if arms is None else tuple(names),
         )
 
+    @cached_property
+    def _group_of_each(self) -> list[str]:
+        return [str(name) for name in self.frame["g"]]
+
+    @cached_property
     def arms(self) -> list[str] | None:
         """The name of the arm of each cell, unlike in unlike groups; None without arms.
 
@@ -93,9 +99,10 @@ class Cells:
             return [f"{a!r} in {g!r}" for a, g in self.frame[["a", "g"]].astype(str).to_numpy()]
         return both.tolist()
 
+    @cached_property
     def places(self) -> dict[str, tuple[str, str]]:
         """The group and the arm, as they are in the log, by the name of the arm here."""
-        names = self.arms()
+        names = self.arms
         if names is None:
             return {}
         there = self.frame[["g", "a"]].astype(str).to_numpy()
@@ -124,7 +131,7 @@ class Cells:
 
     def ends(self, features: Sequence[Feature]) -> tuple[Array, Array]:
         """The least and the largest value of each feature."""
-        centres = np.array([one.centre for one in features])
+        centres = np.array([feature.centre for feature in features])
         low = self.frame[[f"least{i}" for i in self.kept]].to_numpy(dtype=np.float64)
         high = self.frame[[f"most{i}" for i in self.kept]].to_numpy(dtype=np.float64)
         return low.min(axis=0) + centres, high.max(axis=0) + centres
@@ -145,8 +152,8 @@ class Cells:
     def means(self) -> Array:
         """The means of the features and, last, of the reward, about their centres."""
         total = self.total.sum()
-        found: Array = np.append(self.gram[:, 0].sum(axis=0), self.moment[:, 0].sum()) / total
-        return found
+        means: Array = np.append(self.gram[:, 0].sum(axis=0), self.moment[:, 0].sum()) / total
+        return means
 
 
 def make_cells(frame: pd.DataFrame, p: int) -> Cells:
@@ -156,8 +163,8 @@ def make_cells(frame: pd.DataFrame, p: int) -> Cells:
     gram, moment = np.zeros((rows, d, d)), np.zeros((rows, d))
 
     def column(name: str) -> Array:
-        found: Array = frame[name].to_numpy(dtype=np.float64)
-        return found
+        values: Array = frame[name].to_numpy(dtype=np.float64)
+        return values
 
     gram[:, 0, 0] = column("w" if weighted else "n")
     moment[:, 0] = column("wy" if weighted else "y")

@@ -41,12 +41,12 @@ class Design:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the coefficients."""
-        return (INTERCEPT, *(one.name for one in self.features))
+        return (INTERCEPT, *(feature.name for feature in self.features))
 
     @property
     def centres(self) -> Array:
         """What was subtracted from each column; nothing from the intercept."""
-        return np.array([0.0, *(one.centre for one in self.features)])
+        return np.array([0.0, *(feature.centre for feature in self.features)])
 
     def columns(self, low: Array, high: Array) -> tuple[Column, ...]:
         """The columns of the log, each with its coefficients.
@@ -55,30 +55,30 @@ class Design:
             low: the least value of each feature.
             high: the largest.
         """
-        found: dict[str, Column] = {}
-        for k, one in enumerate(self.features):
-            if one.kind == NUMBER:
-                found[one.name] = Column(one.name, (k + 1,), low=low[k], high=high[k])
-            elif one.kind == GAP:
-                found[one.name] = Column(one.name, (k + 1,), FLAGS)
+        columns: dict[str, Column] = {}
+        for k, feature in enumerate(self.features):
+            if feature.kind == NUMBER:
+                columns[feature.name] = Column(feature.name, (k + 1,), low=low[k], high=high[k])
+            elif feature.kind == GAP:
+                columns[feature.name] = Column(feature.name, (k + 1,), FLAGS)
             else:
-                first = Column(one.column, (), self.kept[one.column][:1])
-                before = found.get(one.column, first)
-                known = one.category or one.name.removeprefix(category(one.column, ""))
-                found[one.column] = replace(
+                first = Column(feature.column, (), self.kept[feature.column][:1])
+                before = columns.get(feature.column, first)
+                known = feature.category or feature.name.removeprefix(category(feature.column, ""))
+                columns[feature.column] = replace(
                     before,
                     features=(*before.features, k + 1),
                     categories=(*before.categories, known),
                 )
-        return tuple(found.values())
+        return tuple(columns.values())
 
     def without(self, numbers: Sequence[int]) -> Design:
         """The others, if these features, by number, have the same value in every row."""
         gone = [self.features[i] for i in numbers]
         return replace(
             self,
-            features=tuple(one for one in self.features if one not in gone),
-            constant={one.name: one.centre for one in gone},
+            features=tuple(feature for feature in self.features if feature not in gone),
+            constant={feature.name: feature.centre for feature in gone},
         )
 
     def expression(self, table: Any, feature: Feature) -> Any:
@@ -116,7 +116,10 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
                 known.append(MISSING)
             kept[name] = (*known, *look.rare[name])  # the rare ones count as the first
             # The most frequent is what the others are compared with.
-            features += [Feature(category(name, one), name, CATEGORY, one) for one in known[1:]]
+            features += [
+                Feature(category(name, category_name), name, CATEGORY, category_name)
+                for category_name in known[1:]
+            ]
             if merged:
                 features.append(Feature(other(name, known), name, CATEGORY))
         else:

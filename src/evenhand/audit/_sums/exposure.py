@@ -81,10 +81,10 @@ def attention(
     names = [name for name in OPTIONAL if name in frame]
     numbers = frame[names].astype(float)
     total = numbers.fillna(0.0).groupby(groups.to_numpy()).sum().loc[list(every.index)]
-    found: Sums = {}
+    sums: Sums = {}
     if "q" in total and (total["q_n"] == every).all() and (total["q"] == total["qq"]).all():
         n, y = total["qy_n"], total["qy"]
-        found |= {
+        sums |= {
             "explored": total["q"].to_numpy(),
             "n_explored_reward": n.to_numpy(),
             "sum_explored_reward": (y + n * centre).to_numpy(),
@@ -94,12 +94,12 @@ def attention(
         low, high = numbers["s_low"].min(), numbers["s_high"].max()
         if 0.0 <= low < high:  # at a single position nobody has more attention than others
             first = 0 if low < 1.0 else 1
-            found |= {
+            sums |= {
                 "n_exposure": total["s_n"].to_numpy(),
                 "sum_exposure": total[f"s{first}"].to_numpy(),
                 "square_exposure": total[f"ss{first}"].to_numpy(),
             }
-    return found
+    return sums
 
 
 def _is_flag(column: Any) -> bool:

@@ -130,8 +130,8 @@ def _with_clusters(
     asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
     asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
     asked |= {"vv": (each["v"] * each["v"]).sum()}
-    found = fetch_by(source, each, ["g"], asked)
-    sums = found.assign(g=found["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
+    answer = fetch_by(source, each, ["g"], asked)
+    sums = answer.assign(g=answer["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
     rate, many = sums["s"] / sums["v"], sums["clusters"]
     apart = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]
     variance = many / (many - 1.0).clip(lower=0.5) * apart.clip(lower=0.0) / sums["v"] ** 2
