@@ -192,7 +192,7 @@ def _state(policy: eh.PooledGroupFair) -> list[np.ndarray]:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_order_of_true_rewards_does_not_matter(order: Random) -> None:
     """Observed and true rewards, shuffled against each other and in batches, give one state."""
     first, second = _policy(), _policy()

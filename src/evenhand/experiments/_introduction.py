@@ -11,7 +11,7 @@ from evenhand.experiments._worlds import SYNTHETIC
 from evenhand.experiments.bundled import in_paper
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.worlds import SyntheticWorld, TableWorld
-from evenhand.worlds.arrivals import TrueRewards
+from evenhand.worlds._arrivals import TrueRewards
 
 TRUTH_WORDS = {
     "share": "share of decisions that get a true reward",

@@ -27,6 +27,7 @@ from evenhand._compile import (
     woven,
 )
 from evenhand._dispatch import Generic
+from evenhand._streams import mix, uniform
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._state import (
     ESTIMATE,
@@ -41,7 +42,6 @@ from evenhand.policies._state import (
     score_arms,
     score_group,
 )
-from evenhand.policies._streams import mix, uniform
 from evenhand.policies.exploration import probability
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._compile import entry_point, for_sources
 from evenhand._dispatch import telling
+from evenhand._streams import mix
 from evenhand.leastsquares import Prior
 from evenhand.policies import _checks as checking
 from evenhand.policies import _kernels as kernels
@@ -25,7 +26,6 @@ from evenhand.policies._state import (
     make_state,
     members_of,
 )
-from evenhand.policies._streams import mix
 
 
 class Live(Settled):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
+from evenhand._streams import normal, uniform
 from evenhand.policies._group_choice import (
     GROUP,
     explore_in_group,
@@ -27,7 +28,6 @@ from evenhand.policies._kernels import (
     score,
 )
 from evenhand.policies._state import ESTIMATE, WIDTH, add_up, score_arms_at
-from evenhand.policies._streams import normal, uniform
 
 
 class NaiveFairThompsonRule(NamedTuple):

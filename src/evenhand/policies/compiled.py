@@ -5,6 +5,7 @@ CORRECTION, CORRECTION_WIDTH and UPPER, with a column per arm. PICKS is the plac
 number that picks an arm; a rule that draws more numbers has the places from FREE on.
 """
 
+from evenhand._streams import uniform
 from evenhand.policies._kernels import (
     FREE,
     PICKS,
@@ -37,7 +38,6 @@ from evenhand.policies._state import (
     score_arms,
     score_group,
 )
-from evenhand.policies._streams import uniform
 
 __all__ = [
     "CORRECTION",

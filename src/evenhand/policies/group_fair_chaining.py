@@ -31,6 +31,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled
+from evenhand._streams import uniform
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies._chaining import chained_arms
@@ -59,7 +60,6 @@ from evenhand.policies._state import (
     group_widths,
     score_arms,
 )
-from evenhand.policies._streams import uniform
 from evenhand.policies.base import Policy
 
 ALL, GROUP_OF_BEST = "all", "group"

@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._checks import LARGEST
+from evenhand._streams import uniform
 from evenhand.groups import Groups
 from evenhand.policies._group_choice import (
     explore_in_group,
@@ -29,7 +30,6 @@ from evenhand.policies._kernels import (
 )
 from evenhand.policies._settings import Common
 from evenhand.policies._state import add_up, score_arms
-from evenhand.policies._streams import uniform
 from evenhand.policies._thompson import NaiveFairThompsonRule
 from evenhand.policies.base import Policy
 

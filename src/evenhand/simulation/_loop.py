@@ -16,8 +16,8 @@ from evenhand.policies._kernels import check_arm, choose, learn, learn_true, set
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._rounds import Watch, each_round, for_both
+from evenhand.worlds._arrivals import arrivals_of, true_reward_of, waiting_room
 from evenhand.worlds._begin import begin
-from evenhand.worlds.arrivals import arrivals_of, true_reward_of, waiting_room
 from evenhand.worlds.base import World, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
@@ -207,8 +207,7 @@ def rounds(  # type: ignore[no-untyped-def]
         arm, explored = choose(rule, memory, schedule, available, t, key)
         check_arm(memory, arm)
         reward = receive(instance, t, arm, observed[arm], noise)
-        if not abs(reward) <= LARGEST:
-            raise ValueError("a world gave a reward that is not finite, or above 1e100")
+        _check_reward(reward)
         note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
@@ -245,8 +244,7 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
         arm, explored = choose(rule, memory, schedule, available, t, key)
         check_arm(memory, arm)
         reward = receive(instance, t, arm, observed[arm], noise)
-        if not abs(reward) <= LARGEST:
-            raise ValueError("a world gave a reward that is not finite, or above 1e100")
+        _check_reward(reward)
         note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         x = memory.contexts[arm]
@@ -262,6 +260,12 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
             learn_true(rule, state, past, group_of[past], row[4:], row[2], row[3])
         settle(rule, state)
     mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
+
+
+@woven
+def _check_reward(reward):  # type: ignore[no-untyped-def]
+    if not abs(reward) <= LARGEST:
+        raise ValueError("a world gave a reward that is not finite, or above 1e100")
 
 
 @woven

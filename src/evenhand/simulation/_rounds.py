@@ -19,8 +19,8 @@ from evenhand.policies._kernels import sources_for
 from evenhand.policies._state import NOTHING
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
+from evenhand.worlds._arrivals import arrivals_of, true_reward_of
 from evenhand.worlds._begin import begin, compiled_draw, compiled_receive
-from evenhand.worlds.arrivals import arrivals_of, true_reward_of
 from evenhand.worlds.base import World, world_sources
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numba.extending import overload
 from evenhand._compile import INLINED
 from evenhand._dispatch import Generic
 from evenhand.groups import Groups
-from evenhand.worlds.arrivals import TrueRewards, checked
+from evenhand.worlds._arrivals import TrueRewards, checked
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
+from evenhand._streams import normal, uniform
 from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.leastsquares._vectors import (
     LANES,
@@ -40,7 +41,6 @@ from evenhand.policies._state import (
     UPPER,
     WIDTH,
 )
-from evenhand.policies._streams import normal, uniform
 from evenhand.policies.pooled._layout import (
     EMPTY,
     NUMBER,

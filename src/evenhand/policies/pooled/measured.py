@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
+from evenhand.policies.pooled._flat import flat_posterior
 from evenhand.policies.pooled._layout import FIRST_TRUE, TRUE_NUMBER
 from evenhand.policies.pooled._posterior import in_units
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
 from evenhand.policies.pooled._truth import blend, corrected
-from evenhand.policies.pooled.beliefs import flat_posterior
 
 Array = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._streams import mix
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
 from evenhand.policies._settings import Common
-from evenhand.policies._streams import mix
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.policies.pooled._choosing import half_normal_draw

@@ -12,8 +12,8 @@ from scipy import stats
 
 import evenhand as eh
 from evenhand import compiled
+from evenhand._streams import mix, normal, uniform
 from evenhand.policies._kernels import EXPLORES, PICKS
-from evenhand.policies._streams import mix, normal, uniform
 
 MANY = 100_000
 KEYS = [0, 1, 2, 12345, 2**63 - 1, 2**64 - 1]

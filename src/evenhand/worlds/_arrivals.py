@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled
+from evenhand._streams import mix, normal, uniform
 from evenhand.errors import InputError
-from evenhand.policies._streams import mix, normal, uniform
 
 _STREAM = 0x74727565  # a place among the streams of a replication
 _MOST_DELAY = 10_000_000  # rounds whose true rewards are on their way, each with its context

@@ -33,7 +33,7 @@ def uniform(key, position):  # type: ignore[no-untyped-def]
 
     Example:
         >>> import numpy as np
-        >>> from evenhand.policies._streams import uniform
+        >>> from evenhand._streams import uniform
         >>> draws = [uniform(np.uint64(7), place) for place in range(1000)]
         >>> bool(0.45 < np.mean(draws) < 0.55)
         True

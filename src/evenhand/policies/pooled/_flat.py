@@ -1,0 +1,32 @@
+"""The posterior with a flat bias, which shrinks nothing: for reports, not for decisions."""
+
+from __future__ import annotations
+
+from evenhand._compile import compiled
+from evenhand.policies.pooled._hyperparameters import estimate_variances
+from evenhand.policies.pooled._posterior import (
+    blank_posterior,
+    in_units,
+    unit_of_rewards,
+    units_of,
+    work_out,
+)
+
+FLAT = 1e8  # the prior variance of a bias, in units of the model's: as good as infinite
+
+
+@compiled
+def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-untyped-def]
+    """Units, variances with their degrees of freedom, and the posterior with a flat bias."""
+    unit, of_rewards = units_of(sums, d), unit_of_rewards(sums)
+    data = in_units(sums, unit, of_rewards, group_of, sizes)
+    post = blank_posterior(sums.shape[0], sizes.size, d)
+    variances, freedom = estimate_variances(data, known_sigma2 / of_rewards / of_rewards, post)
+    flat = FLAT / variances.least[0]
+    for k in range(d):
+        for j in range(d):
+            precision = 1.0 / flat if k == j else 0.0
+            variances.omega_inverse[k, j] = variances.lambda_inverse[k, j] = precision
+    variances.least[0] = variances.least[1] = 1.0 / flat
+    work_out(data, variances, post)
+    return unit, of_rewards, variances, freedom, flat, post
