@@ -56,7 +56,7 @@ def fold(policy: Policy, standing: Standing, events: Iterable[Event]) -> None:
             rewards.extend(event.rewards)
             rounds.extend([0] * len(event.rewards))
     if rewards:
-        table = np.array(contexts, dtype=np.float64).reshape(-1, policy.n_features)
+        table = np.array(contexts, dtype=np.float64).reshape(-1, policy._shape[1])
         by_round = {"rounds": rounds} if policy.learns_by_round else {}
         policy.absorb(np.array(arms, dtype=np.int64), table, np.array(rewards), **by_round)
     policy.round = standing.round

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -30,6 +30,12 @@ from evenhand.policies.pooled._layout import (
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled.beliefs import Beliefs
+from evenhand.policies.pooled.mixed import _choosing as _choosing
+from evenhand.policies.pooled.mixed._design import design_of, reference_of
+from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
+from evenhand.policies.pooled.mixed._learning import merge_mixed
+from evenhand.policies.pooled.mixed._rule import MixedRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +83,7 @@ class PooledGroupFair(Policy):
 
     learns_by_round = True
     estimates_variances = True
+    takes_membership = True
 
     def __init__(
         self,
@@ -87,25 +94,37 @@ class PooledGroupFair(Policy):
         *,
         reference: object = None,
         probe: bool = True,
+        arms: str = "recurring",
         **common: Unpack[Common],
     ) -> None:
         usual: Common = {"noise": "estimate", "exploration": "none"}
         usual.update(common)
         super().__init__(groups, n_features, horizon, delta, **usual)
-        if len(self.groups) < 2:
+        self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
+        if len(self.groups) < 2 and not self.groups.changes:
             raise InputError(
                 f"groups are {self.groups.names[0]} alone; allowed are two or more: "
                 "a bias can only be seen against another group"
             )
         if not isinstance(probe, bool):
             raise InputError(f"probe is {_checks.shown(probe)}; allowed are True and False")
-        self.reference = reference if _is_name(reference) else _names(reference)
+        by_name = _is_name(reference) or isinstance(reference, Mapping)
+        self.reference = reference if by_name else _names(reference)
         self.probe = probe
+        self._design = design_of(self.groups) if self._is_mixed else None
         self._weights = self._weights_of(self.reference)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether the general form is needed."""
+        groups = self.groups
+        return groups.changes or len(groups.attributes) > 1 or self.arms == "once"
 
     def _weights_of(self, reference: object) -> NDArray[np.float64]:
         """The weight of every group in the reference; groups that are named weigh by their arms."""
         chosen = self.groups.reference if reference is None else reference
+        if self._design is not None:
+            return reference_of(self._design, self.groups, chosen)
         m = len(self.groups)
         if chosen is None or (chosen == "mean" and "mean" not in self.groups.names):
             return np.full(m, 1.0 / m)
@@ -125,12 +144,27 @@ class PooledGroupFair(Policy):
 
     # The maths ----------------------------------------------------------------------------------
 
-    def learns(self) -> PooledState:
+    def learns(self) -> PooledState | MixedState:
         """Sums of rewards, and the posterior."""
+        if self._design is not None:
+            columns, levels = self._design.kinds.size, self._design.n_levels
+            recurs = self.arms == "recurring"
+            return new_mixed_state(self.n_arms, self.n_features, columns, levels, recurs)
         return new_state(self.n_arms, len(self.groups), self.n_features)
 
-    def rule(self) -> PooledRule:
+    def rule(self) -> PooledRule | MixedRule:
         """The groups, and what they are compared with."""
+        if self._design is not None:
+            design, noise = self._design, self.noise
+            return MixedRule(
+                self.n_features,
+                design.levels,
+                design.cells,
+                design.kinds,
+                self._weights,
+                -1.0 if isinstance(noise, str) else noise**2,
+                self.arms == "recurring",
+            )
         return PooledRule(
             self.n_features,
             self.groups.of,
@@ -144,6 +178,9 @@ class PooledGroupFair(Policy):
         """Add the sums of another policy; what was settled in either is settled."""
         mine.settled[...] += its.settled
         mine.fresh[...] += its.fresh
+        if self._design is not None:
+            merge_mixed(self._rule, mine, its)
+            return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
             mine.common[number] = max(mine.common[number], its.common[number])
