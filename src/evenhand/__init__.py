@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from evenhand.recording import simulate_log as simulate_log
     from evenhand.simulation import simulate as simulate
     from evenhand.simulation import simulate_floor as simulate_floor
+    from evenhand.worlds import CrossedWorld as CrossedWorld
     from evenhand.worlds import LinearWorld as LinearWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
     from evenhand.worlds import TableWorld as TableWorld
@@ -57,6 +58,7 @@ _HOME = {
     "BiasReport": "bias",
     "PAPER": "conventions",
     "Conventions": "conventions",
+    "CrossedWorld": "worlds",
     "Decision": "policies",
     "GroupFairTopInterval": "policies",
     "Groups": "groups",

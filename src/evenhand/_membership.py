@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._checks import is_missing, unmasked
 from evenhand.errors import InputError
-from evenhand.groups import Attribute, Groups
+from evenhand.groups import NOT_STATED, Attribute, Groups
 
 CLOSE = 1e-6  # how far from 1 a sum of probabilities may be
 
@@ -42,6 +42,32 @@ def membership(groups: Groups, given: Any, number: int) -> Array:
     by_name = _by_attribute(groups, given)
     rows = [_rows(attribute, by_name[attribute.name], number) for attribute in groups.attributes]
     return np.concatenate(rows, axis=1)
+
+
+def labels_of(groups: Groups, rows: Array) -> list[str]:
+    """The groups of candidates in words; probabilities in whole percents.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand._membership import labels_of, membership
+        >>> groups = eh.Groups.per_round(2, {"sex": ["F", "M"]})
+        >>> labels_of(groups, membership(groups, [None, {"F": 0.9, "M": 0.1}], 2))
+        ['not stated', 'F 90 %, M 10 %']
+    """
+    return [" & ".join(_label(groups, row)) for row in rows]
+
+
+def _label(groups: Groups, row: Array) -> list[str]:
+    parts, first = [], 0
+    for attribute in groups.attributes:
+        names = (*attribute.levels, NOT_STATED)
+        chances = row[first : first + len(names)]
+        first += len(names)
+        some = [(name, chance) for name, chance in zip(names, chances, strict=True) if chance > 0]
+        certain = len(some) == 1
+        shown = [name if certain else f"{name} {100 * chance:.0f} %" for name, chance in some]
+        parts.append(", ".join(shown))
+    return parts
 
 
 def check_rows(groups: Groups, rows: Array) -> Array:

@@ -264,8 +264,8 @@ def _columns(table: Any) -> dict[str, list[Any]]:
     names = list(table.columns) if hasattr(table, "columns") else None
     if names is None and not isinstance(table, Mapping):
         raise InputError(
-            f"{setting('table')} is {_checks.shown(table)}; allowed is a mapping from attributes to "
-            "lists of levels, or a DataFrame"
+            f"{setting('table')} is {_checks.shown(table)}; allowed is a mapping from attributes "
+            "to lists of levels, or a DataFrame"
         )
     columns = {str(name): list(table[name]) for name in (table if names is None else names)}
     if not columns:

@@ -1,4 +1,4 @@
-"""The columns of a log's contexts: features and, behind them, membership that came with the round."""
+"""The columns of a log's contexts: features, then membership that came with the round."""
 
 from __future__ import annotations
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._membership import labels_of
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
+from evenhand.policies._round_groups import joined
 from evenhand.policies._settings import Common
 from evenhand.policies._streams import mix
 from evenhand.policies.base import Policy
@@ -36,10 +38,12 @@ from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
 from evenhand.policies.pooled.mixed._learning import merge_mixed
 from evenhand.policies.pooled.mixed._rule import MixedRule
+from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.policies.pooled.mixed.report import MixedBias
     from evenhand.policies.pooled.report import PooledBias
 
 
@@ -179,7 +183,8 @@ class PooledGroupFair(Policy):
         mine.settled[...] += its.settled
         mine.fresh[...] += its.fresh
         if self._design is not None:
-            merge_mixed(self._rule, mine, its)
+            rule: Any = self._rule
+            merge_mixed(rule, mine, its)
             return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
@@ -192,8 +197,11 @@ class PooledGroupFair(Policy):
 
     # What was learned ---------------------------------------------------------------------------
 
-    def beliefs(self, weights: NDArray[np.float64] | None = None) -> Beliefs:
+    def beliefs(self, weights: NDArray[np.float64] | None = None) -> Any:
         """The posterior of everything learned so far, with variances estimated from all of it.
+
+        `MixedBeliefs` for several attributes, membership by round and arms that come once,
+        `Beliefs` otherwise.
 
         Args:
             weights: of the groups in the reference; the policy's own unless given.
@@ -205,19 +213,23 @@ class PooledGroupFair(Policy):
             >>> policy.beliefs().means.round(1).tolist()
             [[1.5], [7.5]]
         """
-        with self._lock:
-            sums = self._state.own.settled + self._state.own.fresh
         chosen = self._weights if weights is None else weights
+        with self._lock:
+            if self._design is not None:
+                rule: Any = self._rule
+                return MixedBeliefs(self.groups, self._design, rule, self._state.own, chosen)
+            sums = self._state.own.settled + self._state.own.fresh
         return Beliefs(self.groups, sums, chosen, self.rule().sigma2)
 
     def intervals(
-        self, contexts: ArrayLike, level: float = 0.9
+        self, contexts: ArrayLike, level: float = 0.9, *, groups: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of the expected observed reward of every arm, before any correction.
 
         Args:
             contexts: the context of every arm.
             level: the probability that the interval holds the truth.
+            groups: of the candidates, if they come with the round: as for `select`.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -228,10 +240,10 @@ class PooledGroupFair(Policy):
             >>> estimate.round(1).tolist(), bool((width > 0.5).all())
             ([1.1, 1.9, 7.1, 7.9], True)
         """
-        return self.beliefs().of_arms(self._rows(contexts), self._level(level))
+        return self._intervals(contexts, level, groups, corrected=False)
 
     def corrected_intervals(
-        self, contexts: ArrayLike, level: float = 0.9
+        self, contexts: ArrayLike, level: float = 0.9, *, groups: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same for the corrected reward: what the arm is worth if averages are equal.
 
@@ -243,10 +255,24 @@ class PooledGroupFair(Policy):
             >>> policy.corrected_intervals(np.ones((4, 1)))[0].round(1).tolist()
             [7.1, 7.9, 7.1, 7.9]
         """
-        return self.beliefs().of_arms(self._rows(contexts), self._level(level), corrected=True)
+        return self._intervals(contexts, level, groups, corrected=True)
 
-    def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
-        rows = checking.rows_of(contexts, self._shape)
+    def _intervals(
+        self, contexts: ArrayLike, level: float, groups: Any, corrected: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows, beliefs, chance = self._rows(contexts, groups), self.beliefs(), self._level(level)
+        both: tuple[Any, Any]
+        if self._design is None:
+            both = beliefs.of_arms(rows, chance, corrected)
+        else:
+            d = self.n_features
+            levels = rows[:, d:] if self.groups.changes else self._design.levels
+            weights = self._design.weights(levels)
+            both = beliefs.of_candidates(rows[:, :d], weights, chance, corrected)
+        return both
+
+    def _rows(self, contexts: ArrayLike, groups: Any = None) -> NDArray[np.float64]:
+        rows = joined(self, contexts, groups)
         bad = np.flatnonzero(~(np.abs(rows) <= _checks.LARGEST).all(axis=1))
         if bad.size:
             raise checking.bad_contexts(int(bad[0]), rows)
@@ -261,7 +287,7 @@ class PooledGroupFair(Policy):
         reference: object = None,
         level: float = 0.9,
         feature_names: Sequence[object] | None = None,
-    ) -> PooledBias:
+    ) -> PooledBias | MixedBias:
         """The bias of every group, feature by feature, with intervals and in words.
 
         Args:
@@ -278,11 +304,19 @@ class PooledGroupFair(Policy):
             >>> policy.bias().to_frame()[["group", "estimate"]].round(1).values.tolist()
             [['F', -5.0], ['M', 0.0]]
         """
+        from evenhand.policies.pooled.mixed.report import MixedBias
         from evenhand.policies.pooled.report import PooledBias
 
         names = _feature_names(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
-        return PooledBias(self.beliefs(weights), self._level(level), names)
+        kind = PooledBias if self._design is None else MixedBias
+        return kind(self.beliefs(weights), self._level(level), names)
+
+    def _labels(self, decision: Decision) -> list[str]:
+        """The group of every candidate, in words."""
+        if decision.groups is None:
+            return list(self.groups.labels)
+        return labels_of(self.groups, decision.groups)
 
     def explain(self, decision: Decision) -> pd.DataFrame:
         """The score of every arm in a decision of this policy, and the parts that it is the sum of.
@@ -310,7 +344,7 @@ class PooledGroupFair(Policy):
         bonus = z * scores.width
         return pd.DataFrame(
             {
-                "group": list(self.groups.labels),
+                "group": self._labels(decision),
                 "estimate": scores.estimate,
                 "correction": scores.correction,
                 "bonus": bonus,

@@ -1,4 +1,4 @@
-"""The general form of PooledGroupFair: several attributes, membership by round, arms that come once.
+"""The general form of PooledGroupFair: attributes, membership by round, arms that come once.
 
 A candidate has a row of weights over columns: 1, the levels of every attribute, and the
 intersections. `_rule` says which, `_posterior` has the model, `_variances` estimates its variances,

@@ -13,7 +13,6 @@ from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
-from evenhand.leastsquares._triangle import HUGE
 from evenhand.policies._kernels import kernel, learn, settle
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled._layout import (
@@ -37,6 +36,8 @@ from evenhand.policies.pooled.mixed._posterior import (
 )
 from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
 from evenhand.policies.pooled.mixed._variances import estimate_variances
+
+FAR = 1e50  # of the usual size of a feature or reward
 
 
 @kernel(learn, MixedRule)
@@ -131,10 +132,15 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
     d, size = rule.n_features, own.means.shape[1]
     scaled, s, z = np.empty(d), np.empty(d), np.empty(size)
     surprise, scale = reward / own.common[REWARD_UNIT], own.common[SIGMA2]
+    far = abs(surprise)
     for k in range(d):
         scaled[k] = x[k] * own.common[N_NUMBERS + k]
+        far = max(far, abs(scaled[k]))
         for column in range(weights.size):
             z[column * d + k] = weights[column] * scaled[k]
+    if not far < FAR:  # so far from all others that its products may not be numbers
+        own.common[STALE] = 1.0
+        return
     if rule.recurs:
         row, u, D = own.arms[arm], d * d, d * d + d
         for k in range(d):
@@ -145,9 +151,6 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
             for j in range(size):
                 z[j] -= scaled[k] * row[D + k * size + j]
             scale += scaled[k] * s[k]
-        if not scale < HUGE:  # a context so far from all others that its square is not a number
-            own.common[STALE] = 1.0
-            return
         for k in range(d):
             row[u + k] += s[k] * surprise / scale
             for j in range(d):
@@ -181,6 +184,12 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     stays_a_function()
     n, d, size = own.arms.shape[0], rule.n_features, own.means.shape[1]
     unit, of_rewards = units_of(own.settled, size, d)
+    latest, largest = units_of(own.fresh, size, d)
+    far = largest / of_rewards
+    for k in range(d):
+        far = max(far, latest[k] / unit[k])
+    if not far < FAR:
+        unit, of_rewards = units_of(own.settled + own.fresh, size, d)
     data = blank_data(n, size, d)
     add_in_units(data, own.settled, own.settled_arms, unit, of_rewards)
     known = rule.sigma2 / of_rewards / of_rewards

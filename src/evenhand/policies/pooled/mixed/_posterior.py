@@ -132,7 +132,7 @@ def blank_data(n, size, d):  # type: ignore[no-untyped-def]
 def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
     stays_a_function()
-    size, d, per_noise = data.h.size, variances.v.size, 1.0 / variances.sigma2[0]
+    size, per_noise = data.h.size, 1.0 / variances.sigma2[0]
     for k in range(size):
         post.r[k] = data.h[k] * per_noise
         for j in range(size):
@@ -179,8 +179,8 @@ def _work_out_arm(data, variances, post, i):  # type: ignore[no-untyped-def]
             for p in range(d):
                 post.r[j] -= C[j, p] * u[p] * per_noise
                 factor = C[j, p] * per_noise
-                for l in range(size):
-                    post.precision[j, l] -= factor * D[p, l]
+                for other in range(size):
+                    post.precision[j, other] -= factor * D[p, other]
 
 
 @subroutine

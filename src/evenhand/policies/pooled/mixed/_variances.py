@@ -22,7 +22,7 @@ from evenhand.policies.pooled.mixed._posterior import (
     work_out_effects,
 )
 
-# Of the mean square of rewards: below it, sums of products lose the digits that say what arms share.
+# Of the mean square of rewards: below it, sums lose the digits that say what arms share.
 LEAST_NOISE = 1e-8
 # The grid of the variance of intersections, in parts of kappa^2; the first is as good as zero.
 GRID = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -98,8 +98,8 @@ def _trace_of_arms(data, post, tau2):  # type: ignore[no-untyped-def]
                 left = post.D[i, k, j]
                 if left != 0.0:
                     row = 0.0
-                    for l in range(size):
-                        row += post.V[j, l] * post.D[i, k, l]
+                    for p in range(size):
+                        row += post.V[j, p] * post.D[i, k, p]
                     total += left * row
     return total
 
@@ -122,19 +122,48 @@ def _of_column(post, v, column, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _most_likely(kinds, variances, post, kappa2, columns):  # type: ignore[no-untyped-def]
-    """Set the variance of intersections to the most likely one of the grid."""
+def likelihoods(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
+    """The logarithm of the likelihood at every variance of the grid, up to what they share."""
     stays_a_function()
-    last, best, most = variances.along.size - 1, 0, -np.inf
+    last, columns, out = variances.along.size - 1, 0, np.empty(len(GRID))
+    for column in range(kinds.size):
+        columns += kinds[column] == last
     for step in range(len(GRID)):
         variances.along[last] = variances.across[last] = GRID[step] * kappa2
         size = columns * variances.v.size
         likely = work_out_effects(kinds, variances, post) - size * np.log(GRID[step] * kappa2)
         for k in range(post.M.size):
             likely += post.M[k] * post.r[k]
-        if likely > most:
-            best, most = step, likely
+        out[step] = 0.5 * likely
+    return out
+
+
+@subroutine
+def _most_likely(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
+    """Set the variance of intersections to the most likely one of the grid."""
+    stays_a_function()
+    likely, best, last = likelihoods(kinds, variances, post, kappa2), 0, variances.along.size - 1
+    for step in range(1, len(GRID)):
+        if likely[step] > likely[best]:
+            best = step
     variances.along[last] = variances.across[last] = GRID[best] * kappa2
+
+
+@subroutine
+def set_expected(kinds, variances, post):  # type: ignore[no-untyped-def]
+    """Set the variance of intersections to its mean over the grid, weighted by the likelihood.
+
+    For intervals: the most likely one may be zero only because there is little data.
+    """
+    stays_a_function()
+    kappa2, last = variances.along[1], variances.along.size - 1
+    likely = likelihoods(kinds, variances, post, kappa2)
+    most, total, mean = np.max(likely), 0.0, 0.0
+    for step in range(len(GRID)):
+        weight = np.exp(likely[step] - most)
+        total += weight
+        mean += weight * GRID[step] * kappa2
+    variances.along[last] = variances.across[last] = mean / total
 
 
 @subroutine
@@ -167,7 +196,7 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
     for step in range(STEPS):
         work_out(data, kinds, variances, post)
         if counted[n_kinds - 1] > 0.0 and step % 2 == 1:
-            _most_likely(kinds, variances, post, kappa2, counted[n_kinds - 1])
+            _most_likely(kinds, variances, post, kappa2)
             work_out_effects(kinds, variances, post)
         residual, spread = _residual(data, post)
         fitted, trace = 0.0, _trace_of_arms(data, post, variances.tau2[0])
