@@ -29,6 +29,8 @@ from evenhand._compile import subroutine
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._linear import invert
 
+ROUNDING = 1e-12  # of a sum: a difference that small is none
+
 
 class Data(NamedTuple):
     """The sums, in units of the root mean square of features and rewards."""
@@ -130,65 +132,122 @@ def blank_data(n, size, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
-    """Fill in the posterior, given the variances of the model."""
+    """Fill in the posterior, given the variances of the model.
+
+    V^-1 as it stands above is a small difference of large numbers where sigma is small. So the
+    weights of a candidate are taken apart into their mean w_i for the arm and the rest: with
+    E_i = C_i - w_i (x) A_i, and I - A_i S_i / sigma^2 = S_i / tau^2, the parts of the mean are
+    small by themselves, and E_i is zero where an arm's membership is fixed.
+    """
     stays_a_function()
     size, per_noise = data.h.size, 1.0 / variances.sigma2[0]
+    d, n = variances.v.size, data.number.size
     for k in range(size):
-        post.r[k] = data.h[k] * per_noise
+        post.r[k] = data.h[k]
         for j in range(size):
-            post.precision[k, j] = data.G[k, j] * per_noise
-    for i in range(data.number.size):
-        _work_out_arm(data, variances, post, i)
+            post.V[k, j] = data.G[k, j]  # less what is written by the means of arms
+            post.precision[k, j] = 0.0
+    room = np.empty((2, size, d))
+    for i in range(n):
+        _work_out_arm(data, variances, post, i, room[0], room[1])
+    for k in range(size):
+        small = ROUNDING * abs(data.h[k]) if n else 0.0
+        post.r[k] = post.r[k] * per_noise if abs(post.r[k]) > small else 0.0
+        for j in range(size):
+            small = ROUNDING * np.sqrt(data.G[k, k] * data.G[j, j]) if n else 0.0
+            if abs(post.V[k, j]) > small:
+                post.precision[k, j] += post.V[k, j] * per_noise
+    for i in range(n):
+        _add_arm_to_r(data, variances, post, i)
     work_out_effects(kinds, variances, post)
 
 
 @subroutine
-def _work_out_arm(data, variances, post, i):  # type: ignore[no-untyped-def]
-    """S_i, u_i and D_i, and what they take off the precision of the effects."""
+def _mean_weight(C, c, d):  # type: ignore[no-untyped-def]
+    """The mean of an arm's weights of a column, by the squares of contexts."""
+    of_column = of_all = 0.0
+    for k in range(d):
+        of_column += C[c + k, k]
+        of_all += C[k, k]
+    return of_column / of_all if of_all > 0.0 else 0.0
+
+
+@subroutine
+def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-def]
+    """S_i, u_i and D_i, and what they add to the precision of the effects."""
     stays_a_function()
     size, d, per_noise = data.h.size, variances.v.size, 1.0 / variances.sigma2[0]
-    S, u, D, C = post.S[i], post.u[i], post.D[i], data.C[i]
+    S, u, D, C, p = post.S[i], post.u[i], post.D[i], data.C[i], 1.0 / variances.tau2[0]
     for k in range(d):
         u[k] = 0.0
         for j in range(d):
             S[k, j] = C[k, j] * per_noise
-        S[k, k] += 1.0 / variances.tau2[0]
+        S[k, k] += p
         for j in range(size):
             D[k, j] = 0.0
     if data.number[i] == 0.0:  # nothing seen: S_i = tau^2 I
         for k in range(d):
             S[k, k] = variances.tau2[0]
         return
-    invert(place(S, 0), 1.0 / variances.tau2[0], d)
+    invert(place(S, 0), p, d)
     for k in range(d):
         for j in range(d):
             u[k] += S[k, j] * data.b[i, j] * per_noise
     for c in range(0, size, d):
-        if not _any(C, c, d):  # the arm has never been in this column
-            continue
+        mean = _mean_weight(C, c, d)
         for k in range(d):
-            for j in range(c, c + d):
+            post.r[c + k] -= mean * data.b[i, k]
+            for j in range(d):
+                E[c + k, j] = C[c + k, j] - mean * C[k, j]
+        for k in range(d):
+            for j in range(d):
                 total = 0.0
-                for p in range(d):
-                    total += S[k, p] * C[j, p]
-                D[k, j] = total * per_noise
+                for q in range(d):
+                    total += S[k, q] * E[c + q, j]
+                SE[c + k, j] = total * per_noise
+                D[k, c + j] = mean * ((k == j) - p * S[k, j]) + SE[c + k, j]
     for c in range(0, size, d):
-        if not _any(C, c, d):
+        first = _mean_weight(C, c, d)
+        if first == 0.0 and not _any(E, c, d):  # the arm has never been in this column
             continue
-        for j in range(c, c + d):
-            for p in range(d):
-                post.r[j] -= C[j, p] * u[p] * per_noise
-                factor = C[j, p] * per_noise
-                for other in range(size):
-                    post.precision[j, other] -= factor * D[p, other]
+        for e in range(0, size, d):
+            second = _mean_weight(C, e, d)
+            if second == 0.0 and not _any(E, e, d):
+                continue
+            for k in range(d):
+                for j in range(d):
+                    known = first * second * C[k, j] + first * E[e + k, j] + second * E[c + k, j]
+                    post.V[c + k, e + j] -= known
+                    more = first * second * ((k == j) - p * S[k, j])
+                    more += first * SE[e + k, j] + second * SE[c + j, k]
+                    less = 0.0
+                    for q in range(d):
+                        less += E[c + k, q] * SE[e + q, j]
+                    post.precision[c + k, e + j] += p * more - less * per_noise
 
 
 @subroutine
-def _any(C, c, d):  # type: ignore[no-untyped-def]
+def _add_arm_to_r(data, variances, post, i):  # type: ignore[no-untyped-def]
+    """What an arm adds to V^-1 M: p w_i (x) u_i - E_i u_i / sigma^2."""
+    stays_a_function()
+    size, d, per_noise = data.h.size, variances.v.size, 1.0 / variances.sigma2[0]
+    C, u, p = data.C[i], post.u[i], 1.0 / variances.tau2[0]
+    if data.number[i] == 0.0:
+        return
+    for c in range(0, size, d):
+        mean = _mean_weight(C, c, d)
+        for k in range(d):
+            post.r[c + k] += p * mean * u[k]
+            for j in range(d):
+                post.r[c + k] -= (C[c + k, j] - mean * C[k, j]) * u[j] * per_noise
+
+
+@subroutine
+def _any(E, c, d):  # type: ignore[no-untyped-def]
     """Whether any number of the block of a column is not 0."""
     for j in range(c, c + d):
-        for p in range(d):
-            if C[j, p] != 0.0:
+        for q in range(d):
+            if E[j, q] != 0.0:
                 return True
     return False
 

@@ -213,9 +213,9 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
             variances.sigma2[0] = max(sigma2, LEAST_NOISE * square)
         tau2 = (spread + first_tau2) / (freedom[1] + 1.0)
         variances.tau2[0] = min(max(tau2, LEAST * kappa2), MOST_SPREAD * square)
-        if d > 1:
-            variances.across[0] = max(squares[0] / (d - 1.0), LEAST * kappa2)
-            for kind in range(1, n_kinds - 1):
-                numbers = max(counted[kind] * (d - 1.0) - 1.0, 1.0)
-                variances.across[kind] = max(squares[kind] / numbers, LEAST * kappa2)
+        for kind in range(n_kinds - 1):
+            if d > 1:
+                numbers = counted[kind] * (d - 1.0) - (kind > 0)
+                across = max(squares[kind] / max(numbers, 1.0), LEAST * kappa2)
+                variances.across[kind] = min(across, MOST_SPREAD * square)
     return variances, freedom
