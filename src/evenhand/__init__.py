@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from evenhand.simulation import simulate_floor as simulate_floor
     from evenhand.worlds import CrossedWorld as CrossedWorld
     from evenhand.worlds import LinearWorld as LinearWorld
+    from evenhand.worlds import PeopleWorld as PeopleWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
     from evenhand.worlds import TableWorld as TableWorld
     from evenhand.worlds import World as World
@@ -70,6 +71,7 @@ _HOME = {
     "Policy": "policies",
     "Scores": "policies",
     "LinearWorld": "worlds",
+    "PeopleWorld": "worlds",
     "SyntheticWorld": "worlds",
     "TableWorld": "worlds",
     "TopInterval": "policies",

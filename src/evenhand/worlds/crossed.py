@@ -21,7 +21,8 @@ class CrossedWorld(World):
 
     An arm has a level of every attribute. The last level of an attribute has no bias; each of the
     others has a bias vector, uniform over a range of one around -`bias_mean`. Those of an arm's
-    levels are added. With `interaction`, every intersection has a vector of its own besides.
+    levels are added. With `interaction`, every intersection has a vector of its own besides. The
+    first intersection with arms counts as the sensitive group.
 
     Args:
         attributes: the levels of every attribute by its name.
@@ -31,6 +32,8 @@ class CrossedWorld(World):
             or one per attribute.
         interaction: the standard deviation of what an intersection adds to a feature; it adds
             nothing where all levels are the last ones.
+        arms: "recurring" if every arm has coefficients of its own, "once" if arms are seats for
+            candidates who come once: then all have the same coefficients.
         n_features: the length d of a context.
         coefficient_range: over which range a true coefficient is uniform.
         lowest_coefficient: where that range begins.
@@ -50,6 +53,7 @@ class CrossedWorld(World):
         sizes: Sequence[int],
         bias_mean: float | Sequence[float] = 10.0,
         interaction: float = 0.0,
+        arms: str = "recurring",
         n_features: int = 2,
         coefficient_range: float = 10.0,
         lowest_coefficient: float = 30.0,
@@ -63,13 +67,15 @@ class CrossedWorld(World):
                 f"{len(cells)} intersections"
             )
         self.sizes = tuple(_checks.whole("sizes", size, least=0) for size in sizes)
-        arms = [cell for cell, size in zip(cells, self.sizes, strict=True) for _ in range(size)]
-        if len(arms) < 2:
+        seats = [cell for cell, size in zip(cells, self.sizes, strict=True) for _ in range(size)]
+        if len(seats) < 2:
             raise InputError(f"{setting('sizes')} is {list(sizes)}; allowed are two arms or more")
         self.attributes = levels
         self.groups = Groups.of_attributes(
-            {name: [arm[a] for arm in arms] for a, name in enumerate(levels)}
+            {name: [arm[a] for arm in seats] for a, name in enumerate(levels)},
+            sensitive=" & ".join(seats[0]),
         )
+        self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
         self.n_features = _checks.whole("n_features", n_features)
         means = np.atleast_1d(np.asarray(bias_mean, dtype=np.float64))
         if means.size not in (1, len(levels)) or not np.isfinite(means).all():
@@ -84,12 +90,14 @@ class CrossedWorld(World):
             "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
         )
         self.noise = _checks.number("noise", noise, 0.0, np.inf)
-        self._arms = arms
+        self._arms = seats
 
     def begin(self, generator: np.random.Generator) -> LinearInstance:
         """Draw the bias, then the coefficients."""
         bias = self._draw_bias(generator)
         drawn = generator.random((self.n_arms, self.n_features))
+        if self.arms == "once":
+            drawn[:] = drawn[0]
         coefficients = drawn * self.coefficient_range + self.lowest_coefficient
         return LinearInstance(coefficients, bias, self.noise)
 
