@@ -18,7 +18,14 @@ CLOSE = 1e-9  # how far from 1 a sum of shares may be
 
 
 class PeopleInstance(NamedTuple):
-    """What is fixed during a replication."""
+    """What is fixed during a replication.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> world = eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}})
+        >>> world.begin(np.random.default_rng(1)).bias.shape  # a row per level
+        (2, 2)
+    """
 
     coefficients: NDArray[np.float64]  # beta, (arms, features)
     bias: NDArray[np.float64]  # psi, (levels of all attributes, features)

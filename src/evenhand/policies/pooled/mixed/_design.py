@@ -36,6 +36,27 @@ class Design(NamedTuple):
         """The number of the first level of an attribute, among all levels."""
         return sum(len(item.levels) for item in self.attributes[:attribute])
 
+    @property
+    def summed(self) -> Array:
+        """What intersections add to every level, if levels alone were to say it: (levels, cells).
+
+        The least squares of the intersections' effects by their levels, each counting the same.
+        """
+        rows = np.zeros((len(self.cells), 1 + self.n_levels))
+        rows[:, 0] = 1.0
+        np.put_along_axis(rows, 1 + self.cells, 1.0, axis=1)
+        inverse: Array = np.linalg.pinv(rows)
+        return inverse[1:]
+
+    @property
+    def beyond(self) -> Array:
+        """How far intersections are from the best sum of levels: (cells, cells)."""
+        rows = np.zeros((len(self.cells), 1 + self.n_levels))
+        rows[:, 0] = 1.0
+        np.put_along_axis(rows, 1 + self.cells, 1.0, axis=1)
+        left: Array = np.eye(len(rows)) - rows @ np.linalg.pinv(rows)
+        return np.where(np.abs(left) > 1e-9, left, 0.0)
+
     def weights(self, levels: Array) -> Array:
         """The weights of candidates with these numbers of levels, a row each.
 

@@ -145,16 +145,22 @@ class MixedBeliefs:
         return self._unit * (z @ self._post.M), width, self._unit * size * self._floor(weights)
 
     def own_share(self) -> Array:
-        """Per intersection, the part of its own effect's variance that data have taken off.
+        """Per intersection, how much of what it could differ from its levels by was learned.
 
-        Below one half, what is said of it comes mostly from its levels.
+        It is the part of the variance of that difference that data have taken off. Below one half,
+        what is said of it comes mostly from its levels. NaN if it cannot differ from them: no other
+        intersection shares one of its levels.
         """
-        count, d = len(self.design.cells), self._d
+        beyond, d = self.design.beyond, self._d
+        count = len(beyond)
         if not self.number or not count:
             return np.zeros(count)
-        left = np.diag(self._post.V)[-count * d :].reshape(count, d).mean(axis=1)
-        share: Array = 1.0 - np.minimum(left / self._of_cells, 1.0)
-        return share
+        V = self._post.V[-count * d :, -count * d :].reshape(count, d, count, d)
+        left = np.einsum("ic,ckek,ie->i", beyond, V, beyond) / d
+        prior = self._of_cells * (beyond**2).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share: Array = 1.0 - np.minimum(left / prior, 1.0)
+        return np.where(prior > 1e-9 * self._of_cells, share, np.nan)
 
     def _floor(self, weights: Array) -> Array:
         """Per unit of context: what is left if every arm were known exactly."""

@@ -52,11 +52,11 @@ class MixedBias:
     def to_frame(self) -> pd.DataFrame:
         """A row per level or intersection, and feature: the bias with one more of the feature.
 
-        That of a level (`kind` "level") is against the reference's levels of the same attribute,
-        other attributes being equal. That of an intersection is against the reference as a whole:
-        the sum of its levels' and what the intersection adds, which is `beyond`. `own` says how far
-        that rests on its own data: where it is below one half, the intersection borrows from its
-        levels. Intervals are as in `PooledBias.to_frame`.
+        That of a level (`kind` "level") is against the reference's levels of the same attribute, on
+        average over the intersections. That of an intersection is against the reference as a whole;
+        `beyond` is by how much it differs from the best sum of levels, and `own` how far that rests
+        on its own data: where it is below one half, the intersection borrows from its levels.
+        Intervals are as in `PooledBias.to_frame`; that of `beyond` holds for all rows at once.
         """
         d = len(self.features)
         table = self._table(np.tile(np.eye(d), (len(self._rows), 1)), self._each(d))
@@ -115,13 +115,21 @@ class MixedBias:
         for number, attribute in enumerate(design.attributes):
             mine = design.kinds == number + 1
             for level in attribute.levels:
-                rows.append((LEVEL, f"{attribute.name}: {level}", eye[column] - reference * mine))
+                contrast = eye[column] - reference * mine
+                contrast[1 + design.n_levels :] = contrast[1 : 1 + design.n_levels] @ design.summed
+                rows.append((LEVEL, f"{attribute.name}: {level}", contrast))
                 column += 1
         for name, cell in zip(design.names, design.cells, strict=True):
             levels = np.zeros((1, design.n_levels))
             levels[0, cell] = 1.0
             rows.append((INTERSECTION, name, design.weights(levels)[0] - reference))
         return rows
+
+    @cached_property
+    def _attribute_of(self) -> dict[str, int]:
+        """The number of the attribute that a level is of, by the name of its row."""
+        attributes = enumerate(self.beliefs.design.attributes)
+        return {f"{item.name}: {level}": a for a, item in attributes for level in item.levels}
 
     def _each(self, times: int) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self._rows)), times)
@@ -136,9 +144,13 @@ class MixedBias:
         known = np.isfinite(width)
         estimate = np.where(known, estimate, np.nan)
         kinds = np.array([row[0] for row in self._rows], dtype=object)[which]
-        beyond = np.where(beliefs.design.kinds == len(beliefs.design.attributes) + 1, weights, 0.0)
-        extra, extra_width, _ = beliefs.of_contrasts(at, beyond, 1.0 - (1.0 - self.level) / several)
-        own = np.concatenate([np.full(beliefs.design.n_levels, np.nan), beliefs.own_share()])
+        design = beliefs.design
+        beyond = np.zeros((len(self._rows), design.kinds.size))
+        beyond[design.n_levels :, 1 + design.n_levels :] = design.beyond
+        extra, extra_width, _ = beliefs.of_contrasts(
+            at, beyond[which], 1.0 - (1.0 - self.level) / several
+        )
+        own = np.concatenate([np.full(design.n_levels, np.nan), beliefs.own_share()])
         of_cells = kinds == INTERSECTION
         why = np.where(known, "", "not enough feedback yet")
         return pd.DataFrame(
@@ -207,12 +219,12 @@ class MixedBias:
         return sentences
 
     def _of_level(self, row: dict[Any, Any]) -> str:
-        name = row["group"].split(": ")[0]
-        number = [item.name for item in self.beliefs.design.attributes].index(name)
+        number = self._attribute_of[row["group"]]
+        name = row["group"].replace(": ", " ", 1)
         direction = "higher" if row["estimate"] > 0.0 else "lower"
         low, high = _digits(row["simultaneous_low"]), _digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for {row['group']} is {direction} by "
+            f"With one more of {row['feature']}, the feedback for {name} is {direction} by "
             f"{_digits(abs(row['estimate']))} than that for {self._against(number)} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
@@ -220,17 +232,17 @@ class MixedBias:
     def _of_cells(self, table: pd.DataFrame) -> list[str]:
         """What intersections add to their levels, and which of them borrow."""
         known = table[table.why == ""]
-        clear = known[known.beyond.abs() > known.beyond_width]
+        clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
             f"With one more of {row['feature']}, the feedback for {row['group']} is "
             f"{'higher' if row['beyond'] > 0.0 else 'lower'} by {_digits(abs(row['beyond']))} than "
-            "the sum of its levels."
+            "its levels add up to."
             for row in clear.to_dict("records")
         ]
         if not len(clear) and len(known):
-            sentences.append("No intersection can be told from the sum of its levels.")
+            sentences.append("No intersection can be told from what its levels add up to.")
         borrows = list(dict.fromkeys(known[known.own < 0.5].group))
-        if borrows and len(borrows) == known.group.nunique():
+        if borrows and len(borrows) == known[known.own.notna()].group.nunique() > 1:
             sentences.append("All intersections borrow from their levels.")
         elif borrows:
             verb = "borrows from its" if len(borrows) == 1 else "borrow from their"
