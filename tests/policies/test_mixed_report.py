@@ -69,14 +69,14 @@ def test_intersections_with_little_of_their_own_borrow():
     groups = eh.Groups.of_attributes({"sex": sexes, "age": ages})
     policy = eh.PooledGroupFair(groups, 1, reference="M & y", seed=1)
     rows = np.repeat(np.arange(26), [20] * 25 + [1])
-    noise = 3.0 * np.random.default_rng(1).standard_normal(len(rows))
+    noise = 6.0 * np.random.default_rng(1).standard_normal(len(rows))
     policy.absorb(rows, np.ones((len(rows), 1)), values[rows] + noise)
     own = dict(zip(policy._design.names, policy.beliefs().own_share(), strict=True))
-    assert own["X & o"] == min(own.values())
+    assert own["X & o"] == pytest.approx(min(own.values()))
     borrows = [name for name, share in own.items() if share < 0.5]
     words = policy.bias().to_words()
     assert borrows == ["X & y", "X & o"]
-    assert "X & y, X & o borrow from their levels" in words
+    assert "X & y, X & o borrow from their levels: there is too little" in words
 
 
 def test_an_intersection_that_shares_no_level_cannot_differ_from_its_levels():

@@ -45,7 +45,7 @@ class Design(NamedTuple):
         rows = np.zeros((len(self.cells), 1 + self.n_levels))
         rows[:, 0] = 1.0
         np.put_along_axis(rows, 1 + self.cells, 1.0, axis=1)
-        inverse: Array = np.linalg.pinv(rows)
+        inverse: Array = np.linalg.pinv(rows).astype(np.float64)
         return inverse[1:]
 
     @property

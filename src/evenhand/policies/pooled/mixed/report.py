@@ -245,11 +245,11 @@ class MixedBias:
         if borrows and len(borrows) == known[known.own.notna()].group.nunique() > 1:
             sentences.append("All intersections borrow from their levels.")
         elif borrows:
-            verb = "borrows from its" if len(borrows) == 1 else "borrow from their"
+            one = len(borrows) == 1
+            verb, it = ("borrows from its", "it") if one else ("borrow from their", "them")
             sentences.append(
-                f"{', '.join(borrows)} {verb} levels: there is too little feedback of their own."
-                if len(borrows) > 1
-                else f"{borrows[0]} {verb} levels: there is too little feedback of its own."
+                f"{', '.join(borrows)} {verb} levels: there is too little feedback to tell {it} "
+                "from these."
             )
         return sentences
 
