@@ -165,7 +165,7 @@ def _coverage(certainty: float, once: bool, number: int) -> list[str]:
     ratio: dict[str, list[float]] = {"as told": [], "likelier": []}
     for row in range(number):
         stream = np.random.SeedSequence(SEED, spawn_key=(row,))
-        truth = world.begin(np.random.default_rng(stream)).bias[0]
+        truth = world.begin(np.random.default_rng(stream)).effects[0]
         policy = eh.PooledGroupFair(world.groups, 2, reference="M", arms=arms, seed=row)
         other = policy.clone()
         made, rewards = [], []

@@ -249,6 +249,8 @@ def test_a_log_replays_bit_for_bit(tmp_path, candidates):
     assert json.dumps(to_dict(eh.replay(path))) == text
     with eh.log_to(path) as logged:  # from its snapshot
         assert json.dumps(to_dict(logged.policy)) == text
+    other = eh.replay(path, per_round(seed=8, arms="once"))
+    assert other.counts.tolist() == logged.policy.counts.tolist()
     frame = eh.read_log(path)
     assert frame[["sex: F", "sex: M", "sex: not stated"]].sum(axis=1).to_numpy() == pytest.approx(1)
 

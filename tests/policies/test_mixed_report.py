@@ -155,7 +155,7 @@ def test_probabilities_recover_the_bias_and_the_likelier_level_does_not():
     held, other_held, ratio = [], [], []
     for seed in range(15):
         stream = np.random.SeedSequence((7, seed))
-        truth = world.begin(np.random.default_rng(stream)).bias[0]
+        truth = world.begin(np.random.default_rng(stream)).effects[0]
         policy = eh.PooledGroupFair(world.groups, 2, reference="M", seed=seed)
         other = policy.clone()
         made = [

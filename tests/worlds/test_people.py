@@ -28,7 +28,7 @@ def test_levels_have_their_shares_and_their_bias():
     instance, rows, gaps = rounds_of(eh.PeopleWorld(5, SHARES), 2000)
     assert set(np.unique(rows[:, 2:])) == {0.0, 1.0} and not rows[:, 4].any()
     assert rows[:, 2].mean() == pytest.approx(0.3, abs=0.02)
-    expected = rows[:, 2] * (rows[:, :2] @ instance.bias[0])
+    expected = rows[:, 2] * (rows[:, :2] @ instance.effects[0])
     np.testing.assert_allclose(gaps, expected, atol=1e-9)
 
 
@@ -38,7 +38,7 @@ def test_who_does_not_say_has_a_bias_all_the_same():
     assert silent.mean() == pytest.approx(0.4, abs=0.02)
     assert not rows[silent, 2:4].any()
     assert (gaps[silent] != 0.0).mean() == pytest.approx(0.3, abs=0.03)
-    assert instance.bias[1].tolist() == [0.0, 0.0]
+    assert instance.effects[1].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("certainty", [0.5, 4.0])
@@ -69,6 +69,11 @@ def test_the_simulator_makes_the_decisions_of_the_live_policy(world, arms):
     played = run(policy(), world, 60, stream, trace=True).trace
     live = [now.decision.arm for now in each_round(policy(), world, 60, np.random.SeedSequence(5))]
     assert live == played[:, 0].astype(int).tolist()
+
+
+def test_the_floor_is_refused_where_arms_have_no_bias_of_their_own():
+    with pytest.raises(eh.InputError, match="true coefficients are not known"):
+        eh.simulate_floor(eh.PeopleWorld(4, SHARES), 10, 2)
 
 
 def test_attributes_add_up_and_intersections_add_to_them():

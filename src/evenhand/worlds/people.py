@@ -23,12 +23,12 @@ class PeopleInstance(NamedTuple):
     Example:
         >>> import numpy as np, evenhand as eh
         >>> world = eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}})
-        >>> world.begin(np.random.default_rng(1)).bias.shape  # a row per level
+        >>> world.begin(np.random.default_rng(1)).effects.shape  # a row per level
         (2, 2)
     """
 
     coefficients: NDArray[np.float64]  # beta, (arms, features)
-    bias: NDArray[np.float64]  # psi, (levels of all attributes, features)
+    effects: NDArray[np.float64]  # psi, (levels of all attributes, features)
     shares: NDArray[np.float64]  # of the levels
     starts: NDArray[np.int64]  # where the levels of an attribute begin; and where the last ends
     certainty: float  # of probabilities; 0 if levels are told
@@ -72,7 +72,7 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
                     told[j] = 1.0 if j == level else 0.0
             told[last - first] = 1.0 if silent else 0.0
             for k in range(d):
-                distortion += instance.bias[first + level, k] * contexts[i, k]
+                distortion += instance.effects[first + level, k] * contexts[i, k]
             place += last - first + 1
         true[i] = worth
         observed[i] = worth + distortion

@@ -60,14 +60,20 @@ class PooledGroupFair(Policy):
     It assumes that the true averages of the groups are equal. Feedback alone cannot check that.
 
     Args:
-        groups: two or more.
+        groups: two or more; also `Groups.of_attributes`, for a bias per attribute and what an
+            intersection adds, and `Groups.per_round`, for groups that come with each round.
         reference: what groups are corrected towards: the name of a group whose feedback is
-            undistorted, or a list of such names, or "mean" for the mean of all groups. By default
+            undistorted, or a list of such names, or "mean" for the mean of all groups; with
+            attributes also a mapping, such as {"sex": "M"}. By default
             it is, of two groups, the one that is not sensitive, and otherwise the mean. Name a
             group if you know one: the mean costs more where the bias of a feature is unlike that
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
-            matters where contexts hardly vary, and costs next to nothing elsewhere.
+            matters where contexts hardly vary, and costs next to nothing elsewhere. With several
+            attributes, groups by round or arms that come once there is none.
+        arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
+            are candidates who come once: then there is one regression for all, with effects of
+            groups, in place of one per arm.
         noise (float | str): the standard deviation of rewards around their mean if it is known; by
             default it is estimated.
 
