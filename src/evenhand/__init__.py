@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from evenhand.recording import simulate_log as simulate_log
     from evenhand.simulation import simulate as simulate
     from evenhand.simulation import simulate_floor as simulate_floor
+    from evenhand.worlds import CrossedWorld as CrossedWorld
     from evenhand.worlds import LinearWorld as LinearWorld
+    from evenhand.worlds import PeopleWorld as PeopleWorld
     from evenhand.worlds import SyntheticWorld as SyntheticWorld
     from evenhand.worlds import TableWorld as TableWorld
     from evenhand.worlds import World as World
@@ -58,6 +60,7 @@ _HOME = {
     "BiasReport": "bias",
     "PAPER": "conventions",
     "Conventions": "conventions",
+    "CrossedWorld": "worlds",
     "Decision": "policies",
     "GroupFairIntervalChaining": "policies",
     "GroupFairTopInterval": "policies",
@@ -70,6 +73,7 @@ _HOME = {
     "Policy": "policies",
     "Scores": "policies",
     "LinearWorld": "worlds",
+    "PeopleWorld": "worlds",
     "SyntheticWorld": "worlds",
     "TableWorld": "worlds",
     "TopInterval": "policies",

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand import _checks
 from evenhand._checks import is_missing, unmasked
 from evenhand.errors import InputError, setting
+
+PER_ROUND = "per round"
+"""The label of every arm where membership comes with the round."""
+
+NOT_STATED = "not stated"
+"""The level of a candidate who did not say."""
+
+
+class Attribute(NamedTuple):
+    """An attribute, such as sex, and its levels.
+
+    Example:
+        >>> import evenhand as eh
+        >>> groups = eh.Groups.of_attributes({"sex": ["F", "M", "F"], "age": ["old", "old", "old"]})
+        >>> groups.attributes[0]
+        Attribute(name='sex', levels=('F', 'M'))
+    """
+
+    name: str
+    levels: tuple[str, ...]
 
 
 class Groups:
@@ -19,6 +41,14 @@ class Groups:
         labels: the group of each arm; arm i belongs to `labels[i]`.
         sensitive: the group whose feedback may be distorted, P_1 in the paper. Only policies that
             treat this group differently need it.
+
+    Attributes:
+        labels: the group of each arm.
+        names: the groups.
+        of: the number of the group of each arm.
+        sizes: how many arms each group has.
+        attributes: the attributes that the groups are intersections of; none for plain groups.
+        changes: whether membership comes with each round (`per_round`).
 
     Example:
         >>> import evenhand as eh
@@ -58,6 +88,8 @@ class Groups:
                 f"one of {', '.join(self.names)}",
                 value=self.sensitive,
             )
+        self.attributes: tuple[Attribute, ...] = ()
+        self.changes = False
         index = {name: g for g, name in enumerate(self.names)}
         self.of: NDArray[np.int64] = np.array([index[label] for label in self.labels])
         self.sizes: NDArray[np.int64] = np.bincount(self.of, minlength=len(self.names))
@@ -78,6 +110,87 @@ class Groups:
             " & ".join(str(value) for value in values) for values in zip(*attributes, strict=True)
         ]
         return cls(labels, sensitive)
+
+    @classmethod
+    def of_attributes(cls, table: Any, sensitive: object = None) -> Groups:
+        """Intersections as groups, which know the attributes that they are made of.
+
+        Policies that can, such as `PooledGroupFair`, learn a bias per attribute and what an
+        intersection adds to it. Only intersections that occur count.
+
+        Args:
+            table: a list of levels per attribute, one for every arm, by the attribute's name; or a
+                DataFrame with a row per arm.
+            sensitive: the intersection whose feedback may be distorted, such as "F & old".
+
+        Example:
+            >>> import evenhand as eh
+            >>> table = {"sex": ["F", "M", "F"], "age": ["old", "old", "young"]}
+            >>> groups = eh.Groups.of_attributes(table)
+            >>> groups.names, [attribute.levels for attribute in groups.attributes]
+            (('F & old', 'M & old', 'F & young'), [('F', 'M'), ('old', 'young')])
+        """
+        columns = _columns(table)
+        groups = cls.crossed(*columns.values(), sensitive=sensitive)
+        for name, values in columns.items():
+            missing = [arm for arm, value in enumerate(values) if is_missing(value)]
+            if missing:
+                raise InputError(
+                    f"{name} of arm {missing[0]} is missing; give a level for every arm, such as "
+                    "'not stated'"
+                )
+        groups.attributes = tuple(
+            Attribute(name, tuple(dict.fromkeys(str(value) for value in values)))
+            for name, values in columns.items()
+        )
+        groups._levels = tuple(
+            tuple(str(column[arm]) for column in columns.values()) for arm in range(groups.n_arms)
+        )
+        return groups
+
+    @classmethod
+    def per_round(cls, n_arms: int, attributes: Mapping[str, Sequence[object]]) -> Groups:
+        """Groups that come with the candidates of each round: `policy.select(..., groups=...)`.
+
+        The same arm may be a woman's application today and a man's tomorrow. A candidate has a
+        level of every attribute, or probabilities of the levels, or did not say.
+
+        Args:
+            n_arms: the number of candidates in a round.
+            attributes: the levels of every attribute.
+
+        Example:
+            >>> import evenhand as eh
+            >>> groups = eh.Groups.per_round(3, {"sex": ["F", "M"]})
+            >>> groups.columns
+            ('sex: F', 'sex: M', 'sex: not stated')
+        """
+        if not isinstance(attributes, Mapping) or not attributes:
+            raise InputError(
+                f"{setting('attributes')} is {_checks.shown(attributes)}; allowed is a mapping "
+                'such as {"sex": ["F", "M"]}'
+            )
+        groups = cls([PER_ROUND] * _checks.whole("n_arms", n_arms))
+        groups.attributes = tuple(_declared(name, given) for name, given in attributes.items())
+        groups.changes = True
+        return groups
+
+    _levels: tuple[tuple[str, ...], ...] = ()  # of attributes, by arm
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a row of membership has a number for: every level, and "not stated".
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.Groups(["F", "M"]).columns
+            ()
+        """
+        return tuple(
+            f"{attribute.name}: {level}"
+            for attribute in self.attributes
+            for level in (*attribute.levels, *([NOT_STATED] if self.changes else []))
+        )
 
     def __len__(self) -> int:
         return len(self.names)
@@ -125,10 +238,48 @@ class Groups:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Groups):
             return NotImplemented
-        return (self.labels, self.sensitive) == (other.labels, other.sensitive)
+        return self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self.labels, self.sensitive))
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.labels, self.sensitive, self.attributes, self._levels, self.changes
 
     def __repr__(self) -> str:
+        if self.changes:
+            levels = {attribute.name: list(attribute.levels) for attribute in self.attributes}
+            return f"Groups.per_round({self.n_arms}, {levels!r})"
+        if self.attributes:
+            names = [attribute.name for attribute in self.attributes]
+            columns = zip(*self._levels, strict=True)
+            table = {name: list(column) for name, column in zip(names, columns, strict=True)}
+            return f"Groups.of_attributes({table!r}, sensitive={self.sensitive!r})"
         return f"Groups({list(self.labels)!r}, sensitive={self.sensitive!r})"
+
+
+def _columns(table: Any) -> dict[str, list[Any]]:
+    """A table of attributes as lists by name."""
+    names = list(table.columns) if hasattr(table, "columns") else None
+    if names is None and not isinstance(table, Mapping):
+        raise InputError(
+            f"{setting('table')} is {_checks.shown(table)}; allowed is a mapping from attributes "
+            "to lists of levels, or a DataFrame"
+        )
+    columns = {str(name): list(table[name]) for name in (table if names is None else names)}
+    if not columns:
+        raise InputError(f"{setting('table')} is empty; give an attribute at least")
+    return columns
+
+
+def _declared(name: object, given: Any) -> Attribute:
+    """An attribute whose levels are declared."""
+    levels = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    texts = tuple(str(level) for level in levels)
+    if len(texts) < 2 or len(set(texts)) < len(texts) or NOT_STATED in texts:
+        raise InputError(
+            f"{name} has levels {_checks.shown(given)}; allowed are two or more different ones "
+            f"besides {NOT_STATED!r}, which every attribute has"
+        )
+    return Attribute(str(name), texts)

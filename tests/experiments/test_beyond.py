@@ -145,3 +145,25 @@ def test_bad_panels_are_told(tmp_path, panels, words):
     with pytest.raises(eh.InputError) as error:
         read_experiment(put(tmp_path, SMALL.replace("[world]", f"[panels]\n{panels}\n[world]")))
     assert words in error.value.told("file")
+
+
+def test_a_world_with_attributes_is_described_by_its_own_keys(tmp_path):
+    import inspect
+
+    from evenhand.experiments._worlds import CROSSED, WORLD
+
+    known = set(inspect.signature(eh.CrossedWorld).parameters)
+    assert set(CROSSED) <= known <= set(WORLD)
+    words = world_in_words(bundled.beyond_experiments()["slate"]).words
+    assert "attributes sex (F, M) and age (older, young), candidates who come once" in words
+    text = bundled.copy_of("slate")
+    for wrong, message in (
+        (text.replace("sizes = [1, 1, 1, 1]", "sizes = [1, 1]"), "sizes has 2 numbers"),
+        (text.replace("sizes = [1, 1, 1, 1]", ""), "sizes is missing"),
+        (
+            text.replace('arms = "once"\n\n', 'arms = "once"\nn_arms = 4\n\n'),
+            "n_arms is no setting",
+        ),
+    ):
+        with pytest.raises(eh.InputError, match=message):
+            read_experiment(put(tmp_path, wrong))

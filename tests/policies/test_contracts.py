@@ -48,6 +48,23 @@ class ChainInGroup(eh.GroupFairIntervalChaining):
         super().__init__(groups, n_features, horizon, delta, chain=chain, **common)
 
 
+class Once(eh.PooledGroupFair):
+    """The general form of the pooled policy: candidates that come once."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, arms="once", **common):
+        super().__init__(groups, n_features, horizon, delta, arms=arms, **common)
+
+
+class TwoAttributes(eh.PooledGroupFair):
+    """The general form with two attributes that say the same."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, **common):
+        if not groups.attributes:
+            table = {"sex": groups.labels, "again": [label.lower() for label in groups.labels]}
+            groups = eh.Groups.of_attributes(table)
+        super().__init__(groups, n_features, horizon, delta, **common)
+
+
 class PlainTopInterval(Policy):
     """TopInterval in plain Python, as a user would write it."""
 
@@ -67,6 +84,8 @@ class PlainTopInterval(Policy):
         Repaired,
         BalancedMean,
         ChainInGroup,
+        Once,
+        TwoAttributes,
         PlainTopInterval,
     ],
     ids=lambda one: one.__name__,

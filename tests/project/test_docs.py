@@ -22,7 +22,7 @@ from sybil.example import SybilFailure
 import evenhand as eh
 from evenhand.cli import parser
 from evenhand.experiments._policies import settings_of
-from evenhand.experiments._worlds import SECTION, SOURCES, SYNTHETIC, TABLE
+from evenhand.experiments._worlds import SECTION, SOURCES, TABLE, WORLD
 from evenhand.experiments.file import TOP
 from evenhand.experiments.model import Output, Published
 
@@ -228,7 +228,7 @@ def test_every_key_of_an_experiment_has_a_row():
     for heading, keys in {
         "The file itself": {name for name, kind in TOP.items() if kind is not SECTION},
         "[sweep] and [panels]": {"parameter", "values", "multiples"},
-        "[world]": set(SYNTHETIC),
+        "[world]": set(WORLD),
         "[data]": {*TABLE, *SOURCES},
         "[run]": settings | {"horizon"},
         "[output]": set(Output._fields),

@@ -129,11 +129,19 @@ class About:
             known = [*map(str, about.labels)], about.first_round
         except DAMAGE as error:
             raise DamagedError(f"{damaged}: {one_line(error)}") from error
-        if not known[0] or len(about.features) != about.policy["settings"].get("n_features"):
+        if not known[0] or len(about.features) != _row_length(about.policy):
             raise DamagedError(f"{damaged}: features or groups")
         if about.version < VERSION and about.candidates != (about.version == WITH_CANDIDATES):
             raise DamagedError(f"{damaged}: candidates")
         return about
+
+
+def _row_length(policy: dict[str, Any]) -> int | None:
+    """How many numbers a context has: the features, and membership that came with the round."""
+    settings = policy["settings"]
+    levels = settings["groups"].get("per_round", {}).values()
+    d = settings.get("n_features")
+    return None if d is None else d + sum(len(given) + 1 for given in levels)
 
 
 def _order(data: dict[str, Any]) -> tuple[str, int, int, tuple[Any, ...]]:

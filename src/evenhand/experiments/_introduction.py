@@ -10,7 +10,7 @@ from evenhand.conventions import Conventions
 from evenhand.experiments._worlds import SYNTHETIC
 from evenhand.experiments.bundled import in_paper
 from evenhand.experiments.model import HORIZON, Experiment
-from evenhand.worlds import SyntheticWorld, TableWorld
+from evenhand.worlds import CrossedWorld, SyntheticWorld, TableWorld, World
 from evenhand.worlds._arrivals import TrueRewards
 
 TRUTH_WORDS = {
@@ -155,10 +155,25 @@ def _numbers(experiment: Experiment, reading: Conventions) -> str:
         if name not in OTHER_WORDS or any(value != getattr(usual, name) for value in all_)
         if name not in TRUTH_USUAL or any(value != TRUTH_USUAL[name] for value in all_)
     }
-    if set(values["rewards"]) == {"binary"}:
+    told = {name: all_ for name, all_ in told.items() if all_}
+    if set(values.get("rewards", [])) == {"binary"}:
         del told["noise"]  # it is not used
     words = {**WORDS, **OTHER_WORDS}
-    return ", ".join(f"{words.get(name, name)} {_span(all_)}" for name, all_ in told.items())
+    numbers = ", ".join(f"{words.get(name, name)} {_span(all_)}" for name, all_ in told.items())
+    crossed = {_attributes(point.world) for point in experiment.points(reading)} - {""}
+    return ", ".join([*sorted(crossed), numbers])
+
+
+def _attributes(world: World) -> str:
+    """The attributes of a world that has some, and how many arms their intersections have."""
+    if not isinstance(world, CrossedWorld):
+        return ""
+    levels = [f"{name} ({', '.join(levels)})" for name, levels in world.attributes.items()]
+    sizes = zip(world.groups.names, world.groups.sizes, strict=True)
+    arms = ", ".join(f"{name} {size}" for name, size in sizes)
+    once = ", candidates who come once" if world.arms == "once" else ""
+    more = f", an interaction of {world.interaction:g}" if world.interaction else ""
+    return f"attributes {' and '.join(levels)}{once}{more}, arms {arms}"
 
 
 def _span(values: list[Any]) -> str:

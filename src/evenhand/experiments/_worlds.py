@@ -5,6 +5,7 @@ A table is read once, however many points use it.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from evenhand.conventions import Conventions
 from evenhand.errors import InputError, setting
-from evenhand.worlds import SyntheticWorld, TableWorld, World
+from evenhand.worlds import CrossedWorld, SyntheticWorld, TableWorld, World
 
 
 class Kind(NamedTuple):
@@ -113,6 +114,13 @@ SYNTHETIC = {
     "rewards": TEXT,
     "drift": WHOLE,
 }
+CROSSED = {
+    "attributes": Kind('a table such as { sex = ["F", "M"] }', _of(dict, _of(list, _is_text))),
+    "sizes": NUMBERS,
+    "interaction": NUMBER,
+    "arms": TEXT,
+}
+WORLD = {**SYNTHETIC, **CROSSED}
 TABLE = {
     **TRUTH,
     "group": NAMES,
@@ -157,6 +165,8 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
             **{name.removeprefix("true_"): value for name, value in truth.items()}
         )
     source = {name: settings.pop(name) for name in SOURCES if name in settings}
+    if not source and any(name in CROSSED for name in settings):
+        return _crossed_world(settings)
     if not source:
         _check_size(settings)
         return SyntheticWorld(**settings, conventions=conventions)
@@ -165,6 +175,21 @@ def make_world(place: dict[str, Any], folder: Path, conventions: Conventions) ->
         stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else (0, 0)
         return _table_world("file", str(path), stamp, json.dumps(settings))
     return _table_world("dataset", source["dataset"], (0, 0), json.dumps(settings))
+
+
+def _crossed_world(settings: dict[str, Any]) -> CrossedWorld:
+    """A world with attributes, which has fewer settings."""
+    known = set(inspect.signature(CrossedWorld).parameters)
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise InputError(
+            f"{setting(unknown[0])} is no setting of a world with attributes; allowed are "
+            f"{', '.join(sorted(known))}"
+        )
+    for name in ("attributes", "sizes"):
+        if name not in settings:
+            raise InputError(f"{setting(name)} is missing, which a world with attributes needs")
+    return CrossedWorld(**settings)
 
 
 def _check_size(settings: dict[str, Any]) -> None:

@@ -21,11 +21,11 @@ from evenhand.experiments._worlds import (
     SECTION,
     SOURCES,
     SWITCH,
-    SYNTHETIC,
     TABLE,
     TEXT,
     TEXTS,
     WHOLE,
+    WORLD,
     Kind,
 )
 from evenhand.experiments.model import (
@@ -153,7 +153,7 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
 
 def _place(file: TomlFile, home: str) -> dict[str, Any]:
     if home == "world":
-        return file.table("world", SYNTHETIC)
+        return file.table("world", WORLD)
     if "world" in file.data:
         file.refuse("data", "and [world] are both given; keep one of them")
     data = file.table("data", {**TABLE, **SOURCES})
@@ -244,7 +244,7 @@ def _run(
 def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
     """What can be swept: the horizon, settings of all policies, numbers of the world."""
     settings = set.intersection(*(_settings(make) for make in policies.values()))
-    kinds = TABLE if home == "data" else SYNTHETIC
+    kinds = TABLE if home == "data" else WORLD
     numeric = (NUMBER, NUMBER_OR_NUMBERS, WHOLE)
     numbers = {name for name, kind in kinds.items() if kind in numeric}
     both = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
@@ -280,7 +280,7 @@ def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
 def _multiples(file: TomlFile, home: str) -> dict[str, float]:
     """Whole numbers of a synthetic world that are multiples of the swept value."""
     multiples: dict[str, float] = file.data.get("sweep", {}).get("multiples", {})
-    kinds = SYNTHETIC if home == "world" else {}
+    kinds = WORLD if home == "world" else {}
     for name in multiples:
         whole = [key for key, kind in kinds.items() if kind is WHOLE]
         file.known(f"sweep.multiples.{name}", name, whole)
@@ -290,7 +290,7 @@ def _multiples(file: TomlFile, home: str) -> dict[str, float]:
 def _panels(file: TomlFile, home: str, sweep: Swept, parameters: set[str]) -> Panels | None:
     if "panels" not in file.data:
         return None
-    kinds = TABLE if home == "data" else SYNTHETIC
+    kinds = TABLE if home == "data" else WORLD
     texts = {name for name, kind in kinds.items() if kind is TEXT}
     table = _swept(file, "panels", {"values": PANEL_VALUES}, parameters | texts)
     panels = Panels(table["parameter"], panel_values_of(table["values"]))
@@ -308,7 +308,7 @@ def _under(file: TomlFile, home: str, policies: Mapping[str, PolicyMaker]) -> di
     for name, tables in file.table("under", dict.fromkeys(BY_NAME, SECTION)).items():
         prefix = f"under.{name}."
         file.checked(prefix, tables, {home: SECTION, "run": SECTION})
-        kinds = TABLE if home == "data" else SYNTHETIC
+        kinds = TABLE if home == "data" else WORLD
         place = file.checked(f"{prefix}{home}.", tables.get(home, {}), kinds)
         run = _run(file, f"{prefix}run.", tables.get("run", {}), policies)
         differences[name] = {"place": place, "run": run}

@@ -13,9 +13,9 @@ from evenhand.conventions import Conventions
 from evenhand.experiments._worlds import (
     NUMBERS,
     NUMBERS_BY_NAME,
-    SYNTHETIC,
     TABLE,
     TEXTS,
+    WORLD,
     make_world,
 )
 from evenhand.simulation._pieces import PolicyMaker
@@ -246,7 +246,7 @@ def _set_parameter(
 ) -> None:
     """Set a parameter of the world or of the run; "run.noise" says which where both have it."""
     where, _, own = name.rpartition(".")
-    of_world = own in SYNTHETIC or own in TABLE
+    of_world = own in WORLD or own in TABLE
     if where in ("world", "data") or (not where and of_world and own not in run):
         place[own] = value
     else:

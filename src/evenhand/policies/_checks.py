@@ -124,6 +124,16 @@ def rows_of(contexts: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     return rows
 
 
+def table_of(contexts: ArrayLike, widths: tuple[int, ...]) -> NDArray[np.float64]:
+    """Contexts as a table with any number of rows, of one of these widths."""
+    rows = _numbers("contexts", contexts)
+    if rows.ndim != 2 or rows.shape[1] not in widths:
+        raise InputError(
+            f"contexts has shape {rows.shape}; allowed is a row each, with {widths[0]} features"
+        )
+    return rows
+
+
 def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     """`values` as an array of numbers; text, and rows of several lengths, are refused."""
     unmasked(name, values)

@@ -46,6 +46,10 @@ class Live(Settled):
     estimates_variances: ClassVar[bool] = False
     """Whether widths follow variances that are estimated, and so may grow with data."""
 
+    takes_membership: ClassVar[bool] = False
+    """Whether membership that comes with the round (`Groups.per_round`) makes sense: it stands
+    behind the features of every row."""
+
     # The maths, written by subclasses ------------------------------------------------------------
 
     def rule(self) -> NamedTuple:
@@ -200,7 +204,9 @@ class Live(Settled):
 
     @cached_property
     def _shape(self) -> tuple[int, int]:
-        return (self.n_arms, self.n_features)
+        """Of contexts, with the membership behind the features if it comes with the round."""
+        columns = len(self.groups.columns) if self.groups.changes else 0
+        return (self.n_arms, self.n_features + columns)
 
     @cached_property
     def _all_arms(self) -> NDArray[np.bool_]:
@@ -224,8 +230,7 @@ class Live(Settled):
         checking.own_state(own, type(self).__name__)
         return make_state(
             self._group_sizes(),
-            self.n_arms,
-            self.n_features,
+            *self._shape,
             self.learns_groups,
             self.singular,
             self.ridge or 0.0,

@@ -16,6 +16,7 @@ from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
 from evenhand.policies._learned import Learned
 from evenhand.policies._live import PlainRule
+from evenhand.policies._round_groups import joined, refuse_membership
 from evenhand.policies._settings import POLICIES, settings_of
 from evenhand.policies._state import N_SCORES
 from evenhand.policies.decision import Decision, Scores
@@ -98,7 +99,9 @@ class Policy(Learned):
         self.conventions = conventions
         self.singular, self.ridge = checking.singular_treatment(singular, ridge, conventions)
         n_groups = len(self.groups) if self.learns_groups else 0
-        checking.small_enough(self.n_arms, n_groups, self.n_features, self.singular)
+        if self.groups.changes and not self.takes_membership:
+            refuse_membership(type(self).__name__)
+        checking.small_enough(self.n_arms, n_groups, self._shape[1], self.singular)
         if isinstance(exploration, Iterable) and not isinstance(exploration, str):
             exploration = tuple(exploration)  # a generator could be read only once
         self.exploration = exploration
@@ -112,12 +115,17 @@ class Policy(Learned):
 
     # Deciding -----------------------------------------------------------------------------------
 
-    def select(self, contexts: ArrayLike, available: ArrayLike | None = None) -> Decision:
+    def select(
+        self, contexts: ArrayLike, available: ArrayLike | None = None, *, groups: Any = None
+    ) -> Decision:
         """Choose an arm for this round. Only `update` learns.
 
         Args:
             contexts: (n_arms, n_features), the context of every arm.
             available: a bool per arm, or the numbers of the arms that can be chosen this round.
+            groups: for `Groups.per_round`, the groups of the candidates of this round: per
+                candidate a level, None if they did not say, or probabilities by level; with several
+                attributes a mapping from their names to such lists, or a DataFrame.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -127,12 +135,12 @@ class Policy(Learned):
             >>> 0 <= decision.arm < 4, decision.propensity
             (True, 0.25)
         """
-        rows = checking.rows_of(contexts, self._shape)
+        rows = joined(self, contexts, groups)
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
         rule = self._rule if self._is_compiled else self._scored_in_python(rows)
-        context, scores = np.empty(self.n_features), np.empty((N_SCORES, self._all_arms.size))
+        context, scores = np.empty(self._shape[1]), np.empty((N_SCORES, self._all_arms.size))
         with self._lock:  # a round belongs to one decision
             t = self.round + 1
             arm, propensity, explored = self._decide(
@@ -150,7 +158,12 @@ class Policy(Learned):
             if arm < 0:
                 raise checking.bad_contexts(-1 - arm, rows)
             self.__dict__["round"] = t  # past __setattr__: it would be a tenth of a decision
-        return Decision(arm, propensity, explored, t, context, Scores(scores))
+        if not self.groups.changes:
+            return Decision(arm, propensity, explored, t, context, Scores(scores))
+        d = self.n_features
+        return Decision(
+            arm, propensity, explored, t, context[:d], Scores(scores), rows[:, d:].copy()
+        )
 
     def propensities(
         self,
@@ -158,12 +171,14 @@ class Policy(Learned):
         available: ArrayLike | None = None,
         *,
         round: int | None = None,
+        groups: Any = None,
     ) -> NDArray[np.float64]:
         """The probability of every arm if `select` were called now; nothing is changed.
 
         Args:
             contexts: as for `select`.
             available: as for `select`.
+            groups: as for `select`.
             round: the number of the round, by default the next one.
 
         Example:
@@ -172,7 +187,7 @@ class Policy(Learned):
             >>> policy.propensities(np.ones((4, 1)), available=[0, 3]).tolist()
             [0.5, 0.0, 0.0, 0.5]
         """
-        rows = checking.rows_of(contexts, self._shape)
+        rows = joined(self, contexts, groups)
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
@@ -223,11 +238,11 @@ class Policy(Learned):
             wrong = [item for item in decisions if not isinstance(item, Decision)]
             if wrong:
                 raise InputError(f"decision is {wrong[0]!r}; allowed is the result of `select`")
-            unmasked("context of a decision", [item.context for item in decisions])
+            unmasked("context of a decision", [item.row for item in decisions])
             rounds = {"rounds": [item.round for item in decisions]} if self.learns_by_round else {}
             self.absorb(
                 np.array([item.arm for item in decisions], dtype=np.int64),
-                np.reshape([item.context for item in decisions], (-1, self.n_features)),
+                np.reshape([item.row for item in decisions], (-1, self._shape[1])),
                 reward,
                 **rounds,
             )
@@ -235,7 +250,7 @@ class Policy(Learned):
                 item.reward = float(value)
             return
         unmasked("context of the decision", decision.context)
-        context = np.ascontiguousarray(decision.context, dtype=np.float64)
+        context = np.ascontiguousarray(decision.row, dtype=np.float64)
         n_arms, n_features = self._shape
         if context.shape != (n_features,) or not 0 <= decision.arm < n_arms:
             raise InputError(
@@ -243,7 +258,7 @@ class Policy(Learned):
                 f"policy with {n_arms} arms and {n_features} features"
             )
         value, arm = checking.reward_of(reward), decision.arm
-        groups = self._members.group_of if decision.groups is None else decision.groups
+        groups = self._members.group_of
         with self._lock:
             good = self._teach(
                 self._rule, self._state, arm, groups[arm], context, value, int(decision.round), True
@@ -261,8 +276,8 @@ class Policy(Learned):
         """Learn true rewards, and observed ones before them where they are given."""
         if not self.learns_truth:
             raise InputError(
-                f"true_reward is given, and {type(self).__name__} does not learn from true "
-                "rewards; leave it out, or use PooledGroupFair"
+                f"true_reward is given, and {type(self).__name__} does not learn from true rewards "
+                "here; leave it out, or use PooledGroupFair with one group per arm"
             )
         decisions = [decision] if isinstance(decision, Decision) else list(decision)
         arms, contexts, values = checking.true_rewards(decisions, true_reward, self._shape)
@@ -289,6 +304,8 @@ class Policy(Learned):
         contexts: ArrayLike,
         rewards: ArrayLike,
         rounds: Sequence[int] | None = None,
+        *,
+        groups: Any = None,
     ) -> None:
         """Learn from rows: the arms that were chosen, their contexts and the observed rewards.
 
@@ -298,6 +315,7 @@ class Policy(Learned):
             rewards: its observed reward.
             rounds: the rounds of the decisions, for policies that learn by them
                 (`learns_by_round`); rewards without a round count as learned before all rounds.
+            groups: for `Groups.per_round`, the groups of the rows, as for `select`.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -306,7 +324,10 @@ class Policy(Learned):
             >>> policy.counts.tolist()
             [1, 2]
         """
-        checked = checking.observations(arms, contexts, rewards, self.n_arms, self.n_features)
+        rows = contexts
+        if self.groups.changes or groups is not None:
+            rows = joined(self, contexts, groups, of_arms=False)
+        checked = checking.observations(arms, rows, rewards, *self._shape)
         if self.singular == "pseudo-inverse":
             checking.warn_of_unlike_features(checked[1])
         group_of, last = self._members.group_of, len(checked[0]) - 1

@@ -93,7 +93,7 @@ class Decision:
         round: int,
         context: NDArray[np.float64],
         scores: Scores,
-        groups: NDArray[np.int64] | None = None,
+        groups: NDArray[np.float64] | None = None,
     ) -> None:
         self.arm = arm
         self.propensity = propensity
@@ -102,9 +102,19 @@ class Decision:
         self.context = context
         self.scores = scores
         self.groups = groups
-        """The number of the group of every candidate; None for the groups of the policy."""
+        """The membership of every candidate, a row each with a number per level of
+        `Groups.columns`; None unless it came with the round."""
         self.reward: float | None = None
         """The observed reward, once `update` has learned it."""
+
+    @property
+    def row(self) -> NDArray[np.float64]:
+        """What the reward is learned with: the context and, if it came with the round, the
+        membership of the candidate behind it."""
+        if self.groups is None:
+            return self.context
+        row: NDArray[np.float64] = np.concatenate([self.context, self.groups[self.arm]])
+        return row
 
     def __repr__(self) -> str:
         return (
@@ -153,7 +163,7 @@ class Decision:
                 round=operator.index(data["round"]),
                 context=np.array(data["context"], dtype=np.float64).reshape(-1),
                 scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
-                groups=None if groups is None else np.array(groups, dtype=np.int64),
+                groups=None if groups is None else np.array(groups, dtype=np.float64),
             )
         except (TypeError, ValueError, LookupError, OverflowError) as error:
             raise DataError(

@@ -25,6 +25,7 @@ from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares._table import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._vectors import LANES
+from evenhand.policies._saved_groups import plain_groups, rich_groups
 from evenhand.policies._settings import POLICIES
 from evenhand.policies._state import estimate_noise
 from evenhand.policies.base import Policy
@@ -177,7 +178,7 @@ def _table(saved: Any) -> NDArray[np.float64]:
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
     """Check the sizes before memory is allocated: a damaged setting may ask for any amount."""
-    d, full = policy.n_features, policy.singular == "ridge" or policy.prior() is not None
+    d, full = policy._shape[1], policy.singular == "ridge" or policy.prior() is not None
     blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
     for values, number in zip((arms, groups), blocks, strict=True):
         shape = shape_for(number, d, full)
@@ -254,7 +255,7 @@ def _not_finite(word: str) -> NoReturn:
 def _plain_setting(name: str, value: Any) -> Any:
     """A setting as plain data for JSON, which `_rich_setting` reads back."""
     if isinstance(value, Groups):
-        return {"labels": list(value.labels), "sensitive": value.sensitive}
+        return plain_groups(value)
     if isinstance(value, Conventions):
         if BY_NAME.get(value.name) != value:
             raise InputError(
@@ -294,11 +295,7 @@ def _plain(value: Any) -> Any:
 def _rich_setting(name: str, value: Any) -> Any:
     """The setting that `_plain_setting` wrote."""
     if name == "groups":
-        labels, sensitive = value["labels"], value["sensitive"]
-        named = labels if sensitive is None else [*labels, sensitive]
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in named):
-            raise InputError("the saved policy is damaged: groups have labels that are not text")
-        return Groups(labels, sensitive)
+        return rich_groups(value)
     if name == "conventions":
         if value not in BY_NAME:
             raise InputError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")

@@ -22,7 +22,8 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 class TopInterval(Policy):
     """Play argmax of beta_hat . x + w: a LinUCB with one regression per arm.
 
-    It takes rewards at face value, so it learns to avoid a group whose feedback is biased.
+    It takes rewards at face value, so it learns to avoid a group whose feedback is biased. Where
+    membership comes with the round (`Groups.per_round`), it is one more feature.
 
     References:
         Li, Chu, Langford and Schapire (2010), as varied in Schumann et al. (2022).
@@ -35,6 +36,8 @@ class TopInterval(Policy):
         >>> decision.arm, decision.scores.estimate.tolist()
         (1, [1.0, 2.0])
     """
+
+    takes_membership = True
 
     def rule(self) -> _TopIntervalRule:
         """No numbers of its own."""

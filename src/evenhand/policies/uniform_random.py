@@ -42,6 +42,8 @@ class UniformRandom(Policy):
         0.25
     """
 
+    takes_membership = True
+
     def rule(self) -> _UniformRandomRule:
         """No numbers of its own."""
         return _UniformRandomRule()

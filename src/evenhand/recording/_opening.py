@@ -11,12 +11,13 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.errors import InputError
-from evenhand.events._header import About, feature_names
+from evenhand.events._header import About
 from evenhand.events._ids import new_key
 from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.recording._columns import columns_of
 from evenhand.recording._replay import restored
 from evenhand.recording._standing import Standing
 from evenhand.recording.logged import LoggedPolicy
@@ -96,7 +97,7 @@ def _begin(
     """A new log."""
     if policy is None:
         raise InputError(f"path is {ledger.name!r}, where there is no log; give a policy")
-    names = feature_names(features, policy.n_features)
+    names = columns_of(features, policy)
     truth = policy.learns_truth
     about = About(names, to_dict(policy), candidates=candidates, key=new_key(), truth=truth)
     ledger.begin(about)
@@ -118,7 +119,7 @@ def _continue(
             f"path is {ledger.name!r}, which is a log of {past!r} in another state; "
             "leave the policy out to continue the log, or use another name"
         )
-    if features is not None and feature_names(features, past.n_features) != about.features:
+    if features is not None and columns_of(features, past) != about.features:
         raise InputError(f"features is {list(features)}; the log has {', '.join(about.features)}")
     if candidates is not None and candidates != about.candidates:
         raise InputError(

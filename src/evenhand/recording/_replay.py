@@ -27,6 +27,7 @@ from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
+from evenhand.recording._columns import columns_of
 from evenhand.recording._past import past_decisions
 from evenhand.recording._standing import Standing
 
@@ -61,7 +62,7 @@ class _Batch:
     def learn(self) -> None:
         policy = self._policy
         if self._rewards:
-            table = np.array(self._contexts, dtype=np.float64).reshape(-1, policy.n_features)
+            table = np.array(self._contexts, dtype=np.float64).reshape(-1, policy._shape[1])
             by_round = {"rounds": self._rounds} if policy.learns_by_round else {}
             arms = np.array(self._arms, dtype=np.int64)
             policy.absorb(arms, table, np.array(self._rewards), **by_round)
@@ -252,20 +253,21 @@ def _learn_from(
     if not isinstance(policy, Policy):
         raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
     roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
+    width = policy._shape[1]  # membership that came with the round is behind the features
     if features is None:
-        usual = tuple(f"x{k}" for k in range(1, policy.n_features + 1))
+        usual = columns_of(None, policy)
         features = usual if about is None else about.features
         lost = [name for name in features if name not in frame]
-        if lost or len(features) != policy.n_features:
+        if lost or len(features) != width:
             raise DataError(
                 f"the log has no column {lost[0]!r}; give features=[...], the columns of the "
-                f"{policy.n_features} features in the policy's order"
+                f"{width} features in the policy's order"
                 if lost
-                else f"the log has {len(features)} features; the policy has {policy.n_features}"
+                else f"the log has {len(features)} features; the policy has {width}"
             )
     listed = [features] if isinstance(features, str) else list(features)
-    if len(listed) != policy.n_features:
-        raise DataError(f"features is {listed}; the policy has {policy.n_features} features")
+    if len(listed) != width:
+        raise DataError(f"features is {listed}; the policy has {width} features")
     frame = checked(frame, listed, columns, first=int(frame.index[0]) if len(frame) else 0)
     rows = _in_order(frame, roles)
     numbers = _arm_numbers(rows[roles["arm"]], arms, policy.n_arms)

@@ -56,7 +56,7 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
     n_arms, n_features = policy._shape
     try:
         arm, chance = int(decision.arm), float(decision.propensity)
-        context = np.ascontiguousarray(decision.context, dtype=np.float64)
+        context = np.ascontiguousarray(decision.row, dtype=np.float64)
         good = decision.round == round and arm == decision.arm and 0 <= arm < n_arms
         explored = bool(decision.explored)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -86,7 +86,7 @@ def with_candidates(
 ) -> tuple[Array, Array | None]:
     """The contexts and probabilities of all arms."""
     every = candidate_contexts(policy, contexts, available)
-    table = every.reshape(-1, policy.n_features)
+    table = every.reshape(-1, policy._shape[1])
     if (table[decision.arm if len(table) > 1 else 0] != decision.context).any():
         raise InputError(
             f"the policy chose arm {decision.arm} with the context {list(decision.context)}, "

@@ -192,7 +192,7 @@ class Standing:
 
     def is_this(self, decision: Decision) -> bool:
         """Whether it is the decision of its round, unless a human overrode that."""
-        context = np.asarray(decision.context, dtype="<f8").tobytes()
+        context = np.asarray(decision.row, dtype="<f8").tobytes()
         return decision.round in self.overridden or (
             self.kept[decision.round] == _ARM.pack(int(decision.arm)) + context
         )

@@ -22,6 +22,7 @@ from evenhand.events.event import (
 )
 from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
+from evenhand.policies._round_groups import joined
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._past import past_decisions
@@ -71,7 +72,12 @@ class LoggedPolicy:
     # What is logged -----------------------------------------------------------------------------
 
     def select(
-        self, contexts: ArrayLike, available: ArrayLike | None = None, id: str | None = None
+        self,
+        contexts: ArrayLike,
+        available: ArrayLike | None = None,
+        id: str | None = None,
+        *,
+        groups: Any = None,
     ) -> Decision:
         """Choose an arm for this round, as `Policy.select` does, and log it.
 
@@ -80,6 +86,7 @@ class LoggedPolicy:
             available: a bool per arm, or the numbers of the arms that can be chosen this round.
             id: the id of the decision; by default the log chooses one, see `id_of`. An id that
                 another decision has is refused.
+            groups: the groups of the candidates, as for `Policy.select`.
 
         Example:
             >>> import evenhand as eh, tempfile, pathlib
@@ -100,6 +107,8 @@ class LoggedPolicy:
         name = standing.new_id(id)
         event = None
         try:
+            if policy.groups.changes:
+                contexts = joined(policy, contexts, groups)
             decision = policy.select(contexts, available)
             kept = seen(policy, decision, before + 1)
             more: Any = (None, None)
@@ -159,15 +168,19 @@ class LoggedPolicy:
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one reward")
         made = [self._standing.decision(round) for round in rounds]
-        rows = np.reshape([item.context for item in made], (-1, self.policy.n_features))
+        rows = np.reshape([item.row for item in made], (-1, self.policy._shape[1]))
         checked = self._observations([item.arm for item in made], rows, reward)
         if rounds:
             events = self._rewards(rounds, checked[2].tolist())
             by_round = (rounds,) if self.policy.learns_by_round else ()
             self._learn(events, self.policy.absorb, *checked, *by_round)
 
-    def absorb(self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike) -> None:
+    def absorb(
+        self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, *, groups: Any = None
+    ) -> None:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""
+        if groups is not None:
+            contexts = joined(self.policy, contexts, groups, of_arms=False)
         checked = self._observations(arms, contexts, rewards)
         if checked[2].size:
             numbers, rows, values = (column.tolist() for column in checked)
@@ -176,18 +189,24 @@ class LoggedPolicy:
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
             self._learn([event], self.policy.absorb, *checked)
 
-    def override(self, decision: Decision | int | str, arm: int, context: ArrayLike) -> None:
+    def override(
+        self, decision: Decision | int | str, arm: int, context: ArrayLike, *, groups: Any = None
+    ) -> None:
         """Log that a human chose another arm. The reward is then that arm's.
 
         Args:
             decision: the result of `select`, its round or its id.
             arm: the arm that the human chose.
             context: the context of that arm.
+            groups: a list with the membership of that candidate, if it came with the round.
         """
         round = self._find(decision)
         if round in self._standing.overridden:
             raise InputError(f"decision of round {round} was already overridden")
-        numbers, rows, _ = self._observations([arm], np.atleast_2d(np.asarray(context)), [0.0])
+        given = np.atleast_2d(np.asarray(context))
+        if self.policy.groups.changes:
+            given = joined(self.policy, given, groups, of_arms=False)
+        numbers, rows, _ = self._observations([arm], given, [0.0])
         chosen = int(numbers[0])
         if chosen == self._standing.decision(round).arm:
             raise InputError(f"arm is {arm!r}, which the policy chose; allowed is another arm")

@@ -12,13 +12,15 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.errors import InputError
-from evenhand.events._header import About, feature_names
+from evenhand.events._header import About
 from evenhand.events._ids import id_of
 from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
+from evenhand.policies._saved_groups import plain_groups
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.recording._columns import columns_of
 from evenhand.recording._replay import checksum
 from evenhand.recording._seen import candidate_contexts, candidate_propensities
 from evenhand.simulation._pieces import PolicyMaker
@@ -81,7 +83,7 @@ def simulate_log(
     named = getattr(world, "feature_names", None) if features is None else features
     start = to_dict(player) if file is not None else _outline(player)
     about = About(
-        feature_names(named, world.n_features),
+        columns_of(named, player),
         start,
         candidates=bool(candidates),
         key=f"simulated-{seed}-{number}",
@@ -97,7 +99,7 @@ def simulate_log(
 
 def _outline(policy: Policy) -> dict[str, Any]:
     """The part of a saved policy that rows need; some policies cannot be saved."""
-    return {"settings": {"groups": {"labels": list(policy.groups.labels)}}}
+    return {"settings": {"groups": plain_groups(policy.groups)}}
 
 
 def _new(path: str | Path) -> Path:

@@ -64,7 +64,7 @@ def each_round(
     generator = np.random.default_rng(stream)
     instance = begin(world, generator)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
-    contexts = np.empty((world.n_arms, world.n_features))
+    contexts = np.empty((world.n_arms, world.row_length))
     arrivals = _Arrivals(world, stream) if world.true_rewards and policy.learns_truth else None
     with telling(f"{type(policy).__name__} in {type(world).__name__}"):
         draw = for_both(compiled_draw, policy._rule, NOTHING, instance)

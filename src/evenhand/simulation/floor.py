@@ -104,7 +104,7 @@ def _play(
         )
     known = corrected(instance.coefficients + instance.bias, world.groups, reference)
     play = for_sources(_rounds, world_sources(type(instance)))
-    contexts = np.empty((world.n_arms, world.n_features))
+    contexts = np.empty((world.n_arms, world.row_length))
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     with telling(f"the floor in {type(world).__name__}"):
         play(instance, known, generator, horizon, contexts, observed, true, out)

@@ -68,7 +68,7 @@ def _try_round(world: World, instance: Any, generator: np.random.Generator) -> N
 
     Other errors in plain Python may be correct in Numba, which reports them if they are not.
     """
-    contexts = np.full((world.n_arms, world.n_features), np.nan)
+    contexts = np.full((world.n_arms, world.row_length), np.nan)
     observed, true = np.full(world.n_arms, np.nan), np.full(world.n_arms, np.nan)
     name = type(instance).__name__
     try:

@@ -87,6 +87,18 @@ class World:
         """The number of arms."""
         return self.groups.n_arms
 
+    @property
+    def row_length(self) -> int:
+        """How many numbers `draw_round` fills in for an arm: its features and, if it comes with
+        the round, its membership behind them.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.SyntheticWorld(n_features=2).row_length
+            2
+        """
+        return self.n_features + (len(self.groups.columns) if self.groups.changes else 0)
+
     def fingerprint(self) -> str:
         """The description of the world as text, by which finished work is recognised."""
         return repr({name: str(value) for name, value in vars(self).items()})

@@ -132,8 +132,8 @@ def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
             return arm
     z, u = half_normal_draw(key), uniform(key, PICKS)
     if own.common[EMPTY] > 0.0:
-        return _highest(work, start(own, members.group_of, available), z, u)
-    return _highest(work, available, z, u)
+        return highest(work, start(own, members.group_of, available), z, u)
+    return highest(work, available, z, u)
 
 
 @compiled
@@ -143,7 +143,7 @@ def half_normal_draw(key):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _highest(work, allowed, z, u):  # type: ignore[no-untyped-def]
+def highest(work, allowed, z, u):  # type: ignore[no-untyped-def]
     """The allowed arm with the highest score at z; ties by the uniform number u."""
     top, ties, arm = -np.inf, 0, -1
     for i in range(allowed.size):

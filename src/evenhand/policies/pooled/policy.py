@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._membership import labels_of
 from evenhand._streams import mix
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
+from evenhand.policies._round_groups import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
@@ -33,11 +35,19 @@ from evenhand.policies.pooled._layout import (
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled.beliefs import Beliefs
+from evenhand.policies.pooled.mixed import _choosing as _choosing
+from evenhand.policies.pooled.mixed._design import design_of, reference_of
+from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
+from evenhand.policies.pooled.mixed._learning import merge_mixed
+from evenhand.policies.pooled.mixed._rule import MixedRule
+from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.policies.pooled.measured import Measured
+    from evenhand.policies.pooled.mixed.report import MixedBias
     from evenhand.policies.pooled.report import PooledBias
 
 
@@ -56,14 +66,20 @@ class PooledGroupFair(Policy):
     and if they speak against equal averages, groups may differ (docs/how-to/true-rewards.md).
 
     Args:
-        groups: two or more.
+        groups: two or more; also `Groups.of_attributes`, for a bias per attribute and what an
+            intersection adds, and `Groups.per_round`, for groups that come with each round.
         reference: what groups are corrected towards: the name of a group whose feedback is
-            undistorted, or a list of such names, or "mean" for the mean of all groups. By default
+            undistorted, or a list of such names, or "mean" for the mean of all groups; with
+            attributes also a mapping, such as {"sex": "M"}. By default
             it is, of two groups, the one that is not sensitive, and otherwise the mean. Name a
             group if you know one: the mean costs more where the bias of a feature is unlike that
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
-            matters where contexts hardly vary, and costs next to nothing elsewhere.
+            matters where contexts hardly vary, and costs next to nothing elsewhere. With several
+            attributes, groups by round or arms that come once there is none.
+        arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
+            are candidates who come once: then there is one regression for all, with effects of
+            groups, in place of one per arm.
         true_units: (scale, offset) if offset + scale * true reward is in units of the observed
             reward; or "estimate" to learn both from the reference, which must then be named.
         noise (float | str): the standard deviation of rewards around their mean if it is known; by
@@ -84,9 +100,9 @@ class PooledGroupFair(Policy):
     """
 
     learns_by_round = True
-    learns_truth = True
     added_since = OF_TRUTH
     estimates_variances = True
+    takes_membership = True
 
     def __init__(
         self,
@@ -98,20 +114,24 @@ class PooledGroupFair(Policy):
         reference: object = None,
         probe: bool = True,
         true_units: object = (1.0, 0.0),
+        arms: str = "recurring",
         **common: Unpack[Common],
     ) -> None:
         usual: Common = {"noise": "estimate", "exploration": "none"}
         usual.update(common)
         super().__init__(groups, n_features, horizon, delta, **usual)
-        if len(self.groups) < 2:
+        self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
+        if len(self.groups) < 2 and not self.groups.changes:
             raise InputError(
                 f"groups are {self.groups.names[0]} alone; allowed are two or more: "
                 "a bias can only be seen against another group"
             )
         if not isinstance(probe, bool):
             raise InputError(f"probe is {_checks.shown(probe)}; allowed are True and False")
-        self.reference = reference if _is_name(reference) else _names(reference)
+        by_name = _is_name(reference) or isinstance(reference, Mapping)
+        self.reference = reference if by_name else _names(reference)
         self.probe = probe
+        self._design = design_of(self.groups) if self._is_mixed else None
         self._weights = self._weights_of(self.reference)
         self.true_units = self._units_of(true_units)
 
@@ -135,9 +155,22 @@ class PooledGroupFair(Policy):
             )
         return scale, offset
 
+    @property
+    def learns_truth(self) -> bool:  # type: ignore[override]
+        """Not with attributes, groups by round, or arms that come once."""
+        return not self._is_mixed
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether the general form is needed."""
+        groups = self.groups
+        return groups.changes or len(groups.attributes) > 1 or self.arms == "once"
+
     def _weights_of(self, reference: object) -> NDArray[np.float64]:
         """The weight of every group in the reference; groups that are named weigh by their arms."""
         chosen = self.groups.reference if reference is None else reference
+        if self._design is not None:
+            return reference_of(self._design, self.groups, chosen)
         m = len(self.groups)
         if chosen is None or (chosen == "mean" and "mean" not in self.groups.names):
             return np.full(m, 1.0 / m)
@@ -157,12 +190,27 @@ class PooledGroupFair(Policy):
 
     # The maths ----------------------------------------------------------------------------------
 
-    def learns(self) -> PooledState:
+    def learns(self) -> PooledState | MixedState:
         """Sums of rewards, and the posterior."""
+        if self._design is not None:
+            columns, levels = self._design.kinds.size, self._design.n_levels
+            recurs = self.arms == "recurring"
+            return new_mixed_state(self.n_arms, self.n_features, columns, levels, recurs)
         return new_state(self.n_arms, len(self.groups), self.n_features)
 
-    def rule(self) -> PooledRule:
+    def rule(self) -> PooledRule | MixedRule:
         """The groups, and what they are compared with."""
+        if self._design is not None:
+            design, noise = self._design, self.noise
+            return MixedRule(
+                self.n_features,
+                design.levels,
+                design.cells,
+                design.kinds,
+                self._weights,
+                -1.0 if isinstance(noise, str) else noise**2,
+                self.arms == "recurring",
+            )
         return PooledRule(
             self.n_features,
             self.groups.of,
@@ -178,6 +226,10 @@ class PooledGroupFair(Policy):
         """Add the sums of another policy; what was settled in either is settled."""
         mine.settled[...] += its.settled
         mine.fresh[...] += its.fresh
+        if self._design is not None:
+            rule: Any = self._rule
+            merge_mixed(rule, mine, its)
+            return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
             mine.common[number] = max(mine.common[number], its.common[number])
@@ -194,8 +246,11 @@ class PooledGroupFair(Policy):
 
     # What was learned ---------------------------------------------------------------------------
 
-    def beliefs(self, weights: NDArray[np.float64] | None = None) -> Beliefs:
+    def beliefs(self, weights: NDArray[np.float64] | None = None) -> Any:
         """The posterior of everything learned so far, with variances estimated from all of it.
+
+        `MixedBeliefs` for several attributes, membership by round and arms that come once,
+        `Beliefs` otherwise.
 
         Args:
             weights: of the groups in the reference; the policy's own unless given.
@@ -207,9 +262,12 @@ class PooledGroupFair(Policy):
             >>> policy.beliefs().means.round(1).tolist()
             [[1.5], [7.5]]
         """
-        with self._lock:
-            sums = self._state.own.settled + self._state.own.fresh
         chosen = self._weights if weights is None else weights
+        with self._lock:
+            if self._design is not None:
+                rule: Any = self._rule
+                return MixedBeliefs(self.groups, self._design, rule, self._state.own, chosen)
+            sums = self._state.own.settled + self._state.own.fresh
         return Beliefs(self.groups, sums, chosen, self.rule().sigma2)
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
@@ -225,23 +283,29 @@ class PooledGroupFair(Policy):
         """
         from evenhand.policies.pooled.measured import Measured
 
+        if self._is_mixed:
+            raise InputError(
+                "this policy learns nothing from true rewards; they need groups that are fixed per "
+                "arm, one attribute, and arms that recur"
+            )
         with self._lock:
             own = self._state.own
             own = own._replace(true=own.true.copy(), truth=own.truth.copy())
             sums = own.settled + own.fresh
-        rule = self.rule()
+        rule: Any = self.rule()
         if weights is not None:
             rule = rule._replace(weights=weights, free=bool((weights > 0.0).all()))
         return Measured(rule, own, sums)
 
     def intervals(
-        self, contexts: ArrayLike, level: float = 0.9
+        self, contexts: ArrayLike, level: float = 0.9, *, groups: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of the expected observed reward of every arm, before any correction.
 
         Args:
             contexts: the context of every arm.
             level: the probability that the interval holds the truth.
+            groups: of the candidates, if they come with the round: as for `select`.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -252,10 +316,10 @@ class PooledGroupFair(Policy):
             >>> estimate.round(1).tolist(), bool((width > 0.5).all())
             ([1.1, 1.9, 7.1, 7.9], True)
         """
-        return self.beliefs().of_arms(self._rows(contexts), self._level(level))
+        return self._intervals(contexts, level, groups, corrected=False)
 
     def corrected_intervals(
-        self, contexts: ArrayLike, level: float = 0.9
+        self, contexts: ArrayLike, level: float = 0.9, *, groups: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same for the corrected reward: what the arm is worth if averages are equal.
 
@@ -267,16 +331,30 @@ class PooledGroupFair(Policy):
             >>> policy.corrected_intervals(np.ones((4, 1)))[0].round(1).tolist()
             [7.1, 7.9, 7.1, 7.9]
         """
-        rows, level = self._rows(contexts), self._level(level)
-        measured = self.measured()
-        if not measured.usable:
-            return self.beliefs().of_arms(rows, level, corrected=True)
-        estimate, width = self.beliefs().of_arms(rows, level)
-        bias, more = measured.of_contexts(rows, self.groups.of, level)
+        measured = None if self._is_mixed else self.measured()
+        if measured is None or not measured.usable:
+            return self._intervals(contexts, level, groups, corrected=True)
+        estimate, width = self._intervals(contexts, level, groups, corrected=False)
+        rows = self._rows(contexts, groups)
+        bias, more = measured.of_contexts(rows, self.groups.of, self._level(level))
         return estimate - bias, np.hypot(width, more)
 
-    def _rows(self, contexts: ArrayLike) -> NDArray[np.float64]:
-        rows = checking.rows_of(contexts, self._shape)
+    def _intervals(
+        self, contexts: ArrayLike, level: float, groups: Any, corrected: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows, beliefs, chance = self._rows(contexts, groups), self.beliefs(), self._level(level)
+        both: tuple[Any, Any]
+        if self._design is None:
+            both = beliefs.of_arms(rows, chance, corrected)
+        else:
+            d = self.n_features
+            levels = rows[:, d:] if self.groups.changes else self._design.levels
+            weights = self._design.weights(levels)
+            both = beliefs.of_candidates(rows[:, :d], weights, chance, corrected)
+        return both
+
+    def _rows(self, contexts: ArrayLike, groups: Any = None) -> NDArray[np.float64]:
+        rows = joined(self, contexts, groups)
         bad = np.flatnonzero(~(np.abs(rows) <= _checks.LARGEST).all(axis=1))
         if bad.size:
             raise checking.bad_contexts(int(bad[0]), rows)
@@ -291,7 +369,7 @@ class PooledGroupFair(Policy):
         reference: object = None,
         level: float = 0.9,
         feature_names: Sequence[object] | None = None,
-    ) -> PooledBias:
+    ) -> PooledBias | MixedBias:
         """The bias of every group, feature by feature, with intervals and in words.
 
         Args:
@@ -308,12 +386,21 @@ class PooledGroupFair(Policy):
             >>> policy.bias().to_frame()[["group", "estimate"]].round(1).values.tolist()
             [['F', -5.0], ['M', 0.0]]
         """
+        from evenhand.policies.pooled.mixed.report import MixedBias
         from evenhand.policies.pooled.report import PooledBias
 
         names = _feature_names(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
-        measured = self.measured(weights)
-        return PooledBias(self.beliefs(weights), self._level(level), names, measured)
+        beliefs, chance = self.beliefs(weights), self._level(level)
+        if self._design is not None:
+            return MixedBias(beliefs, chance, names)
+        return PooledBias(beliefs, chance, names, self.measured(weights))
+
+    def _labels(self, decision: Decision) -> list[str]:
+        """The group of every candidate, in words."""
+        if decision.groups is None:
+            return list(self.groups.labels)
+        return labels_of(self.groups, decision.groups)
 
     def explain(self, decision: Decision) -> pd.DataFrame:
         """The score of every arm in a decision of this policy, and the parts that it is the sum of.
@@ -341,7 +428,7 @@ class PooledGroupFair(Policy):
         bonus = z * scores.width
         return pd.DataFrame(
             {
-                "group": list(self.groups.labels),
+                "group": self._labels(decision),
                 "estimate": scores.estimate,
                 "correction": scores.correction,
                 "bonus": bonus,

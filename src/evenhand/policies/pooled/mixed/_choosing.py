@@ -1,0 +1,131 @@
+"""The candidate of a round in the general form: scores, and the start.
+
+The score is the estimate, corrected by what the candidate's weights add to those of the reference,
+and a bonus for what is not known: of the arm itself or, where arms come once, of the regression
+that all share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._borrow import stays_a_function
+from evenhand._compile import subroutine
+from evenhand._streams import uniform
+from evenhand.leastsquares._triangle import HUGE
+from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
+from evenhand.policies._state import (
+    CORRECTION,
+    CORRECTION_WIDTH,
+    ESTIMATE,
+    UPPER,
+    WIDTH,
+)
+from evenhand.policies.pooled._choosing import BONUS, VALUE, envelope, half_normal_draw, highest
+from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, NUMBER, REWARD_UNIT
+from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
+
+
+@kernel(score, MixedRule)
+def _score(rule, memory, t):  # type: ignore[no-untyped-def]
+    _fill_in(rule, memory.own, memory.contexts, memory.work, memory.settings.n_arms)
+
+
+@subroutine
+def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
+    """Estimate, correction and bonus of every candidate."""
+    stays_a_function()
+    d, unit = rule.n_features, own.common[REWARD_UNIT]
+    weights, x = np.empty(rule.kinds.size), np.empty(d)
+    for i in range(n):
+        for k in range(d):
+            x[k] = contexts[i, k] * own.common[N_NUMBERS + k]
+        fill_weights(rule, i, contexts[i], weights)
+        estimate, correction = _mean_at(own, weights, rule.reference, x)
+        if rule.recurs:
+            own_part, variance = _own_at(own, i, x)
+            estimate += own_part
+        else:
+            variance = _variance_at(own, rule.reference, x)
+        estimate, correction = estimate * unit, correction * unit
+        estimate = estimate if abs(estimate) < HUGE else 0.0
+        correction = correction if abs(correction) < HUGE else 0.0
+        bonus = unit * np.sqrt(max(variance, 0.0)) if variance < HUGE else np.inf
+        if own.common[NUMBER] == 0.0:
+            bonus = np.inf
+        work[ESTIMATE, i], work[CORRECTION, i] = estimate, correction
+        work[WIDTH, i] = work[BONUS, i] = bonus
+        work[CORRECTION_WIDTH, i] = 0.0
+        work[VALUE, i] = estimate + correction
+        work[UPPER, i] = estimate + bonus + correction
+
+
+@subroutine
+def _mean_at(own, weights, reference, x):  # type: ignore[no-untyped-def]
+    """What the effects of a candidate's columns add up to, and what corrects them."""
+    d, mean, correction = x.size, 0.0, 0.0
+    for column in range(weights.size):
+        here = 0.0
+        for k in range(d):
+            here += own.means[0, column * d + k] * x[k]
+        mean += weights[column] * here
+        correction += (reference[column] - weights[column]) * here
+    return mean, correction
+
+
+@subroutine
+def _own_at(own, i, x):  # type: ignore[no-untyped-def]
+    """What is the arm's own, delta_i . x, and x' S_i x."""
+    d, size, total, variance = x.size, own.means.shape[1], 0.0, 0.0
+    for k in range(d):
+        delta = own.arms[i, d * d + k]
+        for j in range(size):
+            delta -= own.arms[i, d * d + d + k * size + j] * own.means[0, j]
+        total += x[k] * delta
+        for j in range(d):
+            variance += x[k] * own.arms[i, k * d + j] * x[j]
+    return total, variance
+
+
+@subroutine
+def _variance_at(own, weights, x):  # type: ignore[no-untyped-def]
+    """The variance of the mean reward of a candidate with these weights."""
+    d, total = x.size, 0.0
+    for column in range(weights.size):
+        if weights[column] == 0.0:
+            continue
+        for k in range(d):
+            left = weights[column] * x[k]
+            for other in range(weights.size):
+                if weights[other] != 0.0:
+                    for j in range(d):
+                        variance = own.means[1 + column * d + k, other * d + j]
+                        total += left * variance * weights[other] * x[j]
+    return total
+
+
+@kernel(draw, MixedRule)
+def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
+    allowed = start(rule, memory.own, memory.contexts, available)
+    return highest(memory.work, allowed, half_normal_draw(key), uniform(key, PICKS))
+
+
+@kernel(chance, MixedRule)
+def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
+    return envelope(memory.work, start(rule, memory.own, memory.contexts, available), arm)
+
+
+@subroutine
+def start(rule, own, contexts, available):  # type: ignore[no-untyped-def]
+    """The candidates open for choice: while a level has no reward yet, those who have it."""
+    stays_a_function()
+    if own.common[EMPTY] == 0.0:
+        return available
+    unseen, allowed, weights = False, np.zeros_like(available), np.empty(rule.kinds.size)
+    for i in range(available.size):
+        if available[i]:
+            fill_weights(rule, i, contexts[i], weights)
+            for level in range(own.mass.size):
+                allowed[i] |= weights[1 + level] > 0.0 and own.mass[level] == 0.0
+            unseen |= allowed[i]
+    return allowed if unseen else available

@@ -1,0 +1,46 @@
+"""What the general form keeps: sums over all rewards and per arm, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, REWARD_UNIT
+
+
+class MixedState(NamedTuple):
+    """The own state of a policy with n arms, d features, q columns and a levels.
+
+    With z = weights (x) context, a vector of q d numbers, all sums are in the caller's units; the
+    rest is in units of the root mean square of features and rewards. Arms that come once have no
+    sums of their own.
+    """
+
+    settled: NDArray[np.float64]  # z z' (qd x qd), z y (qd), y y, count
+    fresh: NDArray[np.float64]  # the same, of later decisions
+    settled_arms: NDArray[np.float64]  # per arm: z x' (qd x d), x y (d), count
+    fresh_arms: NDArray[np.float64]
+    arms: NDArray[np.float64]  # per arm: S (d x d), u (d), D (d x qd)
+    means: NDArray[np.float64]  # (1 + qd, qd): M, and below it its covariance V
+    mass: NDArray[np.float64]  # per level: the sum of its weights over all rewards
+    common: NDArray[np.float64]  # numbers as in `pooled._layout`; one over the units of features
+
+
+def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> MixedState:
+    """A state that has learned nothing."""
+    n, size = n_arms if recurs else 0, columns * d
+    state = MixedState(
+        np.zeros(size * size + size + 2),
+        np.zeros(size * size + size + 2),
+        np.zeros((n, size * d + d + 1)),
+        np.zeros((n, size * d + d + 1)),
+        np.zeros((n, d * d + d + d * size)),
+        np.zeros((1 + size, size)),
+        np.zeros(levels),
+        np.zeros(N_NUMBERS + d),
+    )
+    state.common[REWARD_UNIT] = 1.0
+    state.common[EMPTY] = levels
+    return state

@@ -1,0 +1,235 @@
+"""What a reward changes in the general form.
+
+As in `evenhand.policies.pooled._learning`: the state is a function of the set of rewards, each with
+the round of its decision. Variances are estimated from the settled ones, of decisions up to LIMIT;
+between two limits a reward is one step of Kalman's filter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand._borrow import stays_a_function
+from evenhand._compile import compiled, subroutine
+from evenhand.leastsquares import LANES
+from evenhand.leastsquares._absorb import absorb_in
+from evenhand.policies._kernels import kernel, learn, settle
+from evenhand.policies._state import round_learned
+from evenhand.policies.pooled._layout import (
+    EMPTY,
+    LATEST,
+    LIMIT,
+    N_NUMBERS,
+    NUMBER,
+    REWARD_UNIT,
+    SIGMA2,
+    STALE,
+)
+from evenhand.policies.pooled._learning import next_limit
+from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._posterior import (
+    add_in_units,
+    blank_data,
+    blank_posterior,
+    units_of,
+    work_out,
+)
+from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
+from evenhand.policies.pooled.mixed._variances import estimate_variances
+
+FAR = 1e50  # of the usual size of a feature or reward
+
+
+@kernel(learn, MixedRule)
+def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
+    absorb_in(state.arms, arm, LANES, x, reward)
+    _take(rule, state.own, arm, x, reward, round_learned(state))
+
+
+@kernel(settle, MixedRule)
+def _settle(rule, state):  # type: ignore[no-untyped-def]
+    if state.own.common[STALE] > 0.0:
+        _work_out_all(rule, state.own)
+
+
+@subroutine
+def _take(rule, own, arm, x, reward, t):  # type: ignore[no-untyped-def]
+    """Learn a reward of a decision of round t."""
+    stays_a_function()
+    if t > own.common[LATEST]:
+        own.common[LATEST] = t
+        if t >= next_limit(own.common[LIMIT]):
+            _move_limit(own, t)
+    weights = np.empty(rule.kinds.size)
+    fill_weights(rule, arm, x, weights)
+    if t <= own.common[LIMIT]:
+        own.common[STALE] = 1.0
+        _add(rule, own.settled, own.settled_arms, arm, weights, x, reward)
+    else:
+        if own.common[STALE] > 0.0:
+            _work_out_all(rule, own)
+        _add(rule, own.fresh, own.fresh_arms, arm, weights, x, reward)
+        _step(rule, own, arm, weights, x, reward)
+    own.common[NUMBER] += 1.0
+    for level in range(own.mass.size):
+        if own.mass[level] == 0.0 and weights[1 + level] > 0.0:
+            own.common[EMPTY] -= 1.0
+        own.mass[level] += weights[1 + level]
+
+
+@subroutine
+def _move_limit(own, t):  # type: ignore[no-untyped-def]
+    """All that was learned before is settled now."""
+    stays_a_function()
+    limit = own.common[LIMIT]
+    while next_limit(limit) <= t:
+        limit = next_limit(limit)
+    own.common[LIMIT], own.common[STALE] = limit, 1.0
+    for k in range(own.settled.size):
+        own.settled[k] += own.fresh[k]
+        own.fresh[k] = 0.0
+    for i in range(own.settled_arms.shape[0]):
+        for k in range(own.settled_arms.shape[1]):
+            own.settled_arms[i, k] += own.fresh_arms[i, k]
+            own.fresh_arms[i, k] = 0.0
+
+
+@subroutine
+def _add(rule, sums, of_arms, arm, weights, x, reward):  # type: ignore[no-untyped-def]
+    """Add a reward to the sums of all, and to those of its arm."""
+    stays_a_function()
+    d, q = rule.n_features, weights.size
+    size = q * d
+    for column in range(q):
+        weight = weights[column]
+        if weight == 0.0:
+            continue
+        for k in range(d):
+            z, here = weight * x[k], column * d + k
+            for other in range(q):
+                if weights[other] != 0.0:
+                    for j in range(d):
+                        sums[here * size + other * d + j] += z * weights[other] * x[j]
+            sums[size * size + here] += z * reward
+            if rule.recurs:
+                for j in range(d):
+                    of_arms[arm, here * d + j] += z * x[j]
+    sums[size * size + size] += reward * reward
+    sums[size * size + size + 1] += 1.0
+    if rule.recurs:
+        for k in range(d):
+            of_arms[arm, size * d + k] += x[k] * reward
+        of_arms[arm, size * d + d] += 1.0
+
+
+@subroutine
+def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
+    """One reward more, with the variances as they are.
+
+    For the effects it is a reward of variance sigma^2 + x' S_i x at z - D_i' x.
+    """
+    stays_a_function()
+    d, size = rule.n_features, own.means.shape[1]
+    scaled, s, z = np.empty(d), np.empty(d), np.empty(size)
+    surprise, scale = reward / own.common[REWARD_UNIT], own.common[SIGMA2]
+    far = abs(surprise)
+    for k in range(d):
+        scaled[k] = x[k] * own.common[N_NUMBERS + k]
+        far = max(far, abs(scaled[k]))
+        for column in range(weights.size):
+            z[column * d + k] = weights[column] * scaled[k]
+    if not far < FAR:  # so far from all others that its products may not be numbers
+        own.common[STALE] = 1.0
+        return
+    if rule.recurs:
+        row, u, D = own.arms[arm], d * d, d * d + d
+        for k in range(d):
+            s[k] = 0.0
+            surprise -= scaled[k] * row[u + k]
+            for j in range(d):
+                s[k] += row[k * d + j] * scaled[j]
+            for j in range(size):
+                z[j] -= scaled[k] * row[D + k * size + j]
+            scale += scaled[k] * s[k]
+        for k in range(d):
+            row[u + k] += s[k] * surprise / scale
+            for j in range(d):
+                row[k * d + j] -= s[k] * s[j] / scale
+            for j in range(size):
+                row[D + k * size + j] += s[k] * z[j] / scale
+    _step_of_effects(own.means, z, surprise, scale)
+
+
+@subroutine
+def _step_of_effects(means, z, surprise, scale):  # type: ignore[no-untyped-def]
+    """Kalman's step for M and V."""
+    stays_a_function()
+    size, lost = z.size, np.empty(z.size)
+    total = scale
+    for k in range(size):
+        lost[k] = 0.0
+        for j in range(size):
+            lost[k] += means[1 + k, j] * z[j]
+        total += z[k] * lost[k]
+        surprise -= z[k] * means[0, k]
+    for k in range(size):
+        means[0, k] += lost[k] * surprise / total
+        for j in range(size):
+            means[1 + k, j] -= lost[k] * lost[j] / total
+
+
+@subroutine
+def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
+    """Variances from the settled rewards, then the posterior of all."""
+    stays_a_function()
+    n, d, size = own.arms.shape[0], rule.n_features, own.means.shape[1]
+    unit, of_rewards = units_of(own.settled, size, d)
+    latest, largest = units_of(own.fresh, size, d)
+    far = largest / of_rewards
+    for k in range(d):
+        far = max(far, latest[k] / unit[k])
+    if not far < FAR:
+        unit, of_rewards = units_of(own.settled + own.fresh, size, d)
+    data = blank_data(n, size, d)
+    add_in_units(data, own.settled, own.settled_arms, unit, of_rewards)
+    known = rule.sigma2 / of_rewards / of_rewards
+    n_kinds = rule.cells.shape[1] + 2
+    variances, _ = estimate_variances(data, rule.kinds, n_kinds, known, d)
+    post = blank_posterior(n, size, d)
+    add_in_units(data, own.fresh, own.fresh_arms, unit, of_rewards)
+    work_out(data, rule.kinds, variances, post)
+    own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
+    own.common[SIGMA2] = variances.sigma2[0]
+    for k in range(d):
+        own.common[N_NUMBERS + k] = 1.0 / unit[k]
+    for k in range(size):
+        own.means[0, k] = post.M[k]
+        for j in range(size):
+            own.means[1 + k, j] = post.V[k, j]
+    for i in range(n):
+        for k in range(d):
+            own.arms[i, d * d + k] = post.u[i, k]
+            for j in range(d):
+                own.arms[i, k * d + j] = post.S[i, k, j]
+            for j in range(size):
+                own.arms[i, d * d + d + k * size + j] = post.D[i, k, j]
+
+
+@compiled
+def work_out_all(rule, own):  # type: ignore[no-untyped-def]
+    """The same, called from Python."""
+    _work_out_all(rule, own)
+
+
+def merge_mixed(rule: MixedRule, mine: MixedState, its: MixedState) -> None:
+    """Add what another policy has learned, after its sums over all rewards."""
+    mine.settled_arms[...] += its.settled_arms
+    mine.fresh_arms[...] += its.fresh_arms
+    mine.mass[...] += its.mass
+    for number in (LATEST, LIMIT):
+        mine.common[number] = max(mine.common[number], its.common[number])
+    mine.common[NUMBER] += its.common[NUMBER]
+    mine.common[EMPTY] = np.count_nonzero(mine.mass == 0.0)
+    if mine.common[NUMBER]:
+        mine.common[STALE] = 1.0
+        work_out_all(rule, mine)

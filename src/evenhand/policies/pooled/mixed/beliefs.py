@@ -1,0 +1,195 @@
+"""What the general form believes of effects and candidates, with intervals that cover.
+
+As in `evenhand.policies.pooled.beliefs`: the effects of levels have a flat prior, quantiles are
+Student's, and tau^2, which rests on few arms, is larger by twice its relative variance. Effects of
+intersections keep a prior, for without one nothing tells them from those of their levels; its
+variance is the expected one, not the most likely one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import compiled
+from evenhand.groups import Groups
+from evenhand.policies.pooled._flat import FLAT
+from evenhand.policies.pooled.beliefs import UNKNOWN
+from evenhand.policies.pooled.mixed._design import Design
+from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._posterior import (
+    add_in_units,
+    blank_data,
+    blank_posterior,
+    units_of,
+    work_out,
+)
+from evenhand.policies.pooled.mixed._rule import MixedRule
+from evenhand.policies.pooled.mixed._variances import estimate_variances, set_expected
+
+Array = NDArray[np.float64]
+
+
+@compiled
+def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, size, d):  # type: ignore[no-untyped-def]
+    """Units, variances with their degrees of freedom, and the posterior with flat levels."""
+    n = of_arms.shape[0]
+    unit, of_rewards = units_of(sums, size, d)
+    data = blank_data(n, size, d)
+    add_in_units(data, sums, of_arms, unit, of_rewards)
+    known = known_sigma2 / of_rewards / of_rewards
+    variances, freedom = estimate_variances(data, kinds, n_kinds, known, d)
+    post = blank_posterior(n, size, d)
+    work_out(data, kinds, variances, post)
+    set_expected(kinds, variances, post)
+    flat = FLAT * max(np.max(variances.along[1:]), np.max(variances.across[1:]))
+    for kind in range(n_kinds - 1):
+        variances.along[kind] = variances.across[kind] = flat
+    work_out(data, kinds, variances, post)
+    return unit, of_rewards, variances, freedom, flat, post
+
+
+class MixedBeliefs:
+    """The posterior after some rewards, in the general form: `PooledGroupFair.beliefs` makes it.
+
+    Attributes:
+        groups: the groups, with their attributes.
+        number: how many rewards it rests on.
+        noise: sigma, the standard deviation of rewards around their mean.
+        spread: tau, that of the arms' own coefficients, for features in units of their root mean
+            square (`units`); 0 where arms come once.
+        units: the root mean square of every feature.
+        effects: M, a row of coefficients per column: the mean of all, levels, intersections.
+        mass: per level, how many rewards it has; with probabilities, how many are expected.
+        weights: of the columns in the reference.
+
+    Example:
+        >>> import numpy as np, evenhand as eh
+        >>> table = {"sex": ["F", "F", "M", "M"] * 2, "age": ["old", "young"] * 4}
+        >>> groups = eh.Groups.of_attributes(table)
+        >>> policy = eh.PooledGroupFair(groups, n_features=1, seed=1)
+        >>> policy.absorb(np.tile(np.arange(8), 5), np.ones((40, 1)), [1, 2, 6, 7, 1, 2, 6, 7] * 5)
+        >>> beliefs = policy.beliefs()
+        >>> contrast = np.array([[0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])  # M less F
+        >>> beliefs.of_contrasts(np.ones((1, 1)), contrast, 0.9)[0].round(1).tolist()
+        [5.0]
+    """
+
+    def __init__(
+        self, groups: Groups, design: Design, rule: MixedRule, own: MixedState, weights: Array
+    ) -> None:
+        sums, of_arms = own.settled + own.fresh, own.settled_arms + own.fresh_arms
+        self.groups, self.design, self.weights = groups, design, weights
+        self.mass, self.recurs = own.mass.copy(), rule.recurs
+        self.number, self._d = int(sums[-1]), rule.n_features
+        q, d = design.kinds.size, rule.n_features
+        self._flat = np.inf
+        if not self.number:
+            self.units, self.noise, self.spread = np.ones(d), np.nan, np.nan
+            self.effects = np.full((q, d), np.nan)
+            return
+        n_kinds = design.cells.shape[1] + 2
+        self.units, rho, variances, self._freedom, self._flat, self._post = _flat_posterior(
+            sums, of_arms, design.kinds, n_kinds, rule.sigma2, q * d, d
+        )
+        self._unit, self._tau2 = rho, float(variances.tau2[0])
+        self._of_cells = float(variances.along[-1])
+        self.noise = rho * float(np.sqrt(variances.sigma2[0]))
+        self.spread = rho * float(np.sqrt(self._tau2)) if self.recurs else 0.0
+        self.effects = rho * self._post.M.reshape(q, d) / self.units
+        # What effects vary by, and the part of it that is proportional to tau^2.
+        V, D = self._post.V, self._post.D.reshape(-1, q * d)
+        self._V_tau = V @ (D.T @ D) @ V / self._tau2 if self.recurs else np.zeros_like(V)
+
+    def of_candidates(
+        self, rows: Array, weights: Array, level: float, corrected: bool = False
+    ) -> tuple[Array, Array]:
+        """Estimate and width of every candidate's mean reward, corrected for bias or not.
+
+        Args:
+            rows: the context of every arm.
+            weights: of every candidate, as `Design.weights` gives them.
+            level: of the intervals.
+            corrected: whether the reference's weights take the place of the candidate's.
+        """
+        n = len(rows)
+        if not self.number:
+            return np.zeros(n), np.full(n, np.inf)
+        x = rows / self.units
+        z = np.einsum("nq,nk->nqk", weights, x).reshape(n, -1)
+        estimate, own, own_tau = np.zeros(n), np.zeros(n), np.zeros(n)
+        if self.recurs:
+            s = np.einsum("nij,nj->ni", self._post.S, x)
+            estimate = np.einsum("ni,ni->n", self._post.u, x)
+            z = z - np.einsum("nij,ni->nj", self._post.D, x)
+            own, own_tau = np.einsum("ni,ni->n", s, x), np.einsum("ni,ni->n", s, s) / self._tau2
+        if corrected:
+            z = z + np.einsum("nq,nk->nqk", self.weights - weights, x).reshape(n, -1)
+        total, part = self._variance(z)
+        width = self._width(own + total, part + own_tau, level)
+        return self._unit * (estimate + z @ self._post.M), width
+
+    def of_contrasts(self, rows: Array, weights: Array, level: float) -> tuple[Array, Array, Array]:
+        """Estimate, width and floor of sums of effects at rows, with a weight per column.
+
+        The floor is the standard deviation that stays however much feedback comes; it is 0 where
+        arms come once or membership changes: then the arms' own part is not in the way.
+        """
+        if not self.number:
+            nothing = np.full(len(rows), np.nan)
+            return nothing, np.full(len(rows), np.inf), nothing
+        x = rows / self.units
+        z = np.einsum("rq,rk->rqk", weights, x).reshape(len(rows), -1)
+        total, part = self._variance(z)
+        width = self._width(total, part, level)
+        size = np.sqrt((x**2).sum(axis=1))
+        return self._unit * (z @ self._post.M), width, self._unit * size * self._floor(weights)
+
+    def own_share(self) -> Array:
+        """Per intersection, how much of what it could differ from its levels by was learned.
+
+        It is the part of the variance of that difference that data have taken off. Below one half,
+        what is said of it comes mostly from its levels. NaN if it cannot differ from them: no other
+        intersection shares one of its levels.
+        """
+        beyond, d = self.design.beyond, self._d
+        count = len(beyond)
+        if not self.number or not count:
+            return np.zeros(count)
+        V = self._post.V[-count * d :, -count * d :].reshape(count, d, count, d)
+        left = np.einsum("ic,ckek,ie->i", beyond, V, beyond) / d
+        prior = self._of_cells * (beyond**2).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share: Array = 1.0 - np.minimum(left / prior, 1.0)
+        return np.where(prior > 1e-9 * self._of_cells, share, np.nan)
+
+    def _floor(self, weights: Array) -> Array:
+        """Per unit of context: what is left if every arm were known exactly."""
+        if not self.recurs or self.groups.changes:
+            return np.zeros(len(weights))
+        arms, kinds = self.design.weights(self.design.levels), self.design.kinds
+        prior = np.where(kinds == kinds.max(), self._of_cells, self._flat)
+        prior = prior if len(self.design.cells) else np.full(len(kinds), self._flat)
+        left = np.linalg.inv(np.diag(1.0 / prior) + arms.T @ arms / self._tau2)
+        variance = np.einsum("rq,qp,rp->r", weights, left, weights)
+        floor: Array = np.sqrt(np.maximum(variance, 0.0))
+        return floor
+
+    def _variance(self, z: Array) -> tuple[Array, Array]:
+        total = np.einsum("ri,ij,rj->r", z, self._post.V, z)
+        return total, np.einsum("ri,ij,rj->r", z, self._V_tau, z)
+
+    def _width(self, total: Array, of_tau: Array, level: float) -> Array:
+        """Student's quantile times the standard deviation; infinite where nothing was seen."""
+        from scipy.stats import t as student
+
+        noise = np.maximum(total - of_tau, 0.0)
+        freedom = np.maximum(self._freedom, 1.0)
+        of_tau = of_tau * (1.0 + 2.0 / freedom[1])
+        total = noise + of_tau
+        uncertain = noise**2 / freedom[0] + of_tau**2 / freedom[1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            degrees = np.where(uncertain > 0.0, total**2 / uncertain, np.inf)
+        width: Array = student.isf(0.5 * (1.0 - level), np.maximum(degrees, 1.0))
+        width = self._unit * width * np.sqrt(np.maximum(total, 0.0))
+        return np.where(total < UNKNOWN * self._flat, width, np.inf)

@@ -1,0 +1,118 @@
+"""A synthetic world whose groups are intersections of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand import _checks
+from evenhand.errors import InputError, setting
+from evenhand.groups import Groups
+from evenhand.worlds.base import World
+from evenhand.worlds.synthetic import LinearInstance
+
+
+class CrossedWorld(World):
+    """The paper's synthetic world with several attributes: each lowers the feedback on its own.
+
+    An arm has a level of every attribute. The last level of an attribute has no bias; each of the
+    others has a bias vector, uniform over a range of one around -`bias_mean`. Those of an arm's
+    levels are added. With `interaction`, every intersection has a vector of its own besides. The
+    first intersection with arms counts as the sensitive group.
+
+    Args:
+        attributes: the levels of every attribute by its name.
+        sizes: the number of arms of every intersection, the last attribute changing fastest; 0 for
+            an intersection without arms.
+        bias_mean: by how much an attribute lowers the feedback on every feature: a number for all,
+            or one per attribute.
+        interaction: the standard deviation of what an intersection adds to a feature; it adds
+            nothing where all levels are the last ones.
+        arms: "recurring" if every arm has coefficients of its own, "once" if arms are seats for
+            candidates who come once: then all have the same coefficients.
+        n_features: the length d of a context.
+        coefficient_range: over which range a true coefficient is uniform.
+        lowest_coefficient: where that range begins.
+        noise: the standard deviation of observed rewards around their mean.
+
+    Example:
+        >>> import evenhand as eh
+        >>> attributes = {"sex": ["F", "M"], "age": ["old", "young"]}
+        >>> world = eh.CrossedWorld(attributes, sizes=[3, 2, 2, 0])
+        >>> world.groups.names, world.groups.sizes.tolist()
+        (('F & old', 'F & young', 'M & old'), [3, 2, 2])
+    """
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Sequence[object]],
+        sizes: Sequence[int],
+        bias_mean: float | Sequence[float] = 10.0,
+        interaction: float = 0.0,
+        arms: str = "recurring",
+        n_features: int = 2,
+        coefficient_range: float = 10.0,
+        lowest_coefficient: float = 30.0,
+        noise: float = 1.0,
+    ) -> None:
+        levels = {str(name): [str(level) for level in given] for name, given in attributes.items()}
+        cells = list(product(*levels.values()))
+        if len(sizes) != len(cells):
+            raise InputError(
+                f"{setting('sizes')} has {len(sizes)} numbers; allowed is one for each of "
+                f"{len(cells)} intersections"
+            )
+        self.sizes = tuple(_checks.whole("sizes", size, least=0) for size in sizes)
+        seats = [cell for cell, size in zip(cells, self.sizes, strict=True) for _ in range(size)]
+        if len(seats) < 2:
+            raise InputError(f"{setting('sizes')} is {list(sizes)}; allowed are two arms or more")
+        self.attributes = levels
+        self.groups = Groups.of_attributes(
+            {name: [arm[a] for arm in seats] for a, name in enumerate(levels)},
+            sensitive=" & ".join(seats[0]),
+        )
+        self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
+        self.n_features = _checks.whole("n_features", n_features)
+        means = np.atleast_1d(np.asarray(bias_mean, dtype=np.float64))
+        if means.size not in (1, len(levels)) or not np.isfinite(means).all():
+            raise InputError(
+                f"{setting('bias_mean')} is {_checks.shown(bias_mean)}; allowed is a number, or "
+                f"one for each of {len(levels)} attributes"
+            )
+        self.bias_mean = tuple(np.broadcast_to(means, len(levels)).tolist())
+        self.interaction = _checks.number("interaction", interaction, 0.0, np.inf)
+        self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
+        self.lowest_coefficient = _checks.number(
+            "lowest_coefficient", lowest_coefficient, -np.inf, np.inf
+        )
+        self.noise = _checks.number("noise", noise, 0.0, np.inf)
+        self._arms = seats
+
+    def begin(self, generator: np.random.Generator) -> LinearInstance:
+        """Draw the bias, then the coefficients."""
+        bias = self._draw_bias(generator)
+        drawn = generator.random((self.n_arms, self.n_features))
+        if self.arms == "once":
+            drawn[:] = drawn[0]
+        coefficients = drawn * self.coefficient_range + self.lowest_coefficient
+        return LinearInstance(coefficients, bias, self.noise)
+
+    def _draw_bias(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        bias = np.zeros((self.n_arms, self.n_features))
+        for a, (levels, mean) in enumerate(
+            zip(self.attributes.values(), self.bias_mean, strict=True)
+        ):
+            for level in levels[:-1]:
+                drawn = mean - 0.5 + generator.random(self.n_features)
+                bias[[arm[a] == level for arm in self._arms]] -= drawn
+        last: Any = tuple(levels[-1] for levels in self.attributes.values())
+        if self.interaction > 0.0:
+            for cell in product(*self.attributes.values()):
+                more = self.interaction * generator.standard_normal(self.n_features)
+                if cell != last:
+                    bias[[arm == cell for arm in self._arms]] += more
+        return bias
