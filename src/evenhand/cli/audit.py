@@ -151,7 +151,7 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
     if options.columns is None or any(getattr(options, word, None) for word in words):
         return None
-    from evenhand.experiments._toml import line_of
+    from evenhand._toml import line_of
 
     text = options.columns.read_text(encoding="utf-8")
     given = tomllib.loads(text)
