@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks, datasets
-from evenhand._toml import TomlFile
+from evenhand._toml import Kind, TomlFile
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
 from evenhand.experiments._policies import Own, policy_from, settings_of
@@ -27,7 +27,6 @@ from evenhand.experiments._worlds import (
     TEXT,
     TEXTS,
     WHOLE,
-    Kind,
 )
 from evenhand.experiments.model import (
     FORMATS,

@@ -1,0 +1,86 @@
+"""Starting the service from the command line, and making keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+from pathlib import Path
+
+from evenhand.errors import InputError
+from evenhand.service import _auth
+from evenhand.service._engine import Engine
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.asks import Call
+from evenhand.service._ledger.database import Unavailable
+from evenhand.service._service import Service, run, set_up_logs
+from evenhand.service.config import Config, load
+
+
+def serve(path: Path, port: int | None) -> None:
+    """Run the service of a configuration until it is told to stop."""
+    config = load(path)
+    if port is not None:
+        config = dataclasses.replace(config, server=dataclasses.replace(config.server, port=port))
+    serve_config(config)
+
+
+def serve_config(config: Config) -> None:
+    """The same, of a configuration that is at hand."""
+    set_up_logs()
+    listener = _listening(config)
+    try:
+        service = Service(config)
+    except Unavailable as error:
+        raise InputError(f"the store is not available: {error}") from error
+    token = service.first_token()
+    host, number = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{number}"
+    say = sys.stdout.write
+    say(f"evenhand serves {config.title!r} at {address}\n")
+    say(f"ledger: {service.engine.database.name}, {service.engine.state.version} entries\n")
+    if token is not None:
+        say(f"first login, once and within a day: {address}/login?token={token}\n")
+    sys.stdout.flush()
+    run(service, fd=listener.fileno())
+
+
+def _listening(config: Config) -> socket.socket:
+    """The socket, bound before anything is opened: a second start must not touch the ledger."""
+    server = config.server
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((server.host, server.port))
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"{server.host}:{server.port} cannot be used: {error.strerror}; choose another port"
+        ) from error
+    listener.set_inheritable(True)
+    return listener
+
+
+def make_keys(path: Path, wanted: list[str]) -> list[str]:
+    """Make keys, and return a line with each. They are not shown again."""
+    engine = Engine(load(path))
+    lines = []
+    asks = []
+    for text in wanted:
+        name, _, listed = text.partition("=")
+        roles = listed.split(",") if listed else []
+        wrong = [role for role in roles if role not in _auth.ROLES]
+        if not name or not roles or wrong:
+            raise InputError(
+                f"--key is {text!r}; allowed is NAME=ROLE,ROLE with roles {', '.join(_auth.ROLES)}"
+            )
+        key = _auth.new_key()
+        note = (kinds.KEY, kinds.Key("add", name, roles, "command line"))
+        asks.append(Call(_auth.add_key, name, roles, key, note=note))
+        lines.append(f"{name}: {key}")
+    engine.prepare_store()
+    engine.store.write(asks)
+    engine.store.drop()
+    return lines
