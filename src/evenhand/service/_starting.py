@@ -13,6 +13,7 @@ from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
 from evenhand.service._ledger.database import Unavailable
+from evenhand.service._ledger.erasing import Erase
 from evenhand.service._service import Service, run, set_up_logs
 from evenhand.service.config import Config, load
 
@@ -84,3 +85,18 @@ def make_keys(path: Path, wanted: list[str]) -> list[str]:
     engine.store.write(asks)
     engine.store.drop()
     return lines
+
+
+def erase_person(path: Path, person: str, reason: str, force: bool) -> str:
+    """Erase a person, and say how many decisions that were."""
+    config = load(path)
+    engine = Engine(config)
+    engine.prepare_store()
+    engine.secret = engine.store.secret()
+    kept = int(config.retention * 1e6)
+    ask = Erase(engine.pseudonym(person), "command line", reason, kept, force)
+    engine.store.write([ask])
+    engine.store.drop()
+    if ask.status >= 400:
+        raise InputError(f"PERSON was not erased: {ask.answer}")
+    return f"{ask.answer} decisions were erased"
