@@ -11,13 +11,13 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server_of_postgres(tmp_path_factory):
+def server_of_postgres():
     if postgres.MISSING:
         pytest.skip(postgres.REASON)
-    server = postgres.Postgres(tmp_path_factory.mktemp("postgres"))
+    server = postgres.Postgres()
     server.start()
     yield server
-    server.stop()
+    server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

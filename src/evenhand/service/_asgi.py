@@ -26,7 +26,7 @@ JSON, PROBLEM = b"application/json", b"application/problem+json"
 _COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
 ]
 
 

@@ -29,6 +29,7 @@ from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
 from evenhand.service._ledger.database import Database, Unavailable
 from evenhand.service._ledger.erasing import Erase
 from evenhand.service._ledger.fold import State, restored
+from evenhand.service._ledger.reviewing import is_sampled
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
 from evenhand.service._problems import Problem, Refused
@@ -225,7 +226,8 @@ class Engine:
         own = id is None
         name = new_id() if id is None else id
         expected = self._shares(numbers)
-        return Decide(name, own, body, group, expected, made.cost, override, override_group)
+        review = not shadow and is_sampled(name, self.config.review_share)
+        return Decide(name, own, body, group, expected, made.cost, review, override, override_group)
 
     def _numbers(self, arms: list[str]) -> list[int]:
         known, every = self.state.numbers, self.state.arms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 from typing import Any
 
@@ -18,6 +19,7 @@ from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
 from evenhand.service._metrics import Metrics
 from evenhand.service._openapi import describe, endpoints_of
+from evenhand.service._pages import Pages
 from evenhand.service._wire import Health
 from evenhand.service.config import Config
 
@@ -36,8 +38,9 @@ class Service:
         self.engine.listeners.append(self._keys_changed)
         self.endpoints: list[Endpoint] = endpoints_of(self)
         self._description = encode(describe(self.endpoints, config))
+        self.pages = Pages(self)
         self.application = Application(
-            config.server, self.keys, self.endpoints, None, self.start, self.stop,
+            config.server, self.keys, self.endpoints, self.pages.answer, self.start, self.stop,
             self.metrics.counted,
         )  # fmt: skip
 
@@ -103,16 +106,12 @@ def set_up_logs() -> None:
     )
 
 
-def run(service: Service, fd: int | None = None) -> None:
-    """Serve until told to stop."""
+def run(service: Service, listener: socket.socket) -> None:
+    """Serve on a socket until told to stop."""
     import uvicorn
 
-    server = service.config.server
-    uvicorn.run(
+    config = uvicorn.Config(
         service.application,
-        host=server.host,
-        port=server.port,
-        fd=fd,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -120,3 +119,5 @@ def run(service: Service, fd: int | None = None) -> None:
         lifespan="on",
         timeout_graceful_shutdown=10,
     )
+    # Not by its number: uvicorn would take it for a Unix socket, and wait 40 ms before sending.
+    uvicorn.Server(config).run(sockets=[listener])

@@ -44,7 +44,7 @@ def serve_config(config: Config) -> None:
     if token is not None:
         say(f"first login, once and within a day: {address}/login?token={token}\n")
     sys.stdout.flush()
-    run(service, fd=listener.fileno())
+    run(service, listener)
 
 
 def _listening(config: Config) -> socket.socket:

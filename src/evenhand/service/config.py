@@ -78,6 +78,8 @@ class Config:
     settings: dict[str, Any]
     server: Server = field(default_factory=Server)
     snapshot_every: int = 20_000
+    review_share: float = 0.1
+    claim: float = 900.0
 
     def encoder(self) -> Encoder:
         """How features become the columns of a context."""
@@ -110,10 +112,14 @@ _FILE = {
     "title": _TEXT, "store": _TEXT, "wait": _TEXT, "learn": _TEXT, "use": _TEXT,
     "default_reward": _NUMBER, "retention": _TEXT, "intercept": _SWITCH,
     "snapshot_every": _WHOLE, "features": _TABLE, "arms": _TABLE, "groups": _TABLE,
-    "policy": _TABLE, "server": _TABLE,
+    "policy": _TABLE, "server": _TABLE, "review": _TABLE,
 }  # fmt: skip
 _FEATURE = {"type": _TEXT, "unit": _TEXT, "low": _NUMBER, "high": _NUMBER, "values": _TEXTS}
 _GROUPS = {"sensitive": _TEXT}
+_REVIEW = {
+    "share": Kind("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
+    "claim": _TEXT,
+}
 _SERVER = {
     "host": _TEXT, "port": _WHOLE, "hosts": _TEXTS, "max_body": _WHOLE, "max_candidates": _WHOLE,
     "rate": _NUMBER, "https": _SWITCH, "queue": _WHOLE,
@@ -149,6 +155,7 @@ def load(path: str | Path) -> Config:
     if len(set(columns)) < len(columns):
         file.refuse("features", "has two features with the same column; rename one")
     name, settings = _policy(file, data)
+    review = file.checked("review.", data.get("review", {}), _REVIEW)
     config = Config(
         path=where,
         title=data.get("title", "Decisions"),
@@ -166,6 +173,8 @@ def load(path: str | Path) -> Config:
         settings=settings,
         server=_server(file, data.get("server", {})),
         snapshot_every=data.get("snapshot_every", 20_000),
+        review_share=float(review.get("share", 0.1)),
+        claim=_duration(file, "review.claim", review.get("claim", "15 minutes")),
     )
     _try_policy(file, config)
     return config

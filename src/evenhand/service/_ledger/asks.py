@@ -42,11 +42,12 @@ class Decide(Ask):
         group: str,
         expected: Mapping[str, float],
         cost: float,
+        review: bool = False,
         chosen: kinds.Override | None = None,
         chosen_group: str = "",
     ) -> None:
         self.id, self.own_id, self.body, self.group = id, own_id, body, group
-        self.expected, self.cost = expected, cost
+        self.expected, self.cost, self.review = expected, cost, review
         self.chosen, self.chosen_group = chosen, chosen_group
 
     def ids(self) -> Iterable[str]:
@@ -77,6 +78,8 @@ class Decide(Ask):
             _override(tx, known, override, self.chosen_group)
         if known.due is not None:
             tx.write("waiting", entry.seq, known.due, known.group_in_force)
+        if self.review:
+            tx.write("reviews", entry.seq, at)
         for name, share in self.expected.items():
             tx.tally(at, name, expected=share)
         tx.tally(at, group, decided=1, explored=body.explored, cost=self.cost)

@@ -27,6 +27,7 @@ _INSERTS = {
     "truths": "INSERT INTO truths (decision, seq, at, reward) VALUES (?, ?, ?, ?)",
     "overrides": "INSERT INTO overrides (decision, seq, at, arm, grp, reason, by, shadow) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    "reviews": "INSERT INTO reviews (decision, asked) VALUES (?, ?)",
     "uses": "INSERT INTO uses (decision, seq, at) VALUES (?, ?, ?)",
 }
 _ADDED = ", ".join(f"{name} = tallies.{name} + excluded.{name}" for name in TALLIED)

@@ -1,0 +1,186 @@
+"""What pages show: tables, sentences and pictures from the rows of the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from evenhand import charts
+from evenhand._html.tables import MISSING, Table, of_frame, of_rows
+from evenhand.service._deciding import bias_of as bias_rows
+from evenhand.service._ledger.fold import State
+from evenhand.service._wire import DecisionView
+from evenhand.service.config import Config
+
+STATUSES = ("waiting", "rewarded", "overridden", "shadow")
+POINTS = 60  # of a picture of time
+LEVEL = 0.9
+
+
+def percent(value: float | None) -> str:
+    """A share as people read it."""
+    return MISSING if value is None else f"{100 * value:.1f} %"
+
+
+def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> Table:
+    """By group: choices, rewards, what misses and what exploring cost."""
+    waits = {row["group"]: row["waiting"] for row in waiting}
+    rows = [
+        [
+            row["group"], row["decisions"], percent(row["share"]),
+            percent(row["proportional_share"]), waits.get(row["group"], 0), row["rewards"],
+            row["mean_reward"], percent(row["missing_rate"]), row["late"], row["overridden"],
+            row["exploration_cost"],
+        ]
+        for row in shares
+    ]  # fmt: skip
+    names = ["group", "decisions", "share", "proportional share", "waiting", "rewards",
+             "mean reward", "missing rewards", "late", "overridden",
+             "cost of exploring, a decision"]  # fmt: skip
+    return of_rows(names, rows)
+
+
+def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> list[str]:
+    """What the table says, for those who would rather read."""
+    decided = sum(row["decisions"] for row in shares)
+    if not decided:
+        return ["No decision has been made yet."]
+    words = [
+        f"{decided:,} decisions were made, and {sum(r['waiting'] for r in waiting):,} of them wait "
+        "for their reward."
+    ]
+    for row in shares:
+        apart = 100 * (row["share"] - row["proportional_share"])
+        told = "in proportion to its candidates"
+        if abs(apart) >= 0.5:
+            more = "more" if apart > 0 else "less"
+            told = f"{abs(apart):.1f} points {more} than its part of the candidates"
+        words.append(f"Group {row['group']} got {percent(row['share'])} of the choices, {told}.")
+    rates = [row for row in shares if row["missing_rate"] is not None]
+    if len(rates) > 1:
+        rates.sort(key=lambda row: row["missing_rate"])
+        low, high = rates[0], rates[-1]
+        if high["missing_rate"] - low["missing_rate"] >= 0.05:
+            words.append(
+                f"Rewards of group {high['group']} are missing more often "
+                f"({percent(high['missing_rate'])}) than those of group {low['group']} "
+                f"({percent(low['missing_rate'])}): what is learned rests on those who answer."
+            )
+    return words
+
+
+def shares_svg(rows: list[dict[str, Any]]) -> str:
+    """Shares of the choices over time, beside the groups' parts of the candidates."""
+    import altair as alt
+
+    frame = pd.DataFrame(rows)
+    frame = frame[frame["expected"] > 0] if len(frame) else frame
+    if not len(frame):
+        return '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"></svg>'
+    first, last = int(frame["hour"].min()), int(frame["hour"].max())
+    width = max((last - first) // POINTS + 1, 1)
+    frame["time"] = (frame["hour"] - first) // width * width + first
+    sums = frame.groupby(["time", "group"], as_index=False)[["decided", "expected"]].sum()
+    totals = sums.groupby("time")["decided"].transform("sum")
+    sums = sums[totals > 0].copy()
+    totals = totals[totals > 0]
+    sums["chosen"] = sums["decided"] / totals
+    sums["proportional"] = sums["expected"] / totals
+    sums["at"] = pd.to_datetime(sums["time"] * 3600, unit="s")
+    long = sums.melt(["at", "group"], ["chosen", "proportional"], "kind", "share")
+    groups = sorted(long["group"].unique())
+    colour = alt.Color(
+        "group:N", scale=alt.Scale(domain=groups, range=list(_colours(len(groups)))),
+        legend=alt.Legend(orient="bottom", title=None),
+    )  # fmt: skip
+    dash = alt.StrokeDash(
+        "kind:N", scale=alt.Scale(domain=["chosen", "proportional"], range=[[1, 0], [4, 4]]),
+        legend=alt.Legend(orient="bottom", title=None),
+    )  # fmt: skip
+    x = alt.X("at:T", title=None, axis=alt.Axis(labelOverlap="greedy", labelSeparation=8))
+    y = alt.Y("share:Q", title="share of the choices", axis=alt.Axis(format="%"),
+              scale=alt.Scale(domain=[0, 1]))  # fmt: skip
+    base = alt.Chart(long).encode(x, y, colour, dash)
+    mark = base.mark_line() if long["at"].nunique() > 1 else base.mark_line(point=True)
+    return charts.to_svg(mark.properties(width=620, height=240))
+
+
+def _colours(number: int) -> list[str]:
+    from evenhand.charts._style import OF_GROUPS
+
+    return [OF_GROUPS[k % len(OF_GROUPS)] for k in range(number)]
+
+
+def bias_of(state: State) -> dict[str, Any]:
+    """The report of the bias as a page shows it."""
+    report = bias_rows(state, LEVEL)
+    frame = pd.DataFrame(report["rows"])
+    known = frame[frame["estimate"].notna()] if len(frame) else frame
+    columns = [c for c in ("group", "feature", "estimate", "low", "high") if c in frame]
+    unknown = frame[frame["estimate"].isna()] if len(frame) else frame
+    lacks = []
+    if "why" in unknown:
+        reasons = [str(words) for words in unknown["why"]]
+        for words in dict.fromkeys(reasons):
+            if words and words != "the reference":
+                lacks.append(f"{reasons.count(words)} of {len(frame)} rows: {words}")
+    table = of_frame(known[columns], keys=2) if len(known) else None
+    return {"words": report["words"], "table": table, "lacks": lacks,
+            "level": f"{100 * LEVEL:.0f} %"}  # fmt: skip
+
+
+def bias_svg(state: State) -> str:
+    """The picture of the bias."""
+    report: Any = state.policy.bias(level=LEVEL, feature_names=state.features)
+    return charts.to_svg(report.chart(title=""))
+
+
+def scores_table(view: DecisionView) -> Table:
+    """Every candidate's estimate, correction and width."""
+    scores = view.candidates
+    rows = [
+        [
+            scores.arm[k], scores.group[k], "chosen" if scores.arm[k] == view.policy_arm else "",
+            scores.estimate[k], scores.correction[k],
+            scores.estimate[k] + scores.correction[k],
+            scores.width[k] if scores.known[k] else "not known", percent(scores.propensity[k]),
+        ]
+        for k in range(len(scores.arm))
+    ]  # fmt: skip
+    names = ["candidate", "group", "by the policy", "estimate", "correction", "corrected",
+             "width", "probability"]  # fmt: skip
+    return of_rows(names, rows)
+
+
+def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
+    """How often reviewers change anything, and how long they look."""
+    if not people:
+        return None
+    rows = [
+        [row["reviewer"], row["reviewed"], percent(row["changed"]), round(row["median_seconds"])]
+        for row in people
+    ]
+    return of_rows(["reviewer", "reviewed", "changed", "median seconds"], rows)
+
+
+def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
+    """What the model is, in pairs of words."""
+    settings = ", ".join(f"{name} = {value}" for name, value in config.settings.items())
+    sizes: dict[str, int] = {}
+    for arm in state.arms:
+        sizes[arm.group] = sizes.get(arm.group, 0) + (not arm.retired)
+    waits = "as they arrive" if config.learn == "on arrival" else "when all had the same time"
+    shown = [f"{f.name} ({f.allowed}{', ' + f.unit if f.unit else ''})" for f in config.features]
+    return [
+        ("policy", type(state.policy).__name__),
+        ("settings", settings or "the defaults"),
+        ("groups", ", ".join(f"{name} with {number} arms" for name, number in sizes.items())),
+        ("features", "; ".join(shown)),
+        ("assumption", "the true averages of the groups are equal at the same features; feedback "
+                       "alone cannot check it"),
+        ("rewards learned", f"{state.learned:,}, {waits}"),
+        ("decisions", f"{state.round:,}"),
+        ("newest version", f"{state.version:,}"),
+        ("deciding version", f"{decider.version:,}"),
+    ]  # fmt: skip
