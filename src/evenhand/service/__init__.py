@@ -5,7 +5,12 @@ It needs the extra `serve`. Nothing here is imported by the rest of evenhand.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evenhand.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from evenhand.service._ledger.log import SqlLedger as SqlLedger
 
 try:
     import msgspec as _msgspec  # noqa: F401
@@ -15,4 +20,10 @@ except ImportError as error:
         error
     )
 
-from evenhand.service._ledger.log import SqlLedger as SqlLedger
+
+def __getattr__(name: str) -> object:
+    if name != "SqlLedger":  # loaded when it is used: a client needs none of it
+        raise AttributeError(f"module 'evenhand.service' has no attribute {name!r}")
+    from evenhand.service._ledger.log import SqlLedger
+
+    return SqlLedger

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import threading
 import time
 from collections import deque
@@ -33,6 +32,7 @@ from evenhand.service._ledger.reviewing import is_sampled
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
 from evenhand.service._problems import Problem, Refused
+from evenhand.service._uuid import new_id
 from evenhand.service.config import AFTER_WAIT, CONFIRMED, Config
 
 log = structlog.get_logger("evenhand.service")
@@ -388,13 +388,3 @@ def _apart(batch: Asked) -> list[Asked]:
 
 def _quiet(problem: Exception) -> bool:
     return isinstance(problem, InputError)
-
-
-def new_id() -> str:
-    """A UUID of version 7: in the order of time, so that the index stays small and quick."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10), "big")
-    high = (milliseconds & (1 << 48) - 1) << 16 | 0x7000 | random >> 68 & 0xFFF
-    low = 1 << 63 | random & (1 << 62) - 1
-    text = f"{high << 64 | low:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

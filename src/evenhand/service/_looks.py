@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import charts
-from evenhand._html.tables import MISSING, Table, of_frame, of_rows
+from evenhand._html.tables import MISSING, Cell, Table, of_frame, of_rows
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
 from evenhand.service._wire import DecisionView
@@ -23,14 +23,19 @@ def percent(value: float | None) -> str:
     return MISSING if value is None else f"{100 * value:.1f} %"
 
 
+def share(value: float | None) -> Cell:
+    """The same in a table."""
+    return Cell(percent(value), number=True)
+
+
 def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> Table:
     """By group: choices, rewards, what misses and what exploring cost."""
     waits = {row["group"]: row["waiting"] for row in waiting}
     rows = [
         [
-            row["group"], row["decisions"], percent(row["share"]),
-            percent(row["proportional_share"]), waits.get(row["group"], 0), row["rewards"],
-            row["mean_reward"], percent(row["missing_rate"]), row["late"], row["overridden"],
+            row["group"], row["decisions"], share(row["share"]),
+            share(row["proportional_share"]), waits.get(row["group"], 0), row["rewards"],
+            row["mean_reward"], share(row["missing_rate"]), row["late"], row["overridden"],
             row["exploration_cost"],
         ]
         for row in shares
@@ -70,40 +75,65 @@ def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     return words
 
 
-def shares_svg(rows: list[dict[str, Any]]) -> str:
-    """Shares of the choices over time, beside the groups' parts of the candidates."""
+def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str]]) -> str:
+    """Shares of the choices beside the groups' parts of the candidates.
+
+    Over time or, in the first hours, over rounds: `rounds` are the latest, with the chosen groups.
+    """
     import altair as alt
 
     frame = pd.DataFrame(rows)
-    frame = frame[frame["expected"] > 0] if len(frame) else frame
-    if not len(frame):
+    if not len(frame) or not frame["decided"].sum():
         return '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"></svg>'
-    first, last = int(frame["hour"].min()), int(frame["hour"].max())
-    width = max((last - first) // POINTS + 1, 1)
-    frame["time"] = (frame["hour"] - first) // width * width + first
-    sums = frame.groupby(["time", "group"], as_index=False)[["decided", "expected"]].sum()
-    totals = sums.groupby("time")["decided"].transform("sum")
-    sums = sums[totals > 0].copy()
-    totals = totals[totals > 0]
-    sums["chosen"] = sums["decided"] / totals
-    sums["proportional"] = sums["expected"] / totals
-    sums["at"] = pd.to_datetime(sums["time"] * 3600, unit="s")
-    long = sums.melt(["at", "group"], ["chosen", "proportional"], "kind", "share")
+    by_time = frame["hour"].nunique() > 3
+    long = _by_time(frame) if by_time else _by_round(frame, rounds)
     groups = sorted(long["group"].unique())
+    below = alt.Legend(orient="bottom", title=None)
     colour = alt.Color(
-        "group:N", scale=alt.Scale(domain=groups, range=list(_colours(len(groups)))),
-        legend=alt.Legend(orient="bottom", title=None),
-    )  # fmt: skip
+        "group:N", scale=alt.Scale(domain=groups, range=_colours(len(groups))), legend=below
+    )
     dash = alt.StrokeDash(
         "kind:N", scale=alt.Scale(domain=["chosen", "proportional"], range=[[1, 0], [4, 4]]),
-        legend=alt.Legend(orient="bottom", title=None),
+        legend=below,
     )  # fmt: skip
-    x = alt.X("at:T", title=None, axis=alt.Axis(labelOverlap="greedy", labelSeparation=8))
+    ticks = alt.Axis(labelOverlap="greedy", labelSeparation=8)
+    x = alt.X("at:T" if by_time else "at:Q", title=None if by_time else "round", axis=ticks)
     y = alt.Y("share:Q", title="share of the choices", axis=alt.Axis(format="%"),
               scale=alt.Scale(domain=[0, 1]))  # fmt: skip
-    base = alt.Chart(long).encode(x, y, colour, dash)
-    mark = base.mark_line() if long["at"].nunique() > 1 else base.mark_line(point=True)
-    return charts.to_svg(mark.properties(width=620, height=240))
+    chart = alt.Chart(long).mark_line().encode(x, y, colour, dash)
+    return charts.to_svg(chart.properties(width=620, height=240))
+
+
+def _by_time(frame: pd.DataFrame) -> pd.DataFrame:
+    first, last = int(frame["hour"].min()), int(frame["hour"].max())
+    width = max((last - first) // POINTS + 1, 1)
+    frame = frame.assign(time=(frame["hour"] - first) // width * width + first)
+    sums = frame.groupby(["time", "group"], as_index=False)[["decided", "expected"]].sum()
+    totals = sums.groupby("time")["decided"].transform("sum")
+    sums, totals = sums[totals > 0], totals[totals > 0]
+    sums = sums.assign(
+        chosen=sums["decided"] / totals,
+        proportional=sums["expected"] / totals,
+        at=pd.to_datetime(sums["time"] * 3600, unit="s"),
+    )
+    return sums.melt(["at", "group"], ["chosen", "proportional"], "kind", "share")
+
+
+def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str]]) -> pd.DataFrame:
+    """The latest rounds in up to 20 parts; the proportional share is that of all of them."""
+    sums = frame.groupby("group")[["decided", "expected"]].sum()
+    proportional = sums["expected"] / sums["decided"].sum()
+    table = pd.DataFrame(rounds, columns=["round", "group"])
+    first, last = int(table["round"].min()), int(table["round"].max())
+    width = max((last - first) // 20 + 1, 1)
+    table["at"] = (table["round"] - first) // width * width + first
+    listed = []
+    for at, part in table.groupby("at")["group"]:
+        for group in proportional.index:
+            listed.append((at, group, (part == group).mean(), "chosen"))
+    chosen = pd.DataFrame(listed, columns=["at", "group", "share", "kind"])
+    even = chosen.assign(share=chosen["group"].map(proportional), kind="proportional")
+    return pd.concat([chosen, even], ignore_index=True)
 
 
 def _colours(number: int) -> list[str]:
@@ -116,7 +146,7 @@ def bias_of(state: State) -> dict[str, Any]:
     """The report of the bias as a page shows it."""
     report = bias_rows(state, LEVEL)
     frame = pd.DataFrame(report["rows"])
-    known = frame[frame["estimate"].notna()] if len(frame) else frame
+    known = frame[frame["estimate"].notna() & (frame["why"] != "the reference")]
     columns = [c for c in ("group", "feature", "estimate", "low", "high") if c in frame]
     unknown = frame[frame["estimate"].isna()] if len(frame) else frame
     lacks = []
@@ -144,7 +174,7 @@ def scores_table(view: DecisionView) -> Table:
             scores.arm[k], scores.group[k], "chosen" if scores.arm[k] == view.policy_arm else "",
             scores.estimate[k], scores.correction[k],
             scores.estimate[k] + scores.correction[k],
-            scores.width[k] if scores.known[k] else "not known", percent(scores.propensity[k]),
+            scores.width[k] if scores.known[k] else "not known", share(scores.propensity[k]),
         ]
         for k in range(len(scores.arm))
     ]  # fmt: skip
@@ -158,7 +188,7 @@ def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
     if not people:
         return None
     rows = [
-        [row["reviewer"], row["reviewed"], percent(row["changed"]), round(row["median_seconds"])]
+        [row["reviewer"], row["reviewed"], share(row["changed"]), round(row["median_seconds"])]
         for row in people
     ]
     return of_rows(["reviewer", "reviewed", "changed", "median seconds"], rows)

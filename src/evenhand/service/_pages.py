@@ -74,6 +74,8 @@ class Pages:
         path = request.path
         if request.method in ("GET", "HEAD") and path == "/style.css":
             return Answer(200, stylesheet("service.css").encode(), CSS, SAFE)
+        if path == "/favicon.ico":
+            return Answer(204, b"", SVG, SAFE)
         if path == "/login":
             return await self._log_in(request)
         caller = await self._caller(request)
@@ -264,7 +266,8 @@ class Pages:
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the overview."""
         rows = await in_thread(self._read, _views.tallies)
-        return Answer(200, (await in_thread(_looks.shares_svg, rows)).encode(), SVG, SAFE)
+        rounds = await in_thread(self._read, _views.latest_rounds)
+        return Answer(200, (await in_thread(_looks.shares_svg, rows, rounds)).encode(), SVG, SAFE)
 
     async def bias_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the bias."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from evenhand.errors import InputError
@@ -26,8 +27,13 @@ def serve(path: Path, port: int | None) -> None:
     serve_config(config)
 
 
-def serve_config(config: Config) -> None:
-    """The same, of a configuration that is at hand."""
+def serve_config(
+    config: Config, begin: Callable[[str], Callable[[], None]] | None = None, note: str = ""
+) -> None:
+    """The same, of a configuration that is at hand.
+
+    `begin` is called with the address once it listens, and returns what to call at the end.
+    """
     set_up_logs()
     listener = _listening(config)
     try:
@@ -40,11 +46,18 @@ def serve_config(config: Config) -> None:
     address = f"http://{shown}:{number}"
     say = sys.stdout.write
     say(f"evenhand serves {config.title!r} at {address}\n")
+    if note:
+        say(f"{note}\n")
     say(f"ledger: {service.engine.database.name}, {service.engine.state.version} entries\n")
     if token is not None:
         say(f"first login, once and within a day: {address}/login?token={token}\n")
     sys.stdout.flush()
-    run(service, listener)
+    end = begin(address) if begin is not None else None
+    try:
+        run(service, listener)
+    finally:
+        if end is not None:
+            end()
 
 
 def _listening(config: Config) -> socket.socket:

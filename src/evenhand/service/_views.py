@@ -285,3 +285,9 @@ def versions(connection: Connection) -> list[dict[str, Any]]:
         {"version": seq, "at": moment(at), "round": round or 0}
         for seq, at, round in connection.rows(sql)
     ]
+
+
+def latest_rounds(connection: Connection, number: int = 20_000) -> list[tuple[int, str]]:
+    """The latest rounds and the group that each chose."""
+    sql = "SELECT round, grp FROM decisions ORDER BY seq DESC LIMIT ?"
+    return [(round, group) for round, group in connection.rows(sql, (number,))]

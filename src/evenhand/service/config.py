@@ -27,7 +27,13 @@ ASSUMED, CONFIRMED = "assumed", "confirmed"
 
 @dataclass(frozen=True)
 class Server:
-    """Where the service listens, and how much it takes."""
+    """Where the service listens, and how much it takes.
+
+    Example:
+        >>> from evenhand.service.config import Server
+        >>> Server().host, Server().max_candidates
+        ('127.0.0.1', 1000)
+    """
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -212,7 +218,7 @@ def _arms(file: TomlFile, given: Mapping[str, Any]) -> dict[str, str]:
     arms, attributes = {}, None
     for name, group in given.items():
         key = f"arms.{name}"
-        checked_name(file, key, name)
+        _checked_name(file, key, name)
         if isinstance(group, dict) and group and all(isinstance(g, str) for g in group.values()):
             if attributes not in (None, tuple(group)):
                 file.refuse(key, f"has attributes {', '.join(group)}; others have {attributes}")
@@ -225,7 +231,7 @@ def _arms(file: TomlFile, given: Mapping[str, Any]) -> dict[str, str]:
     return arms
 
 
-def checked_name(file: TomlFile, key: str, name: str) -> None:
+def _checked_name(file: TomlFile, key: str, name: str) -> None:
     """Refuse a name that pages and files could not show."""
     if not name.strip() or not name.isprintable() or len(name) > 200:
         file.refuse(key, "has a name that is empty, too long or cannot be printed; rename it")
