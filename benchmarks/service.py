@@ -235,9 +235,8 @@ async def compare(options: argparse.Namespace, folder: Path) -> None:
 
 def report(servers: list[Server], half: float) -> None:
     base = servers[1]
-    print(
-        "| endpoint | a second | of the bare one that commits together | CPU microseconds | p99 ms |"
-    )
+    names = ("endpoint", "a second", "of the bare one that commits together", "CPU us", "p99 ms")
+    print(f"| {' | '.join(names)} |")
     print("|---|---|---|---|---|")
     for server in servers:
         rate, cost = statistics.median(server.rates), statistics.median(server.costs)

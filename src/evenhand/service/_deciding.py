@@ -54,7 +54,7 @@ def seeded(state: State, seed: int) -> None:
 def rows_of(body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
     """The contexts of all arms, and which were available; None if all were."""
     assert body.contexts is not None and body.propensities is not None
-    n, d = len(body.propensities) // 8, len(body.context) // 8
+    n, d = len(body.propensities) // 8, body.width // 8
     table = np.frombuffer(body.contexts)
     rows = np.tile(table, (n, 1)) if table.size == d and n > 1 else table.reshape(n, d)
     missing = np.logical_or.reduce(np.isnan(rows), axis=1)

@@ -203,7 +203,7 @@ class Engine:
             decision.arm,
             decision.propensity,
             decision.explored,
-            decision.context.tobytes(),
+            decision.context.size,
             made.contexts,
             made.propensities,
             state.version,

@@ -53,8 +53,8 @@ def decision_out(
     chances = np.frombuffer(body.propensities or b"")
     table = np.frombuffer(body.scores, dtype=np.float32).astype(np.float64).reshape(3, -1)
     numbers: Any = range(len(chances))
-    if body.contexts is not None and len(body.contexts) > len(body.context):
-        firsts = np.frombuffer(body.contexts)[:: max(len(body.context) // 8, 1)]
+    if body.contexts is not None and len(body.contexts) > body.width:
+        firsts = np.frombuffer(body.contexts)[:: max(body.width // 8, 1)]
         numbers = np.flatnonzero(firsts == firsts).tolist()  # those that are no NaN
         chances, table = chances[numbers], table[:, numbers]
     width = table[1].tolist()

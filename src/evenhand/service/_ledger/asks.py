@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.transaction import Known, Transaction, decision_of
@@ -171,7 +170,7 @@ class Override(Ask):
             self.status = 200 if same else 409
             self.answer = "" if same else "the decision was overridden before"
             return
-        row = None if self.arm is None else context_of(body, self.arm)
+        row = None if self.arm is None else body.row(self.arm)
         if self.arm is None or row is None:
             self.status, self.answer = 422, "arm"
             return
@@ -311,20 +310,9 @@ class Expire(Ask):
 def reward_of(known: Known, value: float, learned: bool) -> kinds.Reward:
     """A reward with what is needed to learn it: that of the arm in force."""
     if known.override_body is not None:
-        chosen: Any = kinds.decode(kinds.OVERRIDE, bytes(known.override_body))
-    else:
-        chosen = decision_of(known)
-    return kinds.Reward(known.seq, known.round, chosen.arm, chosen.context, value, learned)
-
-
-def context_of(body: kinds.Decision, arm: int) -> bytes | None:
-    """The context of an arm in a decision; None if it was no candidate."""
-    if arm == body.arm or body.contexts is None:
-        return body.context if arm == body.arm else None
-    size = len(body.context)
-    if len(body.contexts) == size and size:  # all arms have the same one
-        return body.contexts
-    row = body.contexts[arm * size : (arm + 1) * size]
-    if arm < 0 or len(row) != size or np.isnan(np.frombuffer(row)).any():
-        return None
-    return row
+        chosen: kinds.Override = kinds.decode(kinds.OVERRIDE, bytes(known.override_body))
+        return kinds.Reward(known.seq, known.round, chosen.arm, chosen.context, value, learned)
+    body = decision_of(known)
+    row = None if body is None else body.row(known.arm)
+    assert row is not None
+    return kinds.Reward(known.seq, known.round, known.arm, row, value, learned)

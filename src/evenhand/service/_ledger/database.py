@@ -166,9 +166,10 @@ class Database:
                 str(self.path), isolation_level=None, check_same_thread=False, timeout=10.0,
                 cached_statements=256,
             )  # fmt: skip
+            raw.execute("PRAGMA page_size = 16384")  # of a new file: entries waste less of it
             raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")
-            raw.execute("PRAGMA cache_size = -16000")
+            raw.execute("PRAGMA cache_size = -4000")
             raw.execute("PRAGMA secure_delete = ON")  # what is erased does not stay in free pages
         except sqlite3.Error as error:
             raise Unavailable(f"{self.path}: {_told(error)}") from error

@@ -16,6 +16,7 @@ import msgspec
 
 GENESIS = bytes(32)
 SALT = 16
+NAN = Struct("<d").pack(float("nan"))  # what stands for an arm that was not available
 _NUMBERS = Struct(">qq")
 
 BEGIN, START, DECISION, REWARD, LEARN, TRUE = (
@@ -59,6 +60,7 @@ class Start(msgspec.Struct, array_like=True, frozen=True):
 class Decision(msgspec.Struct, array_like=True, frozen=True):
     """A decision. Contexts and propensities are little-endian doubles, scores are floats.
 
+    `context` is that of the chosen arm or, if `contexts` has it, the number of features.
     `version` is the entry up to which the policy had learned, `start` the entry with the seed, and
     `draw` the round whose random numbers were used: with them, it can be made again.
     """
@@ -67,7 +69,7 @@ class Decision(msgspec.Struct, array_like=True, frozen=True):
     arm: int
     propensity: float
     explored: bool
-    context: bytes
+    context: bytes | int
     contexts: bytes | None
     propensities: bytes | None
     version: int = 0
@@ -77,6 +79,23 @@ class Decision(msgspec.Struct, array_like=True, frozen=True):
     request: bytes = b""
     person: bytes | None = None
     shadow: bool = False
+
+    @property
+    def width(self) -> int:
+        """The number of bytes of a context."""
+        return 8 * self.context if isinstance(self.context, int) else len(self.context)
+
+    def row(self, arm: int) -> bytes | None:
+        """The context of an arm; None if it was no candidate."""
+        if arm == self.arm and isinstance(self.context, bytes):
+            return self.context
+        if self.contexts is None or arm < 0:
+            return None
+        width = self.width
+        if len(self.contexts) == width:  # all arms have the same one
+            return self.contexts
+        row = self.contexts[arm * width : (arm + 1) * width]
+        return row if len(row) == width and row[:8] != NAN else None
 
 
 class Reward(msgspec.Struct, array_like=True, frozen=True):

@@ -280,7 +280,7 @@ def event_of(kind: str, seq: int, at: int, id: str, body: Any, n_arms: int) -> E
         contexts, chances = _padded(body, n_arms)
         return DecisionMade(
             seq, at, id, body.round, body.arm, body.propensity, body.explored,
-            _numbers(body.context), contexts, chances,
+            _numbers(body.row(body.arm)), contexts, chances,
         )  # fmt: skip
     if kind in (kinds.REWARD, kinds.LEARN):
         return RewardObserved(seq, at, id, body.reward)
@@ -302,7 +302,7 @@ def _padded(
     contexts = np.frombuffer(body.contexts)
     if body.propensities is None:
         return contexts, None
-    chances, d = np.frombuffer(body.propensities), len(body.context) // 8
+    chances, d = np.frombuffer(body.propensities), body.width // 8
     new = n_arms - chances.size
     if new > 0:
         if contexts.size == d:
