@@ -41,6 +41,7 @@ def serve_config(
     except Unavailable as error:
         raise InputError(f"the store is not available: {error}") from error
     token = service.first_token()
+    listener.listen(2048)  # whoever clicks at once waits a moment, and is not refused
     host, number = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}"

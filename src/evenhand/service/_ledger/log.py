@@ -50,13 +50,13 @@ class SqlLedger:
     """
 
     def __init__(self, url: str, write: bool = True) -> None:
+        self._writer: Connection | None = None
         self.database = Database(url)
         self._write = write
         if write:
             self.database.upgrade()
         elif not self.database.exists():
             raise InputError(f"log is {self.database.name!r}, where there is no ledger")
-        self._writer: Connection | None = None
         self._last = 0  # the event before the last call
         self._about = self._read_about()
 
@@ -265,6 +265,9 @@ class SqlLedger:
             self._writer.close()
             self._writer = None
         self.database.close()
+
+    def __del__(self) -> None:
+        self.release()
 
     def _transaction(self) -> Transaction:
         if not self._write:
