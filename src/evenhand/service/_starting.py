@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, setting
 from evenhand.service import _auth
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
@@ -89,7 +89,8 @@ def make_keys(path: Path, wanted: list[str]) -> list[str]:
         wrong = [role for role in roles if role not in _auth.ROLES]
         if not name or not roles or wrong:
             raise InputError(
-                f"--key is {text!r}; allowed is NAME=ROLE,ROLE with roles {', '.join(_auth.ROLES)}"
+                f"{setting('key')} is {text!r}; allowed is NAME=ROLE,ROLE with roles "
+                f"{', '.join(_auth.ROLES)}"
             )
         key = _auth.new_key()
         note = (kinds.KEY, kinds.Key("add", name, roles, "command line"))

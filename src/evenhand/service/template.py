@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from evenhand._columns.files import read_table
-from evenhand.errors import InputError
+from evenhand.errors import InputError, setting
 from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO
 
 MOST_CATEGORIES, MOST_ARMS = 12, 200
@@ -73,13 +73,13 @@ def for_table(
     for name, column in (("group", group), ("arm", arm), ("reward", reward)):
         if column is not None and column not in frame:
             raise InputError(
-                f"--{name} is {column!r}, which is no column of {table.name}; "
+                f"{setting(name)} is {column!r}, which is no column of {table.name}; "
                 f"it has {', '.join(map(str, frame.columns))}"
             )
     if group is None:
         raise InputError(
-            f"--group is missing; give the column of {table.name} that says which group a row "
-            f"belongs to: {', '.join(map(str, frame.columns))}"
+            f"{setting('group')} is missing; give the column of {table.name} that says which group a "
+            f"row belongs to: {', '.join(map(str, frame.columns))}"
         )
     head = _HEAD.format(
         name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem
@@ -131,7 +131,8 @@ def _arms(frame: pd.DataFrame, group: str, arm: str | None) -> str:
         pairs["arm"] = pairs["group"] + "-" + pairs["arm"]  # the same arm in several groups
     if len(pairs) > MOST_ARMS:
         raise InputError(
-            f"--arm is {arm!r}, which has {len(pairs)} values; allowed are up to {MOST_ARMS} arms"
+            f"{setting('arm')} is {arm!r}, which has {len(pairs)} values; allowed are up to "
+            f"{MOST_ARMS} arms"
         )
     lines = ["[arms]                            # name = group"]
     for _, row in pairs.sort_values(["group", "arm"]).iterrows():

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand.errors import DamagedError, InputError
+from evenhand.errors import DamagedError, InputError, setting
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection, Database
 from evenhand.service._ledger.entries import GENESIS, digest_of, link
@@ -118,4 +118,6 @@ def read_head(path: Path) -> tuple[int, str]:
         data = json.loads(path.read_text(encoding="utf-8"))
         return int(data["entry"]), str(data["hash"])
     except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f"--head is {str(path)!r}, which has no head of a ledger") from error
+        raise InputError(
+            f"{setting('head')} is {str(path)!r}, which has no head of a ledger"
+        ) from error
