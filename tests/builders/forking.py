@@ -9,11 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
 
+import waiting
 from serving import Server
 
 _NURSERY = """
@@ -90,20 +90,20 @@ class Forked(Server):
     def wait_ready(self) -> None:
         while True:
             try:
-                if httpx.get(f"{self.url}/readyz", timeout=60).status_code == 200:
+                if waiting.get(f"{self.url}/readyz").status_code == 200:
                     return
             except httpx.TransportError:
                 assert self.alive(), self.path.read_text()
-            time.sleep(0.01)
+            waiting.pause(0.01)
 
     def kill(self) -> None:
         assert self.alive(), self.path.read_text()  # or the fault would not bite
         os.kill(self.pid, signal.SIGKILL)
         while self.alive():
-            time.sleep(0.002)
+            waiting.pause(0.002)
 
     def stop(self) -> None:
         if self.alive():
             os.kill(self.pid, signal.SIGTERM)
             while self.alive():
-                time.sleep(0.01)
+                waiting.pause(0.01)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import httpx
 
+import waiting
+
 CONFIG = """
 title = "Loans"
 store = "{store}"
@@ -103,11 +105,11 @@ class Server:
         while True:
             assert self.process.poll() is None, self.printed()
             try:
-                if httpx.get(f"{self.url}/readyz", timeout=60).status_code == 200:
+                if waiting.get(f"{self.url}/readyz").status_code == 200:
                     return
             except httpx.TransportError:
                 pass
-            time.sleep(0.02)
+            waiting.pause(0.02)
 
     def printed(self) -> str:
         self.log.seek(0)
@@ -128,9 +130,7 @@ class Server:
         key = self.key if key is None else key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         content = None if body is None else json.dumps(body)
-        return httpx.request(
-            method, self.url + path, content=content, headers=headers, timeout=120, **more
-        )
+        return waiting.request(method, self.url + path, content=content, headers=headers, **more)
 
     def decide(self, id=None, **more) -> httpx.Response:
         body = {"candidates": candidates(), **more}

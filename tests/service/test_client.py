@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 import evenhand as eh
+import waiting
 from evenhand.service.client import ServiceError
 from serving import ARMS, candidates, free_port
 
@@ -108,7 +109,7 @@ def test_the_demo_is_alive(tmp_path):
         url = f"http://127.0.0.1:{port}"
         token = re.search(r"token=(\S+)", lines[-1])[1]
         form = {"token": token, "name": "Ada", "password": "correct horse"}
-        with httpx.Client(timeout=60, base_url=url, follow_redirects=True) as browser:
+        with waiting.Client(base_url=url, follow_redirects=True) as browser:
             assert browser.post("/login", data=form).status_code == 200
             while "Group black got" not in (text := browser.get("/").text):
                 assert process.poll() is None

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import postgres
+import waiting
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks, transaction
 from evenhand.service._ledger.database import Connection, InDoubt, Unavailable
@@ -111,7 +112,7 @@ def test_an_fsync_that_fails_is_never_acknowledged(tmp_path):
         assert bit.read_text()  # the fault bit
         fault.unlink()
         while server.decide("after").status_code != 201:
-            time.sleep(0.05)
+            waiting.pause(0.05)
         assert server.decide("during").status_code in (200, 201)  # the same id counts once
     check_chain(tmp_path / "loans.db")
     check_acknowledged(tmp_path / "loans.db", {"before", "during", "after"}, {})
@@ -250,7 +251,7 @@ def test_the_database_stops_starts_and_is_cut_off(tmp_path):
                 database.stop("immediate" if number else "fast")
                 assert server.decide(f"down{number}").status_code == 503  # the fault bit
                 while server.call("GET", "/readyz").status_code != 503:
-                    time.sleep(0.05)
+                    waiting.pause(0.05)
                 database.start()
                 server.wait_ready()
             # A partition: the server is there and does not answer.
@@ -261,20 +262,14 @@ def test_the_database_stops_starts_and_is_cut_off(tmp_path):
             pids = [leader, *map(int, children)]
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
-            began = time.monotonic()
             try:
-                answer = server.call("POST", "/v1/decisions", {"candidates": []})
-                assert answer.status_code == 422  # it runs, but cannot record
-                import httpx
-
-                with pytest.raises(httpx.TimeoutException):
-                    headers = {"Authorization": f"Bearer {server.key}"}
-                    body = {"id": "cut", "candidates": [{"arm": "f1", "features": [20, 30]}]}
-                    httpx.post(f"{server.url}/v1/decisions", json=body, headers=headers, timeout=2)
+                body = {"id": "cut", "candidates": [{"arm": "f1", "features": [20, 30]}]}
+                headers = {"Authorization": f"Bearer {server.key}"}
+                url_ = f"{server.url}/v1/decisions"
+                assert waiting.stays_silent(url_, json=body, headers=headers)
             finally:
                 for pid in pids:
                     os.kill(pid, signal.SIGCONT)
-            assert time.monotonic() - began >= 2  # nobody answered in between
             server.wait_ready()
             again = server.decide("cut", candidates=[{"arm": "f1", "features": [20, 30]}])
             assert again.status_code in (200, 201)
@@ -303,7 +298,7 @@ def test_a_second_replica_sees_a_reward(server_of_postgres, tmp_path):
         assert two.decide("here").json() == made
         version = two.call("GET", "/v1/model/versions").json()["newest"]
         while one.call("GET", "/v1/model/versions").json()["newest"] < version:
-            time.sleep(0.01)
+            waiting.pause(0.01)
         learned = [s.call("GET", "/v1/model/versions").json()["learned"] for s in (one, two)]
         assert learned == [1, 1]
         starts = rows_of(url, "SELECT COUNT(*) FROM entries WHERE kind = 'start'")

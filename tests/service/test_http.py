@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 
 import evenhand as eh
+import waiting
 from serving import ARMS, candidates, check_chain, check_state, evenhand
 
 
@@ -135,12 +135,12 @@ def test_a_refusal_names_the_field_and_repeats_nothing(running, change, field):
 def test_numbers_that_are_none_are_refused(running, number):
     text = json.dumps({"candidates": candidates()}).replace("20.0", number)
     headers = {"Authorization": f"Bearer {running.key}"}
-    answer = httpx.post(f"{running.url}/v1/decisions", content=text, headers=headers, timeout=60)
+    answer = waiting.post(f"{running.url}/v1/decisions", content=text, headers=headers)
     assert answer.status_code in (400, 422)
     running.decide("for-numbers")
-    answer = httpx.put(
+    answer = waiting.put(
         f"{running.url}/v1/decisions/for-numbers/reward", content=f'{{"observed": {number}}}',
-        headers=headers, timeout=60,
+        headers=headers,
     )  # fmt: skip
     assert answer.status_code in (400, 422)
 
@@ -148,7 +148,7 @@ def test_numbers_that_are_none_are_refused(running, number):
 def test_a_body_that_is_cut_anywhere_is_refused(running):
     whole = json.dumps({"candidates": candidates()[:1]}).encode()
     headers = {"Authorization": f"Bearer {running.key}"}
-    with httpx.Client(headers=headers, timeout=60) as client:
+    with waiting.Client(headers=headers) as client:
         for length in range(len(whole)):
             answer = client.post(f"{running.url}/v1/decisions", content=whole[:length])
             assert answer.status_code == 400, whole[:length]
@@ -156,20 +156,16 @@ def test_a_body_that_is_cut_anywhere_is_refused(running):
 
 def test_large_bodies_and_other_hosts_are_refused(running):
     headers = {"Authorization": f"Bearer {running.key}"}
-    large = httpx.post(
-        f"{running.url}/v1/decisions", content=b" " * 1_100_000, headers=headers, timeout=60
-    )
+    large = waiting.post(f"{running.url}/v1/decisions", content=b" " * 1_100_000, headers=headers)
     assert large.status_code == 413
 
     def parts():
         for _ in range(12):
             yield b" " * 100_000
 
-    chunked = httpx.post(
-        f"{running.url}/v1/decisions", content=parts(), headers=headers, timeout=60
-    )
+    chunked = waiting.post(f"{running.url}/v1/decisions", content=parts(), headers=headers)
     assert chunked.status_code == 413
-    answer = httpx.get(f"{running.url}/healthz", headers={"Host": "evil.example"}, timeout=60)
+    answer = waiting.get(f"{running.url}/healthz", headers={"Host": "evil.example"})
     assert answer.status_code == 421
 
 

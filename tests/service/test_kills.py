@@ -14,6 +14,7 @@ import time
 import httpx
 import pytest
 
+import waiting
 from forking import Forked, Nursery
 from serving import (
     candidates,
@@ -43,7 +44,7 @@ class Callers:
 
     def work(self, number: int) -> None:
         chance = random.Random(number)
-        with httpx.Client(timeout=60) as client:
+        with waiting.Client() as client:
             self.call_on(client, number, chance)
 
     def call_on(self, client: httpx.Client, number: int, chance: random.Random) -> None:
@@ -67,14 +68,14 @@ class Callers:
                 answer = client.request(method, url, json=body)
             except httpx.TransportError:
                 self.unanswered += 1
-                time.sleep(0.005)
+                waiting.pause(0.005)
                 continue
             if answer.status_code in (200, 201):
                 return True
             if answer.status_code != 503:
                 self.wrong.append(f"{answer.status_code} {answer.text}")
                 return False
-            time.sleep(0.005)
+            waiting.pause(0.005)
         return False
 
     def end(self) -> None:
@@ -89,7 +90,7 @@ def new_work(callers: Callers, more: int = 3) -> None:
     least = len(callers.rewarded) + more
     while len(callers.rewarded) < least:
         assert not callers.wrong, callers.wrong[:3]
-        time.sleep(0.002)
+        waiting.pause(0.002)
 
 
 @pytest.mark.slow
@@ -102,7 +103,7 @@ def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
     try:
         for _ in range(KILLS):
             new_work(callers)
-            time.sleep(chance.random() * 0.01)
+            waiting.pause(chance.random() * 0.01)
             server.kill()
             server.start()
         new_work(callers)
@@ -131,7 +132,7 @@ def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, tmp_path):
         for _ in range(KILLS):
             new_work(callers)
             two.kill()
-            time.sleep(0.02)  # the other one goes on alone
+            waiting.pause(0.02)  # the other one goes on alone
             two.start()
         new_work(callers)
         both = [server.call("GET", "/v1/model/versions").json()["newest"] for server in (one, two)]

@@ -6,9 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
-import httpx
 import pytest
 
+import waiting
 from serving import ARMS, Server, make_key, write_config
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -74,10 +74,9 @@ def page(served, browser):
     page.fill("#password", "correct horse battery")
     page.click("main button")
     assert page.inner_text("h1") == "Overview"
-    again = httpx.post(
+    again = waiting.post(
         f"{served.url}/login",
         data={"token": token, "name": "Eve", "password": "another password"},
-        timeout=60,
     )
     assert again.status_code == 403 and "used before" in again.text
     return page
@@ -192,20 +191,18 @@ def test_pause_and_roll_back_by_page(served, page):
 def test_forms_need_their_session(served, page):
     cookies = {c["name"]: c["value"] for c in page.context.cookies()}
     for form in ({}, {"csrf": "wrong"}):
-        answer = httpx.post(
-            f"{served.url}/model/pause", data={"reason": "x", **form}, cookies=cookies, timeout=60
+        answer = waiting.post(
+            f"{served.url}/model/pause", data={"reason": "x", **form}, cookies=cookies
         )
         assert answer.status_code == 403
-    assert httpx.post(f"{served.url}/model/pause", data={}, timeout=60).status_code == 401
+    assert waiting.post(f"{served.url}/model/pause", data={}).status_code == 401
     cookie = next(c for c in page.context.cookies() if c["name"] == "evenhand")
     assert cookie["httpOnly"] and cookie["sameSite"] == "Lax"
-    answer = httpx.get(f"{served.url}/login", timeout=60)
+    answer = waiting.get(f"{served.url}/login")
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
     for _ in range(8):
-        tried = httpx.post(
-            f"{served.url}/login", data={"name": "Ada", "password": "guess"}, timeout=60
-        )
+        tried = waiting.post(f"{served.url}/login", data={"name": "Ada", "password": "guess"})
     assert tried.status_code == 429
 
 
@@ -221,7 +218,7 @@ def test_a_key_is_shown_once_and_logging_out_ends_it(served, page):
     cookies = {c["name"]: c["value"] for c in page.context.cookies()}
     page.click("text=Log out")
     assert page.inner_text("h1") == "Log in"
-    after = httpx.get(f"{served.url}/", cookies=cookies, timeout=60)
+    after = waiting.get(f"{served.url}/", cookies=cookies)
     assert after.status_code == 303
     for path in served.config.parent.glob("*.log"):
         assert SCRIPT not in path.read_text() and "correct horse" not in path.read_text()

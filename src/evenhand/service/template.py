@@ -78,8 +78,8 @@ def for_table(
             )
     if group is None:
         raise InputError(
-            f"{setting('group')} is missing; give the column of {table.name} that says which group a "
-            f"row belongs to: {', '.join(map(str, frame.columns))}"
+            f"{setting('group')} is missing; give the column of {table.name} that says which group "
+            f"a row belongs to: {', '.join(map(str, frame.columns))}"
         )
     head = _HEAD.format(
         name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem
