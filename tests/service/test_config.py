@@ -136,3 +136,15 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path):
     )
     lazy = "import sys, evenhand; sys.exit('evenhand.service' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", lazy], check=False).returncode == 0
+
+
+def test_a_bucket_gives_as_many_as_allowed(monkeypatch):
+    from evenhand.service import _auth
+
+    clock = [0.0]
+    monkeypatch.setattr(_auth.time, "monotonic", lambda: clock[0])
+    bucket = _auth.Bucket(rate=2.0, burst=3.0)
+    assert [bucket.take("a") for _ in range(5)] == [True, True, True, False, False]
+    assert bucket.take("b")  # others have their own
+    clock[0] = 1.0
+    assert [bucket.take("a") for _ in range(3)] == [True, True, False]

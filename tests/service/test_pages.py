@@ -188,6 +188,16 @@ def test_pause_and_roll_back_by_page(served, page):
     assert "version 5" not in page.inner_text("header")
 
 
+def test_versions_are_compared(served, page):
+    page.goto(f"{served.url}/model")
+    page.fill("#compare", "10")
+    page.click("text=Compare >> nth=-1")
+    text = page.inner_text("table[aria-label='bias by version']")
+    assert "version 10" in text and " to " in text
+    answer = page.goto(f"{served.url}/model?compare=99999999")
+    assert answer.status == 422
+
+
 def test_forms_need_their_session(served, page):
     cookies = {c["name"]: c["value"] for c in page.context.cookies()}
     for form in ({}, {"csrf": "wrong"}):

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand import charts
-from evenhand._html.tables import MISSING, Cell, Table, of_frame, of_rows
+from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
 from evenhand.service._wire import DecisionView
@@ -158,6 +158,26 @@ def bias_of(state: State) -> dict[str, Any]:
     table = of_frame(known[columns], keys=2) if len(known) else None
     return {"words": report["words"], "table": table, "lacks": lacks,
             "level": f"{100 * LEVEL:.0f} %"}  # fmt: skip
+
+
+def comparison(then: State, now: State) -> Table:
+    """The bias that two versions have learned, side by side."""
+    tables = [pd.DataFrame(bias_rows(state, LEVEL)["rows"]) for state in (then, now)]
+    columns = ["group", "feature", "estimate", "low", "high"]
+    before, after = (table[table["why"] != "the reference"][columns] for table in tables)
+    rows = []
+    for (_, old), (_, new) in zip(before.iterrows(), after.iterrows(), strict=True):
+        rows.append([old["group"], old["feature"], *(_estimate(row) for row in (old, new))])
+    names = ["group", "feature", f"version {then.version}", f"version {now.version}"]
+    return of_rows(names, rows, keys=2)
+
+
+def _estimate(row: Any) -> Cell:
+    """An estimate with its interval."""
+    if row["estimate"] is None or pd.isna(row["estimate"]):
+        return Cell("not identified", number=True)
+    words = [digits(float(row[name])) for name in ("estimate", "low", "high")]
+    return Cell(f"{words[0]} ({words[1]} to {words[2]})", number=True)
 
 
 def bias_svg(state: State) -> str:

@@ -254,14 +254,26 @@ class Pages:
         """The card of the model, its versions, pause and roll back."""
         state, decider = self.engine.state, self.engine.decider
         versions = await in_thread(self._read, _views.versions)
-        request.given({})
+        given = request.given({"compare": 15}).get("compare", "")
+        compared = None
+        if given:
+            if not (given.isascii() and given.isdigit() and 0 < int(given) <= state.version):
+                raise Problem(422, "choose a version up to the newest")
+            compared = await in_thread(self._compared, int(given))
         card = _looks.card(self.service.config, state, decider)
         return self._page(
             "service_model.html", "Model", caller, card=card, versions=versions[:20],
             newest=state.version, admin=caller.may(ADMIN), may_review=caller.may(REVIEW),
             roles=_auth.ROLES, shown=self._shown.pop(caller.csrf, ""),
-            arms=state.arms,
+            arms=state.arms, compared=compared, given=given,
         )  # fmt: skip
+
+    def _compared(self, version: int) -> Any:
+        try:
+            then = self._read(restored, version)
+        except ValueError as error:
+            raise Problem(410, "an erasure makes this version unknown") from error
+        return _looks.comparison(then, self._read(restored))
 
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the overview."""
