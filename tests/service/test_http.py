@@ -8,7 +8,16 @@ import pytest
 
 import evenhand as eh
 import waiting
-from serving import ARMS, candidates, check_chain, check_state, evenhand
+from serving import (
+    ARMS,
+    Server,
+    candidates,
+    check_chain,
+    check_state,
+    evenhand,
+    make_key,
+    write_config,
+)
 
 
 def test_a_decision_can_be_looked_up_and_explained(running):
@@ -260,3 +269,24 @@ def test_the_ledger_is_whole_and_equals_its_replay(running, tmp_path):
     assert made["decision_id"].is_unique and made["round"].tolist() == [*range(1, len(made) + 1)]
     text = running.call("GET", "/metrics").text
     assert "evenhand_decisions_total" in text and 'route="/v1/decisions"' in text
+
+
+def test_texts_are_kept_as_hashes_only(tmp_path):
+    config = write_config(tmp_path)
+    text = config.read_text().replace("[arms]", '[features.postcode]\ntype = "text"\n[arms]')
+    config.write_text(text)
+    with Server(config, make_key(config)) as server:
+        given = [
+            {"arm": arm, "features": {"income": 30, "age": 40, "postcode": code}}
+            for arm, code in (("m1", "SECRET-1"), ("f1", "SECRET-2"), ("f2", "SECRET-1"))
+        ]
+        assert server.decide("d", candidates=given).status_code == 201
+        assert server.decide("d", candidates=given).status_code == 200
+        given[0]["features"]["postcode"] = "SECRET-3"
+        assert server.decide("d", candidates=given).status_code == 409
+        (f1,), (f2,), (m1,) = server.call("GET", "/v1/decisions/d").json()["hashed"]
+        assert f2 == m1 != f1 and len(f1) == 32
+        assert server.call("GET", "/v1/decisions/d/reasons").json()["same"] is True
+    for file in tmp_path.iterdir():
+        assert b"SECRET" not in file.read_bytes()
+    check_state(f"sqlite:{tmp_path / 'loans.db'}")

@@ -59,11 +59,13 @@ class Api:
         if given.available is not None:
             candidates = self._available(candidates, given.available)
         arms = [candidate.arm for candidate in candidates]
-        rows = engine.encoder.rows([candidate.features for candidate in candidates])
+        features = [candidate.features for candidate in candidates]
+        rows = engine.encoder.rows(features)
+        texts = engine.encoder.texts_of(features) if engine.encoder.texts else None
         for place, candidate in enumerate(candidates):
             if candidate.group is not None:
                 self._check_group(place, candidate)
-        ask = engine.prepare(given.id, arms, rows, shadow, given.chosen, given.person)
+        ask = engine.prepare(given.id, arms, rows, shadow, given.chosen, given.person, texts)
         await engine.submit(ask)
         if ask.status == 410:
             raise Problem(410, "the decision was erased")

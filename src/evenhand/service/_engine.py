@@ -171,8 +171,9 @@ class Engine:
         shadow: bool = False,
         chosen: str | None = None,
         person: str | None = None,
+        texts: list[tuple[str, ...]] | None = None,
     ) -> Decide:
-        """Choose among candidates. `arms` are their names, `rows` their contexts."""
+        """Choose among candidates: names of arms, contexts, and texts that are only hashed."""
         state = self.decider
         numbers = self._numbers(arms)
         n = len(self.state.arms)
@@ -197,7 +198,11 @@ class Engine:
         decision = made.decision
         group = self.state.arms[decision.arm].group
         digest = hashlib.blake2b(made.contexts, digest_size=16)
-        digest.update(f"{shadow}\n{chosen}\n{person}".encode())
+        hashed = b""
+        if texts:
+            order = sorted(range(len(numbers)), key=numbers.__getitem__)
+            hashed = b"".join(self._hashed(texts[place]) for place in order)
+        digest.update(f"{shadow}\n{chosen}\n{person}".encode() + hashed)
         body = kinds.Decision(
             0,
             decision.arm,
@@ -213,6 +218,7 @@ class Engine:
             digest.digest(),
             None if person is None else self.pseudonym(person),
             shadow,
+            hashed,
         )
         override, override_group = None, ""
         if chosen is not None:
@@ -259,6 +265,11 @@ class Engine:
     def pseudonym(self, person: str) -> bytes:
         """A person's id is never kept, only its keyed hash."""
         return hmac.digest(self.secret, person.encode(), "sha256")[:16]
+
+    def _hashed(self, values: tuple[str, ...]) -> bytes:
+        """Texts as keyed hashes, each with the name of its feature."""
+        pairs = zip(self.encoder.texts, values, strict=True)
+        return b"".join(self.pseudonym(f"{name}\n{value}") for name, value in pairs)
 
     def _use_state(self, state: State) -> None:
         """Take over a state, and find the one that decides."""

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from evenhand._checks import LARGEST
 from evenhand.service._problems import Refused
 
-NUMBER, WHOLE, YES_NO, CATEGORY = "number", "whole", "yes-no", "category"
-TYPES = (NUMBER, WHOLE, YES_NO, CATEGORY)
+NUMBER, WHOLE, YES_NO, CATEGORY, TEXT = "number", "whole", "yes-no", "category", "text"
+TYPES = (NUMBER, WHOLE, YES_NO, CATEGORY, TEXT)
+LONGEST = 200  # characters of a text
 INTERCEPT = "intercept"
 
 
@@ -31,7 +32,12 @@ class Feature:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """One for a number; for a category one per value but the first, which is the base."""
+        """One for a number; for a category one per value but the first, which is the base.
+
+        A text has none: it is not learned, and kept as a salted hash only.
+        """
+        if self.type == TEXT:
+            return ()
         if self.type != CATEGORY:
             return (self.name,)
         return tuple(f"{self.name}={value}" for value in self.values[1:])
@@ -43,6 +49,8 @@ class Feature:
             return f"one of {', '.join(self.values)}"
         if self.type == YES_NO:
             return "true or false"
+        if self.type == TEXT:
+            return f"a text of up to {LONGEST} characters"
         kind = "a whole number" if self.type == WHOLE else "a number"
         if self.low == -LARGEST and self.high == LARGEST:
             return kind
@@ -67,6 +75,13 @@ class Encoder:
         self._high = np.array([feature.high for feature in features])
         self._whole = [k for k, feature in enumerate(features) if feature.type == WHOLE]
         self._start = len(first)
+        self.texts = tuple(feature.name for feature in features if feature.type == TEXT)
+
+    def texts_of(self, given: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The texts of every candidate, which `rows` has checked."""
+        places = [k for k, feature in enumerate(self.features) if feature.type == TEXT]
+        picked = (self._pick(item) if type(item) is dict else item for item in given)
+        return [tuple(values[k] for k in places) for values in picked]
 
     def rows(self, given: Sequence[Any]) -> NDArray[np.float64]:
         """A row per candidate; what is not allowed is refused, by candidate and feature."""
@@ -101,6 +116,10 @@ class Encoder:
         """The columns of a candidate that has more than numbers."""
         values: list[float] = []
         for feature, value in zip(self.features, given, strict=True):
+            if feature.type == TEXT:
+                if type(value) is not str or not 0 < len(value) <= LONGEST:
+                    raise self._refused(place, feature)
+                continue
             if feature.type == CATEGORY:
                 if value not in feature.values:
                     raise self._refused(place, feature)

@@ -12,7 +12,7 @@ from evenhand import __version__
 from evenhand.service import _wire as wire
 from evenhand.service._asgi import Endpoint
 from evenhand.service._auth import ADMIN, DECIDE, READ, REVIEW, REWARD
-from evenhand.service._features import CATEGORY, YES_NO, Feature
+from evenhand.service._features import CATEGORY, TEXT, YES_NO, Feature
 from evenhand.service._problems import TITLES
 from evenhand.service.config import Config
 
@@ -104,6 +104,8 @@ def _example(feature: Feature) -> Any:
         return feature.values[0]
     if feature.type == YES_NO:
         return True
+    if feature.type == TEXT:
+        return "only its hash is kept"
     return min(max(1.0, feature.low), feature.high)
 
 

@@ -105,12 +105,22 @@ def one(connection: Connection, id: str, state: State) -> DecisionView:
     return DecisionView(
         **{name: getattr(out, name) for name in DecisionOut.__struct_fields__},
         contexts={name: rows[:, k].tolist() for k, name in enumerate(names)},
+        hashed=_hashes(body.hashed, len(rows)),
         waits_until=None if rewarded else moment(due),
         used_at=moment(used),
         reward=None if reward is None else RewardView(reward, moment(reward_at) or "", bool(late)),
         true_reward=None if truth is None else RewardView(truth, moment(truth_at) or ""),
         override=override,
     )
+
+
+def _hashes(packed: bytes, candidates: int) -> list[list[str]]:
+    """The hashes of the texts of every candidate, in hexadecimal."""
+    if not packed:
+        return []
+    parts = [packed[k : k + 16].hex() for k in range(0, len(packed), 16)]
+    each = len(parts) // candidates
+    return [parts[k * each : (k + 1) * each] for k in range(candidates)]
 
 
 def page(

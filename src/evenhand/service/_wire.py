@@ -132,6 +132,7 @@ class DecisionView(DecisionOut):
     """A decision with what happened since."""
 
     contexts: dict[str, list[float | None]]
+    hashed: list[list[str]]
     waits_until: str | None
     used_at: str | None
     reward: RewardView | None

@@ -15,7 +15,7 @@ from evenhand.groups import Groups
 from evenhand.policies import PooledGroupFair
 from evenhand.policies._settings import POLICIES, settings_of
 from evenhand.policies.base import Policy
-from evenhand.service._features import CATEGORY, TYPES, YES_NO, Encoder, Feature
+from evenhand.service._features import CATEGORY, TEXT, TYPES, YES_NO, Encoder, Feature
 
 SECONDS = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
@@ -158,6 +158,8 @@ def load(path: str | Path) -> Config:
     if not features and not intercept:
         file.refuse("features", "is empty; give at least one feature, or intercept = true")
     columns = Encoder(features, intercept).columns
+    if not columns:
+        file.refuse("features", "has texts only, which are not learned; give another feature")
     if len(set(columns)) < len(columns):
         file.refuse("features", "has two features with the same column; rename one")
     name, settings = _policy(file, data)
@@ -201,7 +203,7 @@ def _feature(file: TomlFile, name: str, given: Any) -> Feature:
         file.refuse(key, "is a category; give values, a list of at least two different texts")
     if kind != CATEGORY and values:
         file.refuse(f"{key}.values", f"is for a category, but type is {kind!r}")
-    if kind in (CATEGORY, YES_NO) and {"low", "high"} & given.keys():
+    if kind in (CATEGORY, YES_NO, TEXT) and {"low", "high"} & given.keys():
         file.refuse(f"{key}.low", f"is for numbers, but type is {kind!r}")
     largest = _checks.LARGEST
     low, high = float(given.get("low", -largest)), float(given.get("high", largest))

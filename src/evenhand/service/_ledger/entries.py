@@ -79,6 +79,7 @@ class Decision(msgspec.Struct, array_like=True, frozen=True):
     request: bytes = b""
     person: bytes | None = None
     shadow: bool = False
+    hashed: bytes = b""  # of the texts of every candidate, by the number of its arm: 16 bytes each
 
     @property
     def width(self) -> int:
