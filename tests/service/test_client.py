@@ -17,6 +17,8 @@ import waiting
 from evenhand.service.client import ServiceError
 from serving import ARMS, candidates, free_port
 
+pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
+
 
 @pytest.fixture
 def unreliable(running):
@@ -94,7 +96,6 @@ def test_it_gives_up_after_some_tries():
     client.close()
 
 
-@pytest.mark.slow
 def test_the_demo_is_alive(tmp_path):
     port = free_port()
     process = subprocess.Popen(

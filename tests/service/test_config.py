@@ -79,6 +79,7 @@ def test_several_attributes_are_crossed(tmp_path):
     assert load(path).groups().names == ("F & old", "M & old")
 
 
+@pytest.mark.slow
 def test_a_configuration_from_a_table_is_valid(tmp_path):
     table = tmp_path / "past.csv"
     pd.DataFrame(
@@ -106,6 +107,7 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
     assert missing.returncode == 2 and "--group is missing" in missing.stderr
 
 
+@pytest.mark.slow
 def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
     config = write_config(tmp_path)
     assert evenhand("serve", config, "--key", "x=read").returncode == 0
@@ -120,6 +122,7 @@ def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
         assert told.returncode == 2 and says in told.stderr, told.stderr
 
 
+@pytest.mark.slow
 def test_without_the_extra_one_line_says_what_to_install(tmp_path):
     code = (
         "import sys; sys.modules['msgspec'] = None\n"

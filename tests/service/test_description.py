@@ -9,17 +9,21 @@ from hypothesis import HealthCheck, given, settings
 import waiting
 from serving import Server, make_key, write_config
 
+pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def server(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("description")
-    config = write_config(folder)
+    store = "sqlite:loans.db"
+    if request.param == "postgresql":
+        store = request.getfixturevalue("server_of_postgres").database("described")
+    config = write_config(folder, store=store)
     with Server(config, make_key(config)) as server:
         server.described = server.call("GET", "/openapi.json").json()["paths"]
         yield server
 
 
-@pytest.mark.slow
 def test_no_request_is_a_server_error(server):
     schema = schemathesis.openapi.from_dict(server.call("GET", "/openapi.json").json())
     seen = set()

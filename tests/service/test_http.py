@@ -19,6 +19,8 @@ from serving import (
     write_config,
 )
 
+pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
+
 
 def test_a_decision_can_be_looked_up_and_explained(running):
     made = running.decide("loan-1")
@@ -192,7 +194,6 @@ def test_no_route_is_open_without_a_key(running):
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_every_route_with_every_role(running):
     """A key with the role that the description names gets through; all others get 403."""
     roles = ("decide", "reward", "review", "read", "admin")

@@ -22,6 +22,8 @@ from evenhand.service._ledger.verifying import read_head, verify, write_head
 from evenhand.service.config import load
 from serving import ARMS, check_chain, check_state, evenhand, rows_of, write_config
 
+pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
+
 
 def play(config, number=40) -> Engine:
     """A ledger with decisions, rewards, overrides and true rewards."""

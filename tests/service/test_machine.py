@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -185,4 +186,4 @@ class Ledgers(RuleBasedStateMachine):
 
 Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 TestLedgers = Ledgers.TestCase
-TestLedgers.pytestmark = []
+TestLedgers.pytestmark = [pytest.mark.slow]

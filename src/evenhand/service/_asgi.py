@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import msgspec
 import structlog
@@ -58,8 +58,8 @@ class Request:
         for name, value in pairs:
             if name not in known:
                 raise Problem(422, f"a parameter is unknown; known are {', '.join(known)}", "query")
-            if name in values or len(value) > known[name]:
-                raise Problem(422, "is given twice, or is too long", f"query.{name}")
+            if name in values or len(value) > known[name] or "\0" in value:
+                raise Problem(422, "is given twice, too long or unprintable", f"query.{name}")
             values[name] = value
         return values
 
@@ -138,6 +138,8 @@ class Application:
         await _send(send, answer, scope["method"])
 
     def _find(self, method: str, path: str) -> tuple[Endpoint | None, str]:
+        if "\0" in path:
+            raise Problem(404, "there is no such path")
         methods, name = self._exact.get(path), ""
         if methods is None and path.startswith("/v1/"):
             for (before, after), some in self._named.items():
@@ -178,9 +180,7 @@ class Application:
         if scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
             body = await self._body(receive, headers)
         query = scope["query_string"].decode("latin-1")
-        request = Request(
-            scope["method"], scope["path"], unquote(name), query, body, caller, headers
-        )
+        request = Request(scope["method"], scope["path"], name, query, body, caller, headers)
         if endpoint is not None:
             return await endpoint.handler(request)
         assert self.pages is not None

@@ -118,14 +118,19 @@ def take_token(connection: Connection, token: str) -> list[str] | None:
     return None if row is None else str(row[0]).split()
 
 
-def add_user(connection: Connection, name: str, password: str, roles: list[str]) -> bool:
-    """Make a login; False if the name is taken."""
+def hash_password(password: str) -> str:
+    """What is kept of a password. It takes a moment, so it is made outside of a transaction."""
     from argon2 import PasswordHasher
 
+    return PasswordHasher().hash(password)
+
+
+def add_user(connection: Connection, name: str, hashed: str, roles: list[str]) -> bool:
+    """Make a login; False if the name is taken."""
     row = connection.row(
         "INSERT INTO users (name, password, roles, made) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (name) DO NOTHING RETURNING name",
-        (name, PasswordHasher().hash(password), " ".join(roles), _now()),
+        (name, hashed, " ".join(roles), _now()),
     )
     return row is not None
 

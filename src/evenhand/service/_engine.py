@@ -357,6 +357,10 @@ class Engine:
             self.store.drop()
             time.sleep(0.05)
         except Exception as problem:
+            if len(batch) > 1:  # the others are not to suffer from the one that fails
+                for item in batch:
+                    self._write_some([item])
+                return
             log.error("writing failed", error=type(problem).__name__, exc_info=not _quiet(problem))
             self.store.drop()
             error = Problem(500, "the ledger could not be written")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote
 
 from evenhand import __version__
 from evenhand._html import render, stylesheet
@@ -160,17 +160,21 @@ class Pages:
         if len(password) < SHORTEST:
             return None, f"The password needs at least {SHORTEST} characters."
 
-        def make(connection: Any) -> list[str] | str:
+        kept = await in_thread(_auth.hash_password, password)
+        wrong = ["The link was used before, or is older than a day."]
+
+        def make(connection: Any) -> list[str] | bool:
             roles = _auth.take_token(connection, token)
             if roles is None:
-                return "The link was used before, or is older than a day."
-            if not _auth.add_user(connection, name, password, roles):
-                return "This name is taken. Ask for a new link."
+                return False
+            if not _auth.add_user(connection, name, kept, roles):
+                wrong[0] = "This name is taken. Ask for a new link."
+                return False
             return roles
 
         note = (kinds.KEY, kinds.Key("login", name, [], "one-time token"))
         ask = await self.engine.settle(Call(make, note=note))
-        return (ask.answer, "") if isinstance(ask.answer, list) else (None, ask.answer)
+        return (ask.answer, "") if ask.answer is not False else (None, wrong[0])
 
     def _login_page(self, token: str, after: str, wrong: str, status: int = 200) -> Answer:
         title = "Make your login" if token else "Log in"
@@ -224,7 +228,7 @@ class Pages:
 
     async def decision(self, request: Request, caller: Caller) -> Answer:
         """One decision, and why."""
-        id = unquote(request.path.removeprefix("/decisions/"))
+        id = request.path.removeprefix("/decisions/")
         state = self.engine.state
         view, reasons = await asyncio.gather(
             in_thread(self._read, _views.one, id, state),
@@ -363,7 +367,10 @@ def _form(request: Request) -> dict[str, str]:
         pairs = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=50)
     except ValueError as error:
         raise Problem(400, "the form cannot be read") from error
-    return dict(pairs)
+    form = dict(pairs)
+    if any("\0" in value for value in form.values()):
+        raise Problem(400, "the form has a character that cannot be kept")
+    return form
 
 
 def _reason(form: dict[str, str]) -> str:

@@ -96,6 +96,7 @@ def make_keys(path: Path, wanted: list[str]) -> list[str]:
         note = (kinds.KEY, kinds.Key("add", name, roles, "command line"))
         asks.append(Call(_auth.add_key, name, roles, key, note=note))
         lines.append(f"{name}: {key}")
+    engine.database.is_beside = True
     engine.prepare_store()
     engine.store.write(asks)
     engine.store.drop()
@@ -106,6 +107,7 @@ def erase_person(path: Path, person: str, reason: str, force: bool) -> str:
     """Erase a person, and say how many decisions that were."""
     config = load(path)
     engine = Engine(config)
+    engine.database.is_beside = True
     engine.prepare_store()
     engine.secret = engine.store.secret()
     kept = int(config.retention * 1e6)

@@ -12,8 +12,9 @@ from evenhand.service._features import Encoder
 
 ID = r"^[A-Za-z0-9._~:@-]{1,200}$"
 Id = Annotated[str, Meta(pattern=ID, description="Letters, digits and . _ ~ : @ -")]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Words = Annotated[str, Meta(min_length=1, max_length=2000)]
+# PostgreSQL cannot keep the character 0; in names no control character makes sense.
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Words = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Role = Literal["decide", "reward", "review", "read", "admin"]
 

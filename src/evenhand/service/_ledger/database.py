@@ -6,7 +6,6 @@ SQL is written with `?` for parameters. There is one writing connection; all oth
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -109,8 +108,8 @@ class Database:
         self.url = url
         self.is_postgres = url.startswith("postgres")
         self.path = None if self.is_postgres else Path(url.removeprefix("sqlite:"))
+        self.is_beside = False  # another process serves this file, and does its checkpoints
         self._readers: SimpleQueue[Connection] = SimpleQueue()
-        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -169,6 +168,8 @@ class Database:
             raw.execute("PRAGMA page_size = 16384")  # of a new file: entries waste less of it
             raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")
+            if self.is_beside:
+                raw.execute("PRAGMA wal_autocheckpoint = 0")
             raw.execute("PRAGMA cache_size = -4000")
             raw.execute("PRAGMA secure_delete = ON")  # what is erased does not stay in free pages
         except sqlite3.Error as error:
