@@ -167,8 +167,8 @@ class Api:
 
     async def reasons(self, request: Request) -> Answer:
         """Why a decision was made, feature by feature."""
-        arms = list(self.engine.state.arms)
-        return Answer(200, encode(await in_thread(self._read, _views.reasons, request.name, arms)))
+        given = (request.name, list(self.engine.state.arms), self.engine.encoder.labels)
+        return Answer(200, encode(await in_thread(self._read, _views.reasons, *given)))
 
     def _read(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         with self.engine.database.reading() as connection:

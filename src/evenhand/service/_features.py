@@ -75,6 +75,10 @@ class Encoder:
         self._high = np.array([feature.high for feature in features])
         self._whole = [k for k, feature in enumerate(features) if feature.type == WHOLE]
         self._start = len(first)
+        self.labels = {INTERCEPT: "the arm itself"}  # columns in words
+        for feature in features:
+            unit = f" ({feature.unit})" if feature.unit else ""
+            self.labels |= {column: f"{column}{unit}" for column in feature.columns}
         self.texts = tuple(feature.name for feature in features if feature.type == TEXT)
 
     def texts_of(self, given: Sequence[Any]) -> list[tuple[str, ...]]:

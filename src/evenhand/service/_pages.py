@@ -232,7 +232,7 @@ class Pages:
         state = self.engine.state
         view, reasons = await asyncio.gather(
             in_thread(self._read, _views.one, id, state),
-            in_thread(self._read, _views.reasons, id, list(state.arms)),
+            in_thread(self._read, _views.reasons, id, list(state.arms), self.engine.encoder.labels),
         )
         return self._page(
             "service_decision.html", f"Decision {id}", caller, view=view, reasons=reasons,

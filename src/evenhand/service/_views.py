@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -173,7 +173,9 @@ def page(
     return Page(lines, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
 
-def reasons(connection: Connection, id: str, names: Sequence[Arm]) -> ReasonsOut:
+def reasons(
+    connection: Connection, id: str, names: Sequence[Arm], labels: Mapping[str, str]
+) -> ReasonsOut:
     """Why a decision was made: it is made again on its version, feature by feature."""
     body, seed = body_and_seed(connection, id)
     try:
@@ -197,14 +199,14 @@ def reasons(connection: Connection, id: str, names: Sequence[Arm]) -> ReasonsOut
         candidates.append(
             CandidateReasons(
                 arm.name, arm.group, is_chosen, float(table[number].sum()), listed,
-                _words(listed, is_chosen),
+                _words(listed, is_chosen, labels),
             )
         )  # fmt: skip
     candidates.sort(key=lambda candidate: (not candidate.chosen, -candidate.corrected_estimate))
     return ReasonsOut(id, body.version, same, candidates)
 
 
-def _words(listed: list[Contribution], is_chosen: bool) -> list[str]:
+def _words(listed: list[Contribution], is_chosen: bool, labels: Mapping[str, str]) -> list[str]:
     """The four strongest reasons in words; Regulation B asks for no more."""
     said = []
     for reason in listed[:4]:
@@ -213,7 +215,8 @@ def _words(listed: list[Contribution], is_chosen: bool) -> list[str]:
             continue
         direction = "raised" if size > 0 else "lowered"
         beside = "" if is_chosen else " beside the chosen arm"
-        said.append(f"{reason.feature} {direction} the estimate by {abs(size):.3g}{beside}")
+        name = labels.get(reason.feature, reason.feature)
+        said.append(f"{name} {direction} the estimate by {abs(size):.3g}{beside}")
     return said
 
 
