@@ -290,7 +290,8 @@ def waiting(connection: Connection) -> list[dict[str, Any]]:
 def versions(connection: Connection) -> list[dict[str, Any]]:
     """The versions that can be rolled back to quickly: those with a snapshot."""
     sql = (
-        "SELECT s.seq, e.at, (SELECT MAX(round) FROM decisions d WHERE d.seq <= s.seq) "
+        "SELECT s.seq, e.at, (SELECT d.round FROM decisions d WHERE d.seq <= s.seq "
+        "ORDER BY d.seq DESC LIMIT 1) "
         "FROM snapshots s JOIN entries e ON e.seq = s.seq AND e.hash = s.hash "
         "ORDER BY s.seq DESC LIMIT 200"
     )

@@ -30,13 +30,13 @@ class InDoubt(Unavailable):
 class Connection:
     """A connection of either kind."""
 
-    def __init__(self, raw: Any, translate: bool, failures: tuple[type[Exception], ...]) -> None:
-        self.raw, self._translate, self._failures = raw, translate, failures
+    def __init__(self, raw: Any, is_postgres: bool, failures: tuple[type[Exception], ...]) -> None:
+        self.raw, self.is_postgres, self._failures = raw, is_postgres, failures
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Rows:
         """What a query returns, or nothing."""
         try:
-            cursor = self.raw.execute(_dollar(sql) if self._translate else sql, parameters)
+            cursor = self.raw.execute(_dollar(sql) if self.is_postgres else sql, parameters)
             return cursor.fetchall() if cursor.description else []
         except self._failures as error:
             raise Unavailable(_told(error)) from error
@@ -51,7 +51,7 @@ class Connection:
         if not rows:
             return
         try:
-            if self._translate:
+            if self.is_postgres:
                 with self.raw.cursor() as cursor:
                     cursor.executemany(_dollar(sql), rows)
             else:
@@ -62,7 +62,7 @@ class Connection:
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a query of any size, in few at a time."""
         try:
-            if not self._translate:
+            if not self.is_postgres:
                 yield from self.raw.execute(sql, parameters)
                 return
             with self.raw.transaction(), self.raw.cursor(name="stream") as cursor:
@@ -74,14 +74,14 @@ class Connection:
 
     def begin(self) -> None:
         """Begin to write; others wait. The lock of PostgreSQL is the row `head`."""
-        self.rows("BEGIN" if self._translate else "BEGIN IMMEDIATE")
+        self.rows("BEGIN" if self.is_postgres else "BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Commit; InDoubt if nobody knows whether that happened."""
         try:
             self.raw.execute("COMMIT")
         except self._failures as error:
-            if not self._translate:
+            if not self.is_postgres:
                 raise Unavailable(_told(error)) from error
             kind = InDoubt if self.raw.closed or self.raw.broken else Unavailable
             raise kind(_told(error)) from error

@@ -243,9 +243,10 @@ def _fold(connection: Connection, state: State, upto: int) -> None:
             state.apply(some)
             some.clear()
     state.apply(some)
-    sql = "SELECT MAX(round) FROM decisions WHERE seq <= ?"
-    row = connection.row(sql, (upto,))
-    if row is not None and row[0] is not None:
+    row = connection.row(
+        "SELECT round FROM decisions WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (upto,)
+    )
+    if row is not None:
         state.round = row[0]
     state.version = upto
     state.policy.round = state.round

@@ -42,7 +42,7 @@ _KNOWN = (
     "LEFT JOIN waiting w ON w.decision = d.seq LEFT JOIN rewards r ON r.decision = d.seq "
     "LEFT JOIN truths t ON t.decision = d.seq LEFT JOIN overrides o ON o.decision = d.seq "
     "LEFT JOIN entries oe ON oe.seq = o.seq "
-    "LEFT JOIN uses u ON u.decision = d.seq WHERE d.id IN "
+    "LEFT JOIN uses u ON u.decision = d.seq WHERE d.id "
 )
 
 
@@ -123,7 +123,12 @@ class Transaction:
         asked = list({id for id in ids if id not in self._known})
         for first in range(0, len(asked), CHUNK):
             some = asked[first : first + CHUNK]
-            for row in self.connection.rows(f"{_KNOWN}({marks(some)})", some):
+            # PostgreSQL plans a query once for a list of any length, but not for every IN (...).
+            if self.connection.is_postgres:
+                rows = self.connection.rows(f"{_KNOWN}= ANY(?)", (some,))
+            else:
+                rows = self.connection.rows(f"{_KNOWN}IN ({marks(some)})", some)
+            for row in rows:
                 self._known[row[0]] = Known(*row)
 
     def known(self, id: str) -> Known | None:
