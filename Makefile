@@ -5,13 +5,20 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STATE := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 FOR_PAPER := $(VENV)/.installed-paper-$(STATE)
+FOR_SERVICE := $(VENV)/.installed-serve-$(STATE)
 FOR_ALL := $(VENV)/.installed-dev-$(STATE)
 
-.PHONY: paper check test style docs bench clean
+.PHONY: paper serve load check test style docs bench clean
 
 paper: $(FOR_PAPER)  ## every synthetic figure of the paper beside ours
 	@echo "running the paper's experiments into paper-report; the first time it also compiles"
 	$(BIN)/evenhand paper --out paper-report
+
+serve: $(FOR_SERVICE)  ## the decision service with real mortgage applications, to look at
+	$(BIN)/evenhand serve --demo
+
+load: $(FOR_ALL)  ## how many decisions a second, beside bare endpoints
+	$(BIN)/python -m benchmarks.service
 
 test: style  ## style, types, arrows, then all tests
 	$(BIN)/pytest -n 2
@@ -34,9 +41,12 @@ bench: $(FOR_ALL)  ## speed, beside the libraries that you might use instead
 $(FOR_PAPER):
 	$(call install,paper)
 
+$(FOR_SERVICE):
+	$(call install,serve)
+
 $(FOR_ALL):
 	$(call install,dev)
-	@touch $(FOR_PAPER)
+	@touch $(FOR_PAPER) $(FOR_SERVICE)
 
 # uv takes a fifth of the time of pip, which is asked where uv is not to be had. Nobody else compiles
 # the sources ahead, and each process would do it anew where Python is told to write no bytecode: 0.2 s.
@@ -50,7 +60,7 @@ define install
 			$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(1)]'; }
 	@-$(BIN)/python -m compileall -q src
 	@echo "installed"
-	@rm -f $(VENV)/.installed-$(if $(filter dev,$(1)),*,paper-*)
+	@rm -f $(VENV)/.installed-$(if $(filter dev,$(1)),*,$(1)-*)
 	@touch $@
 endef
 

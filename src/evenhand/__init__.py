@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from evenhand.recording import log_to as log_to
     from evenhand.recording import replay as replay
     from evenhand.recording import simulate_log as simulate_log
+    from evenhand.service.client import AsyncClient as AsyncClient
+    from evenhand.service.client import Client as Client
     from evenhand.simulation import simulate as simulate
     from evenhand.simulation import simulate_floor as simulate_floor
     from evenhand.worlds import CrossedWorld as CrossedWorld
@@ -57,7 +59,9 @@ __version__ = "0.1.0"
 _HOME = {
     "AUTHORS_CODE": "conventions",
     "Audit": "audit",
+    "AsyncClient": "service.client",
     "BiasReport": "bias",
+    "Client": "service.client",
     "PAPER": "conventions",
     "Conventions": "conventions",
     "CrossedWorld": "worlds",

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
+from evenhand._toml import line_of
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
-from evenhand.experiments._toml import line_of
 from evenhand.experiments.file import read_experiment
 
 WORLD = """\

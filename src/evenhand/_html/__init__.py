@@ -50,6 +50,21 @@ def drawn(svg: str) -> Markup:
     return Markup(svg)
 
 
+def stylesheet(more: str) -> str:
+    """The style of all pages, followed by that of some, for pages that have it in a file.
+
+    Args:
+        more: a file beside the common one, such as "service.css".
+
+    Example:
+        >>> from evenhand._html import stylesheet
+        >>> "nav" in stylesheet("service.css")
+        True
+    """
+    here = files(__name__)
+    return "".join((here / name).read_text(encoding="utf-8") for name in ("style.css", more))
+
+
 @cache
 def _environment() -> Environment:
     try:

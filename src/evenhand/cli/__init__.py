@@ -19,7 +19,7 @@ from shlex import quote
 from typing import Any, NoReturn
 
 from evenhand import __version__
-from evenhand.cli import _terminal, audit, data, demo, init, paper, run, value
+from evenhand.cli import _terminal, audit, data, demo, init, ledger, paper, run, serve, value
 from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
@@ -29,7 +29,7 @@ TOO_MUCH = {
     "flatter one",
     OverflowError: "a number is too large to compute with; give smaller ones",
 }
-COMMANDS = (demo, audit, value, paper, run, init, data)
+COMMANDS = (demo, audit, value, serve, ledger, paper, run, init, data)
 
 
 class _Once(argparse.Action):

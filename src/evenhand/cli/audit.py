@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._drawing import start_beside
+from evenhand.cli._live import HELP as LIVE
+from evenhand.cli._live import as_log
 from evenhand.cli._terminal import (
     add_reading,
     add_values,
@@ -58,7 +60,8 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "log", metavar="LOG", help="a Parquet, CSV, JSON or Excel file, a folder, a glob, "
-        "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE or spark::TABLE",
+        "duckdb:///FILE::TABLE, postgresql://USER@HOST/DATABASE::TABLE, spark::TABLE, or "
+        f"{LIVE}",
     )  # fmt: skip
     columns = command.add_argument_group("columns")
     for role in ROLES:
@@ -154,7 +157,7 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
     if options.columns is None or any(getattr(options, word, None) for word in words):
         return None
-    from evenhand.experiments._toml import line_of
+    from evenhand._toml import line_of
 
     text = options.columns.read_text(encoding="utf-8")
     given = tomllib.loads(text)
@@ -191,9 +194,9 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
     from evenhand.audit._input.addresses import without_password
     from evenhand.audit.api import audit
 
-    with steps() as (tell, progress):
+    with steps() as (tell, progress), as_log(options.log) as log:
         report = audit(
-            options.log,
+            log,
             **{"title": f"Audit of {Path(without_password(options.log)).name}", **named},
             weigh_by_propensity=options.weigh_by_propensity,
             engine=options.engine,

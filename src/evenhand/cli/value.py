@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from evenhand.cli._live import HELP as LIVE
+from evenhand.cli._live import as_log
 from evenhand.cli._terminal import add_reading, add_values, check_file, marks_of, worth_of
 from evenhand.errors import InputError
 
@@ -22,7 +24,9 @@ def add(commands: Any) -> None:
         "have earned, overall and per group, with intervals, in words and as JSON. The policy "
         "must not have learned from the same rows.",
     )
-    command.add_argument("log", type=Path, metavar="LOG", help="a Parquet, CSV, JSON or Excel file")
+    command.add_argument(
+        "log", type=Path, metavar="LOG", help=f"a Parquet, CSV, JSON or Excel file, or {LIVE}"
+    )
     target = command.add_argument_group("the policy to evaluate, one of these")
     target.add_argument("--policy", type=Path, metavar="FILE", help="a saved policy")
     target.add_argument("--uniform", action="store_true", help="all available arms equally often")
@@ -79,21 +83,24 @@ def _value(options: argparse.Namespace) -> int:
         # groups relative to each other, and not all of them up or down.
         # The report of `Policy` for all of them: a policy may have one of its own kind.
         bias = Policy.bias(teacher, options.reference or "mean", options.level, **weighting)
-    log = read_logged(
-        options.log,
-        policy,
-        after=options.after,
-        columns={role: name for role in ROLES if (name := getattr(options, role)) is not None},
-        features=options.feature or (),
-        shared=options.shared,
-        groups=options.groups,
-        reward_values=None if options.reward_values is None else worth_of(options.reward_values),
-        missing_marks=marks_of(",".join(options.missing_marks)) if options.missing_marks else (),
-        encoding=options.encoding,
-        decimal=options.decimal,
-        delimiter=options.delimiter,
-        sheet=options.sheet,
-    )
+    worth = None if options.reward_values is None else worth_of(options.reward_values)
+    marks = marks_of(",".join(options.missing_marks)) if options.missing_marks else ()
+    with as_log(options.log) as path:
+        log = read_logged(
+            path,
+            policy,
+            after=options.after,
+            columns={role: name for role in ROLES if (name := getattr(options, role)) is not None},
+            features=options.feature or (),
+            shared=options.shared,
+            groups=options.groups,
+            reward_values=worth,
+            missing_marks=marks,
+            encoding=options.encoding,
+            decimal=options.decimal,
+            delimiter=options.delimiter,
+            sheet=options.sheet,
+        )
     report = evaluate(
         log,
         "uniform" if policy is None else policy,

@@ -10,18 +10,12 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from evenhand._toml import Kind
 from evenhand.conventions import Conventions
 from evenhand.errors import InputError, setting
 from evenhand.worlds import CrossedWorld, SyntheticWorld, TableWorld, World
-
-
-class Kind(NamedTuple):
-    """What a key of a file may hold, in words and as a test."""
-
-    words: str
-    fits: Callable[[Any], bool]
 
 
 def _is_number(value: Any) -> bool:

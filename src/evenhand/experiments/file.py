@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks, datasets
+from evenhand._toml import Kind, TomlFile
 from evenhand.conventions import BY_NAME
 from evenhand.errors import InputError, setting
 from evenhand.experiments._policies import Own, policy_from, settings_of
-from evenhand.experiments._toml import TomlFile, try_all
+from evenhand.experiments._trial import try_all
 from evenhand.experiments._worlds import (
     LIST,
     NUMBER,
@@ -26,7 +27,6 @@ from evenhand.experiments._worlds import (
     TEXTS,
     WHOLE,
     WORLD,
-    Kind,
 )
 from evenhand.experiments.model import (
     FORMATS,

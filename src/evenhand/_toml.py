@@ -1,19 +1,22 @@
-"""A TOML file, errors that name its lines, and a trial of all its points before anything runs."""
+"""A TOML file, and errors that name its lines."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from evenhand.conventions import Conventions
-from evenhand.errors import KEYS, EvenhandError, InputError
-from evenhand.experiments._policies import is_own
-from evenhand.experiments._worlds import Kind
-from evenhand.experiments.model import Experiment, Point
+from evenhand.errors import InputError
+
+
+class Kind(NamedTuple):
+    """What a key of a file may hold, in words and as a test."""
+
+    words: str
+    fits: Callable[[Any], bool]
 
 
 class TomlFile:
@@ -83,7 +86,7 @@ def line_of(text: str, key: str) -> int:
     shows where a key first appears.
 
     Example:
-        >>> from evenhand.experiments._toml import line_of
+        >>> from evenhand._toml import line_of
         >>> line_of('seed = 1\\n[data]  # people\\ngroup = "sex"', "data.group")
         3
     """
@@ -121,73 +124,3 @@ def _value(data: dict[str, Any], key: str) -> Any:
         if isinstance(value, dict) and key.startswith(f"{name}.")
     )
     return next((value for value in inside if value is not None), None)
-
-
-def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: str) -> None:
-    """Make the worlds and policies of all points, and refuse the key of what fails."""
-
-    def points() -> Iterator[Point]:
-        try:
-            yield from experiment.points(reading)
-        except Exception as error:
-            _blame(file, experiment, reading, home, _told(error))
-
-    for point in points():
-        for label, make in experiment.policies.items():
-            try:
-                make(
-                    point.world.groups,
-                    point.world.n_features,
-                    horizon=point.horizon,
-                    seed=0,
-                    **point.settings,
-                )
-            except Exception as error:
-                _blame(file, experiment, reading, "run", _told(error, is_own(make)), label)
-
-
-def _told(error: Exception, own: bool = False) -> InputError:
-    """An error in the words of the file. What is not the author's mistake is raised as it is.
-
-    Args:
-        error: what stopped a world or a policy from being made.
-        own: whether the author wrote the code that failed.
-    """
-    if isinstance(error, InputError):
-        return InputError(error.told("file"), parameter=error.parameter)
-    if own or isinstance(error, (EvenhandError, OSError, ArithmeticError, MemoryError)):
-        return InputError(f"{type(error).__name__}: {error}")
-    raise error
-
-
-def _blame(
-    file: TomlFile,
-    experiment: Experiment,
-    reading: Conventions,
-    home: str,
-    error: InputError,
-    label: str = "",
-) -> NoReturn:
-    """Refuse the key that an error is about: its parameter, or the column that it names."""
-    text = error.message
-    word = KEYS.get(error.parameter or "", error.parameter or "").partition("[")[0]
-    own = getattr(experiment.policies.get(label), "keywords", {})
-    for swept, key in ((experiment.sweep, "sweep"), (experiment.panels, "panels")):
-        if swept and key in file.data and swept.own_name == word not in own:
-            file.refuse(f"{key}.values", f": {text}")
-    if word in experiment.multiples:
-        file.refuse("sweep.multiples", f": {text}")
-    special = file.data.get("under", {}).get(reading.name, {}).get(home, {})
-    for key, table in ((f"under.{reading.name}.{home}", special), (home, file.data.get(home, {}))):
-        named = re.match(r"(?:\w+: )?(?:column|feature) '(.+?)'", text)
-        for name, value in table.items() if word not in own else ():
-            columns = value if isinstance(value, (list, dict)) else [value]
-            if name == word:
-                rest = text.removeprefix(name)
-                about = rest.startswith((" is ", " are ", " names ", ":"))
-                file.refuse(f"{key}.{name}", rest.strip() if about else f": {text}")
-            if home == "data" and named and named[1] in columns and word not in table:
-                file.refuse(f"{key}.{name}", f": {text}", about=named[1])
-    if label:
-        file.refuse("policies", f"has {label!r}, which cannot be made: {text}", about=label)
-    file.refuse(home, f"cannot be made: {text}")

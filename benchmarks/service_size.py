@@ -1,0 +1,86 @@
+"""A ledger of a million entries: bytes, start, replay, verify and memory.
+
+python -m benchmarks.service_size --decisions 500000
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.service import ARMS, FEATURES, config
+from evenhand.service._engine import Engine
+from evenhand.service._ledger.asks import Keep, Reward
+from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.verifying import verify
+from evenhand.service.config import load
+
+
+def peak() -> float:
+    """Megabytes that this process has used at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decisions", type=int, default=500_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(Path(folder), options.decisions)
+
+
+def measure(folder: Path, number: int) -> None:
+    path = config(folder, "sqlite:load.db", 8499)
+    engine = Engine(load(path))
+    engine.open()
+    rng = np.random.default_rng(1)
+    arms = [f"arm{k}" for k in range(ARMS)]
+    file = folder / "load.db"
+
+    def decide(some: int) -> list[str]:
+        asks = []
+        for _ in range(some):
+            rows = rng.normal(size=(ARMS, FEATURES)).clip(-9, 9)
+            asks.append(engine.prepare(None, arms, rows))
+        engine.state.apply(engine.store.write(asks).told)
+        return [ask.id for ask in asks]
+
+    decide(1000)
+    before, memory = file.stat().st_size, peak()
+    waiting = [id for _ in range(100) for id in decide(1000)]
+    engine.store.connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    print(
+        f"{(file.stat().st_size - before) / 100_000:.0f} bytes a decision without a reward",
+        flush=True,
+    )
+    print(f"{peak() - memory:.1f} MB more memory after 100,000 decisions without rewards")
+    while engine.state.version < 2 * number:
+        waiting += decide(1000)
+        asks = [Reward(id, float(rng.normal()), None) for id in waiting[:1000]]
+        del waiting[:1000]
+        engine.state.apply(engine.store.write(asks).told)
+    state = engine.state
+    engine.store.write([Keep(state.version, state.to_bytes())])
+    engine.store.connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    entries = state.version
+    print(f"{entries:,} entries, {file.stat().st_size / 1e6:,.0f} MB")
+    for words, act in (
+        ("state from a snapshot", lambda: restored(engine.store.connection)),
+        ("state from the beginning", lambda: restored(engine.store.connection, snapshots=False)),
+        ("verify", lambda: verify(engine.config.store)),
+    ):
+        began, wall = time.process_time(), time.perf_counter()
+        result = act()
+        used, took = time.process_time() - began, time.perf_counter() - wall
+        print(f"{words}: {used:.2f} s CPU, {took:.2f} s")
+        if hasattr(result, "checksum"):
+            assert result.checksum() == state.checksum()
+
+
+if __name__ == "__main__":
+    main()

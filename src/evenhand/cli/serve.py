@@ -1,0 +1,80 @@
+"""`evenhand serve`: the decision service."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import InputError
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    command = commands.add_parser(
+        "serve",
+        help="run the decision service",
+        description="Decide over HTTP, record everything in a ledger, and show pages to the people "
+        "in charge. Needs the extra serve.",
+    )
+    command.add_argument(
+        "config", nargs="?", type=Path, metavar="CONFIG", help="a TOML file; see --init"
+    )
+    command.add_argument(
+        "--demo", action="store_true",
+        help="start with mortgage applications and simulated feedback; nothing of it stays",
+    )  # fmt: skip
+    command.add_argument(
+        "--init", type=Path, metavar="TABLE",
+        help="write a commented CONFIG from a CSV or Parquet file of yours, and end",
+    )  # fmt: skip
+    for name, words in (
+        ("group", "the column of groups"),
+        ("arm", "the column of arms (default: every group is an arm)"),
+        ("reward", "the column of rewards, which is no feature"),
+    ):
+        command.add_argument(f"--{name}", metavar="COLUMN", help=f"with --init: {words}")
+    command.add_argument("--port", type=int, metavar="N", help="instead of that of the file")
+    command.add_argument(
+        "--key", action="append", metavar="NAME=ROLE,ROLE",
+        help="make a key, print it and end; roles: decide, reward, review, read, admin",
+    )  # fmt: skip
+    command.set_defaults(command=_serve)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from evenhand import service  # noqa: F401  # says what to install
+    from evenhand.service._starting import make_keys, serve
+
+    if options.demo:
+        from evenhand.service._demo import serve_demo
+
+        if options.config is not None or options.init is not None:
+            raise InputError("--demo has a configuration of its own; leave out CONFIG and --init")
+        serve_demo(options.port or 8321)
+        return 0
+    if options.init is not None:
+        return _init(options)
+    if options.config is None:
+        raise InputError("CONFIG is missing; give a TOML file, or try --demo")
+    if options.key:
+        for line in make_keys(options.config, options.key):
+            sys.stdout.write(f"{line}\n")
+        return 0
+    serve(options.config, options.port)
+    return 0
+
+
+def _init(options: argparse.Namespace) -> int:
+    from evenhand.service.template import for_table
+
+    path = options.config or Path("service.toml")
+    if path.exists():
+        raise InputError(f"CONFIG {path} exists already; give another name")
+    if not options.init.is_file():
+        raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
+    text = for_table(options.init, path, options.group, options.arm, options.reward)
+    path.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"wrote {path}; look through it, then: evenhand serve {path}\n")
+    return 0

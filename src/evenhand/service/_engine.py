@@ -1,0 +1,405 @@
+"""The heart of the service: the event loop owns the policy, one thread writes.
+
+A handler selects on the state that it finds, and puts an ask into the queue. The writer takes all
+that waits, writes one transaction, and reports back in one call. Then the loop learns in the order
+of the ledger and answers. There is no timer: batches form while the writer is busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from evenhand.errors import InputError
+from evenhand.service import _deciding
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
+from evenhand.service._ledger.database import Database, Unavailable
+from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.fold import State, restored
+from evenhand.service._ledger.reviewing import is_sampled
+from evenhand.service._ledger.store import Committed, Store
+from evenhand.service._ledger.transaction import Rules
+from evenhand.service._problems import Problem, Refused
+from evenhand.service._uuid import new_id
+from evenhand.service.config import AFTER_WAIT, CONFIRMED, Config
+
+log = structlog.get_logger("evenhand.service")
+POLL = 0.1  # seconds between looks at what other replicas wrote
+TICK = 1.0  # seconds between looks at what has waited long enough
+
+
+class Engine:
+    """Decides, records and learns."""
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.database = config, Database(config.store)
+        self.rules = Rules(
+            int(config.wait * 1e6),
+            config.learn == AFTER_WAIT,
+            config.use == CONFIRMED,
+            config.default_reward,
+        )
+        self.encoder = config.encoder()
+        self.state: State
+        self.decider: State  # the state that decides: the newest, or one that was rolled back to
+        self.draws = 0  # the last round whose random numbers this process used
+        self.flying = 0  # decisions that are not yet in the ledger
+        self.lag = 0.0
+        self.failure = "starting"
+        self._queue: deque[tuple[Ask, asyncio.Future[Ask] | None]] = deque()
+        self._there = threading.Event()
+        self._stop = False
+        self._thread: threading.Thread | None = None
+        self._snapshots: threading.Thread | None = None
+        self._expected: dict[bytes, dict[str, float]] = {}
+        self.listeners: list[Callable[[list[tuple[Any, Any]]], None]] = []
+
+    # Start and stop -----------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the ledger, or begin it; find the state. Blocks."""
+        self.prepare_store()
+        self.seed, self.started, self.state = self.store.start()
+        self.secret = self.store.secret()
+        self._compare()
+        self._snapshot_at = self.state.version
+        self._use_state(self.state)
+        self._warm()
+
+    def prepare_store(self) -> None:
+        """Make what is missing: tables, and the beginning of the ledger."""
+        self.database.upgrade()
+        self.store = Store(self.database, self.rules)
+        config = self.config
+        self.store.begin(config.policy(), list(config.arms), self.encoder.columns)
+
+    def _compare(self) -> None:
+        """Refuse a configuration that is not that of the ledger."""
+        config, state = self.config, self.state
+        if state.features != self.encoder.columns:
+            raise InputError(
+                f"{config.path.name}: features are {', '.join(self.encoder.columns)}, but the "
+                f"ledger {self.database.name} began with {', '.join(state.features)}; use another "
+                "store for other features"
+            )
+        known = {arm.name for arm in state.arms}
+        first = [name for name in config.arms if name not in known]
+        if first and len(config.arms) > len(state.arms):
+            raise InputError(
+                f"{config.path.name}: arms has {first[0]!r}, which the ledger "
+                f"{self.database.name} does not have; add it with POST /v1/arms"
+            )
+        if type(state.policy).__name__ != config.policy_name:
+            raise InputError(
+                f"{config.path.name}: policy is {config.policy_name}, but the ledger "
+                f"{self.database.name} began with {type(state.policy).__name__}; use another store"
+            )
+
+    def _warm(self) -> None:
+        """Compile what the first request would wait for."""
+        n, d = len(self.state.arms), len(self.state.features)
+        copy = restored(self.store.connection)
+        chosen = _deciding.choose(copy.policy, np.ones((n, d)), None, 1)
+        copy.policy.absorb(np.array([chosen.decision.arm]), np.ones((1, d)), np.zeros(1))
+
+    def run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to write, in a thread of its own."""
+        self.loop = loop
+        self.failure = ""
+        self._thread = threading.Thread(target=self._write_all, name="ledger", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop: what is in the queue is still written."""
+        self._stop = True
+        self._there.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._snapshots is not None:
+            self._snapshots.join()
+        with suppress(Exception):  # it only saves time
+            state = restored(self.store.connection)
+            self.store.write([Keep(state.version, state.to_bytes())])
+        self.store.drop()
+        self.database.close()
+
+    @property
+    def ready(self) -> str:
+        """Empty if it can answer; else what is wrong."""
+        if self._thread is None or not self._thread.is_alive():
+            return "the writer has stopped"
+        return self.failure
+
+    @property
+    def waiting(self) -> int:
+        """How many asks are not yet written."""
+        return len(self._queue)
+
+    # In the event loop --------------------------------------------------------------------------
+
+    def submit(self, ask: Ask) -> asyncio.Future[Ask]:
+        """Hand an ask to the writer."""
+        if len(self._queue) >= self.config.server.queue:
+            raise Problem(503, "too much is waiting to be written", headers={"Retry-After": "1"})
+        future: asyncio.Future[Ask] = self.loop.create_future()
+        self.flying += isinstance(ask, Decide)
+        self._queue.append((ask, future))
+        self._there.set()
+        return future
+
+    async def settle(self, ask: Ask) -> Ask:
+        """Hand an ask to the writer, and wait for the answer."""
+        return await self.submit(ask)
+
+    def prepare(
+        self,
+        id: str | None,
+        arms: list[str],
+        rows: NDArray[np.float64],
+        shadow: bool = False,
+        chosen: str | None = None,
+        person: str | None = None,
+        texts: list[tuple[str, ...]] | None = None,
+    ) -> Decide:
+        """Choose among candidates: names of arms, contexts, and texts that are only hashed."""
+        state = self.decider
+        numbers = self._numbers(arms)
+        n = len(self.state.arms)
+        available: NDArray[np.bool_] | None = None
+        if len(arms) == n and numbers == list(range(n)):
+            table = rows
+        else:
+            available = np.zeros(n, dtype=np.bool_)
+            available[numbers] = True
+            table = np.zeros((n, rows.shape[1]))
+            table[numbers] = rows
+            if len(arms) == n:
+                available = None
+        if len(state.arms) < n:  # rolled back to before an arm was added
+            late = [number for number in numbers if number >= len(state.arms)]
+            if late:
+                raise Refused("candidates", "has an arm that the version in use does not know")
+            table = table[: len(state.arms)]
+            available = None if available is None else available[: len(state.arms)]
+        self.draws = max(self.draws, self.state.round + self.flying) + 1
+        made = _deciding.choose(state.policy, table, available, self.draws)
+        decision = made.decision
+        group = self.state.arms[decision.arm].group
+        digest = hashlib.blake2b(made.contexts, digest_size=16)
+        hashed = b""
+        if texts:
+            order = sorted(range(len(numbers)), key=numbers.__getitem__)
+            hashed = b"".join(self._hashed(texts[place]) for place in order)
+        digest.update(f"{shadow}\n{chosen}\n{person}".encode() + hashed)
+        body = kinds.Decision(
+            0,
+            decision.arm,
+            decision.propensity,
+            decision.explored,
+            decision.context.size,
+            made.contexts,
+            made.propensities,
+            state.version,
+            self.started,
+            self.draws,
+            made.scores,
+            digest.digest(),
+            None if person is None else self.pseudonym(person),
+            shadow,
+            hashed,
+        )
+        override, override_group = None, ""
+        if chosen is not None:
+            number = self.state.numbers.get(chosen, -1)
+            if number not in numbers:
+                raise Refused("chosen", "is not the arm of a candidate")
+            if number != decision.arm:
+                row = np.ascontiguousarray(table[number]).tobytes()
+                override = kinds.Override(0, number, row, "", "", True)
+                override_group = self.state.arms[number].group
+        own = id is None
+        name = new_id() if id is None else id
+        expected = self._shares(numbers)
+        review = not shadow and is_sampled(name, self.config.review_share)
+        return Decide(name, own, body, group, expected, made.cost, review, override, override_group)
+
+    def _numbers(self, arms: list[str]) -> list[int]:
+        known, every = self.state.numbers, self.state.arms
+        numbers = []
+        for place, name in enumerate(arms):
+            number = known.get(name)
+            if number is None or every[number].retired:
+                what = "is retired" if number is not None else "is unknown"
+                raise Refused(f"candidates[{place}].arm", f"{what}; GET /v1/arms lists all arms")
+            numbers.append(number)
+        if len(set(numbers)) < len(numbers):
+            raise Refused("candidates", "has an arm twice")
+        return numbers
+
+    def _shares(self, numbers: list[int]) -> dict[str, float]:
+        """Each group's part of the candidates: its share if choices were proportional."""
+        key = np.array(numbers, dtype=np.int32).tobytes()
+        shares = self._expected.get(key)
+        if shares is None:
+            if len(self._expected) > 1000:
+                self._expected.clear()
+            shares = {}
+            for number in numbers:
+                group = self.state.arms[number].group
+                shares[group] = shares.get(group, 0.0) + 1.0 / len(numbers)
+            self._expected[key] = shares
+        return shares
+
+    def pseudonym(self, person: str) -> bytes:
+        """A person's id is never kept, only its keyed hash."""
+        return hmac.digest(self.secret, person.encode(), "sha256")[:16]
+
+    def _hashed(self, values: tuple[str, ...]) -> bytes:
+        """Texts as keyed hashes, each with the name of its feature."""
+        pairs = zip(self.encoder.texts, values, strict=True)
+        return b"".join(self.pseudonym(f"{name}\n{value}") for name, value in pairs)
+
+    def _use_state(self, state: State) -> None:
+        """Take over a state, and find the one that decides."""
+        _deciding.seeded(state, self.seed)
+        self.state = state
+        self._expected.clear()
+        if not state.pinned:
+            self.decider = state
+            return
+        with self.database.reading() as connection:
+            self.decider = restored(connection, state.pinned)
+        _deciding.seeded(self.decider, self.seed)
+
+    def _done(
+        self,
+        batch: list[tuple[Ask, asyncio.Future[Ask] | None]],
+        committed: Committed | None,
+        fresh: State | None,
+        error: Exception | None,
+    ) -> None:
+        """Learn what was written, in its order, and answer."""
+        if committed is not None:
+            pinned = self.state.pinned
+            if fresh is not None:
+                self._use_state(fresh)
+            else:
+                self.state.apply(committed.told)
+                if self.state.pinned != pinned:
+                    self._use_state(self.state)
+            for listener in self.listeners:
+                listener(committed.told)
+        for ask, future in batch:
+            if isinstance(ask, Decide):
+                self.flying -= 1
+            if future is None or future.done():
+                continue
+            if error is not None:
+                future.set_exception(error)
+            elif ask.error is not None:
+                future.set_exception(ask.error)
+            else:
+                future.set_result(ask)
+        if self.state.version - self._snapshot_at >= self.config.snapshot_every:
+            self._snapshot_at = self.state.version
+            self._snapshots = threading.Thread(target=self._keep_snapshot, daemon=True)
+            self._snapshots.start()
+
+    # In the writer's thread ---------------------------------------------------------------------
+
+    def _write_all(self) -> None:
+        poll = POLL if self.database.is_postgres else TICK
+        ticked = 0.0
+        while True:
+            self._there.wait(poll)
+            self._there.clear()
+            batch = []
+            while self._queue:  # taken one by one: the loop may add to it meanwhile
+                batch.append(self._queue.popleft())
+            if not batch and self._stop:
+                return
+            if time.monotonic() - ticked >= TICK and not self._stop:
+                ticked = time.monotonic()
+                batch.append((Expire(), None))
+            for some in _apart(batch):
+                self._write_some(some)
+
+    def _write_some(self, batch: list[tuple[Ask, asyncio.Future[Ask] | None]]) -> None:
+        committed: Committed | None = None
+        fresh: State | None = None
+        error: Exception | None = None
+        try:
+            began = time.monotonic()
+            if all(isinstance(ask, Expire) for ask, _ in batch) and not self._is_due():
+                committed = self.store.catch_up()
+            else:
+                committed = self.store.write([ask for ask, _ in batch])
+            if any(e.kind == kinds.ARM and b.what == "add" for e, b in committed.told):
+                fresh = restored(self.store.connection, committed.head)
+            self.lag = time.monotonic() - began
+            self.failure = ""
+        except Unavailable as problem:
+            self.failure = "the store is not available"
+            log.warning("store unavailable", error=type(problem.__cause__).__name__)
+            error = Problem(503, self.failure, headers={"Retry-After": "1"})
+            self.store.drop()
+            time.sleep(0.05)
+        except Exception as problem:
+            if len(batch) > 1:  # the others are not to suffer from the one that fails
+                for item in batch:
+                    self._write_some([item])
+                return
+            log.error("writing failed", error=type(problem).__name__, exc_info=not _quiet(problem))
+            self.store.drop()
+            error = Problem(500, "the ledger could not be written")
+        if batch or (committed is not None and committed.told):
+            with suppress(RuntimeError):  # the loop is closed
+                self.loop.call_soon_threadsafe(self._done, batch, committed, fresh, error)
+
+    def _is_due(self) -> bool:
+        """Whether anything has waited long enough: else no transaction is needed."""
+        sql = "SELECT 1 FROM waiting WHERE due <= ? LIMIT 1"
+        now = time.time_ns() // 1000
+        return self.store.connection.row(sql, (now,)) is not None
+
+    def _keep_snapshot(self) -> None:
+        """Fold the ledger up to now in a thread of its own, and keep the state."""
+        try:
+            with self.database.reading() as connection:
+                state = restored(connection)
+            self._queue.append((Keep(state.version, state.to_bytes()), None))
+            self._there.set()
+        except Exception as problem:  # it only saves time
+            log.warning("no snapshot", error=type(problem).__name__)
+
+
+Asked = list[tuple[Ask, "asyncio.Future[Ask] | None"]]
+
+
+def _apart(batch: Asked) -> list[Asked]:
+    """A batch as transactions: an erasure has one of its own."""
+    if not any(isinstance(ask, Erase) for ask, _ in batch):
+        return [batch]
+    parts: list[Asked] = [[]]
+    for item in batch:
+        if isinstance(item[0], Erase):
+            parts.extend([[item], []])
+        else:
+            parts[-1].append(item)
+    return [part for part in parts if part]
+
+
+def _quiet(problem: Exception) -> bool:
+    return isinstance(problem, InputError)

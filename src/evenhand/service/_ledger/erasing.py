@@ -1,0 +1,78 @@
+"""Erasing a person: bodies and salts go, the chain stays whole."""
+
+from __future__ import annotations
+
+from evenhand.errors import InputError
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.asks import Ask, Keep
+from evenhand.service._ledger.database import Connection, marks
+from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.transaction import CHUNK, Transaction
+
+_PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")
+
+
+class Erase(Ask):
+    """Remove what is known of a person, after a snapshot of what was learned.
+
+    It has a transaction of its own, because the snapshot must have everything before it.
+    """
+
+    def __init__(self, person: bytes, by: str, reason: str, kept: int, force: bool) -> None:
+        self.person, self.by, self.reason = person, by, reason
+        self.kept, self.force = kept, force  # microseconds that records have to be kept
+
+    def settle(self, tx: Transaction) -> None:
+        """Erase, or say why not."""
+        connection = tx.connection
+        sql = "SELECT seq, id, at FROM decisions WHERE person = ?"
+        rows = connection.rows(sql, (self.person,))
+        if not rows:
+            self.status, self.answer = 404, "nothing is known of this person"
+            return
+        if not self.force and any(at > tx.now - self.kept for _, _, at in rows):
+            self.status = 409
+            self.answer = (
+                "a decision is younger than the retention; force it if the law asks you to"
+            )
+            return
+        try:
+            state = restored(connection)
+        except InputError as error:
+            self.status, self.answer = 409, str(error)
+            return
+        Keep(state.version, state.to_bytes()).settle(tx)
+        tx.append(kinds.SNAPSHOT, None, kinds.Snapshot(state.checksum(), state.learned))
+        decisions, ids = [row[0] for row in rows], [row[1] for row in rows]
+        seqs = sorted(_entries_about(connection, ids))
+        for some in _chunks(seqs):
+            connection.rows(
+                f"UPDATE entries SET body = NULL, salt = NULL WHERE seq IN ({marks(some)})", some
+            )
+        for some in _chunks(decisions):
+            for table in _PROJECTIONS:
+                connection.rows(f"DELETE FROM {table} WHERE decision IN ({marks(some)})", some)
+            connection.rows(
+                f"UPDATE decisions SET person = NULL WHERE seq IN ({marks(some)})", some
+            )
+        tx.append(kinds.ERASE, None, kinds.Erase(seqs, self.by, self.reason))
+        self.status, self.answer = 200, len(decisions)
+
+
+def _entries_about(connection: Connection, ids: list[str]) -> set[int]:
+    """All entries about decisions. There is no index for it, as this is rare."""
+    seqs: set[int] = set()
+    for first in range(0, len(ids), CHUNK):
+        some = ids[first : first + CHUNK]
+        sql = f"SELECT seq FROM entries WHERE subject IN ({marks(some)})"
+        seqs.update(row[0] for row in connection.rows(sql, some))
+    return seqs
+
+
+def _chunks(values: list[int]) -> list[list[int]]:
+    return [values[first : first + CHUNK] for first in range(0, len(values), CHUNK)]
+
+
+def is_erased(connection: Connection) -> bool:
+    """Whether anything was erased, so that a replay from the beginning is impossible."""
+    return connection.row("SELECT 1 FROM entries WHERE kind = 'erase' LIMIT 1") is not None

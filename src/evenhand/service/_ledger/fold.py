@@ -1,0 +1,252 @@
+"""The state of a service as the fold of its entries, from the beginning or from a snapshot."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import DamagedError, InputError
+from evenhand.events._header import About
+from evenhand.groups import Groups
+from evenhand.policies.base import Policy
+from evenhand.policies.saving import from_dict, to_dict
+from evenhand.recording._replay import checksum
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.database import Connection
+from evenhand.service._ledger.entries import Entry
+
+# What changes the state, besides the number of rounds.
+_TOLD = (kinds.REWARD, kinds.LEARN, kinds.ROWS, kinds.CONTROL)
+_WORDS = ", ".join(f"'{kind}'" for kind in _TOLD)
+
+
+@dataclass(slots=True)
+class Arm:
+    """An arm by its number: its name and group, and whether it can still be chosen."""
+
+    name: str
+    group: str
+    retired: bool = False
+
+
+@dataclass
+class State:
+    """What is known after entry `version`."""
+
+    policy: Policy
+    arms: list[Arm]
+    features: tuple[str, ...]
+    version: int = 0
+    round: int = 0
+    learned: int = 0
+    paused: bool = False
+    pinned: int = 0
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.numbers = {arm.name: number for number, arm in enumerate(self.arms)}
+
+    def apply(self, told: Iterable[tuple[Entry, Any]]) -> bool:
+        """Apply entries in their order. True if arms were added, so that all is learned anew."""
+        rewards: list[kinds.Reward] = []
+        grown = False
+        for entry, body in told:
+            kind = entry.kind
+            if kind == kinds.DECISION:
+                self.round = body.round
+            elif kind in (kinds.REWARD, kinds.LEARN):
+                if body is None:
+                    raise erased(entry.seq)
+                if body.learned:
+                    rewards.append(body)
+            elif kind == kinds.CONTROL:
+                self._control(body)
+            elif kind == kinds.ARM:
+                grown = self._arm(body) or grown
+            elif kind == kinds.ROWS:
+                self._learn(rewards)
+                rewards = []
+                self._rows(body)
+            self.version = entry.seq
+        self._learn(rewards)
+        return grown
+
+    def _learn(self, rewards: list[kinds.Reward]) -> None:
+        if not rewards:
+            return
+        arms = np.array([reward.arm for reward in rewards], dtype=np.int64)
+        rows = np.frombuffer(b"".join([r.context for r in rewards])).reshape(len(rewards), -1)
+        values = np.array([reward.reward for reward in rewards])
+        rounds: dict[str, Any] = {}
+        if self.policy.learns_by_round:
+            rounds["rounds"] = [reward.round for reward in rewards]
+        self.policy.absorb(arms, rows, values, **rounds)
+        self.learned += len(rewards)
+
+    def _rows(self, body: kinds.Rows) -> None:
+        rows = np.frombuffer(body.contexts).reshape(len(body.arms), -1)
+        self.policy.absorb(np.array(body.arms), rows, np.array(body.rewards))
+        self.learned += len(body.arms)
+
+    def _control(self, body: kinds.Control) -> None:
+        if body.what in ("pause", "resume"):
+            self.paused = body.what == "pause"
+        elif body.what == "rollback":
+            self.pinned = body.version
+
+    def _arm(self, body: kinds.Arm) -> bool:
+        if body.what == "add":
+            if any(arm.name == body.name for arm in self.arms):
+                return False  # two replicas were asked at the same time
+            self.arms.append(Arm(body.name, body.group))
+        else:
+            arm = self.arms[body.number]
+            arm.name, arm.retired = (
+                body.name,
+                body.what == "retire" or (arm.retired and body.what == "rename"),
+            )
+        self.__post_init__()
+        return body.what == "add"
+
+    def checksum(self) -> str:
+        """A checksum of everything learned, bit for bit."""
+        return checksum(self.policy)
+
+    def to_bytes(self) -> bytes:
+        """The state for a snapshot."""
+        self.policy.round = self.round
+        data = {
+            "policy": to_dict(self.policy),
+            "version": self.version,
+            "round": self.round,
+            "learned": self.learned,
+        }
+        return zlib.compress(json.dumps(data, allow_nan=False).encode(), 1)
+
+
+def erased(seq: int) -> InputError:
+    """The error where entries are needed whose bodies were erased."""
+    return InputError(
+        f"entry {seq} was erased, so the ledger cannot be replayed from before it; "
+        "states after the erasure are found from its snapshot"
+    )
+
+
+def restored(connection: Connection, upto: int | None = None, snapshots: bool = True) -> State:
+    """The state after entry `upto`, by default the last.
+
+    Args:
+        connection: to read with.
+        upto: the entry.
+        snapshots: whether to begin from the newest snapshot before it.
+    """
+    last = connection.row("SELECT seq FROM head WHERE one = 1")
+    if last is None:
+        raise InputError("there is no ledger yet; start the service once")
+    seq = last[0] if upto is None else min(upto, last[0])
+    about, arms, features, paused, pinned = _described(connection, seq)
+    state = State(_beginning(about, arms), arms, features, 1, paused=paused, pinned=pinned)
+    state.round = int(about.policy["round"])
+    for row in _snapshots(connection, seq) if snapshots else ():
+        found = _from_snapshot(state, *row)
+        if found is not None:
+            state = found
+            break
+    _fold(connection, state, seq)
+    return state
+
+
+def _described(
+    connection: Connection, seq: int
+) -> tuple[About, list[Arm], tuple[str, ...], bool, bool | int]:
+    row = connection.row("SELECT body FROM entries WHERE seq = 1 AND kind = 'begin'")
+    if row is None or row[0] is None:
+        raise DamagedError("the ledger has no beginning; use an undamaged copy")
+    begin: kinds.Begin = kinds.decode(kinds.BEGIN, bytes(row[0]))
+    about = About.from_json(begin.about, "the ledger")
+    state = State.__new__(State)
+    state.arms = [Arm(*pair) for pair in zip(begin.arms, about.labels, strict=True)]
+    state.paused, state.pinned = False, 0
+    sql = (
+        "SELECT kind, body FROM entries WHERE kind IN ('arm', 'control') AND seq <= ? ORDER BY seq"
+    )
+    for kind, body in connection.rows(sql, (seq,)):
+        told = kinds.decode(kind, bytes(body))
+        if kind == kinds.ARM:
+            state._arm(told)
+        else:
+            state._control(told)
+    return about, state.arms, tuple(begin.features), state.paused, state.pinned
+
+
+def _beginning(about: About, arms: list[Arm]) -> Policy:
+    """The policy before it learned anything, with the arms of today.
+
+    An arm that came later is one that could not be chosen before.
+    """
+    policy = from_dict(about.policy)
+    if policy.n_arms == len(arms):
+        return policy
+    if policy.counts.any():
+        raise InputError("the ledger began with a policy that had learned; arms cannot be added")
+    return policy.clone(groups=grown(policy.groups, arms))
+
+
+def grown(groups: Groups, arms: list[Arm]) -> Groups:
+    """The groups of all arms."""
+    return Groups([arm.group for arm in arms], sensitive=groups.sensitive)
+
+
+def _snapshots(connection: Connection, seq: int) -> Iterable[tuple[Any, ...]]:
+    sql = (
+        "SELECT s.state FROM snapshots s JOIN entries e ON e.seq = s.seq AND e.hash = s.hash "
+        "WHERE s.seq <= ? ORDER BY s.seq DESC LIMIT 3"
+    )
+    return connection.rows(sql, (seq,))
+
+
+def _from_snapshot(state: State, packed: bytes) -> State | None:
+    """The state of a snapshot; None if it is damaged, or of fewer arms."""
+    try:
+        data = json.loads(zlib.decompress(bytes(packed)))
+        policy = from_dict(data["policy"])
+        if policy.n_arms != len(state.arms):
+            return None
+        return State(
+            policy, state.arms, state.features, int(data["version"]), int(data["round"]),
+            int(data["learned"]), state.paused, state.pinned,
+        )  # fmt: skip
+    except (ValueError, LookupError, TypeError, zlib.error):
+        return None
+
+
+def _fold(connection: Connection, state: State, upto: int) -> None:
+    """Learn what came after the state. Decisions only count, so their bodies are not read."""
+    sql = (
+        f"SELECT seq, kind, body FROM entries WHERE seq > ? AND seq <= ? AND kind IN ({_WORDS}) "
+        "ORDER BY seq"
+    )
+    some: list[tuple[Entry, Any]] = []
+    for seq, kind, body in connection.stream(sql, (state.version, upto)):
+        if body is None:
+            raise erased(seq)
+        if kind == kinds.CONTROL:
+            continue  # known from the beginning on
+        entry = Entry(seq, kind, 0, None, None, None, None, b"", b"")
+        some.append((entry, kinds.decode(kind, bytes(body))))
+        if len(some) >= 10_000:
+            state.apply(some)
+            some.clear()
+    state.apply(some)
+    row = connection.row(
+        "SELECT round FROM decisions WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (upto,)
+    )
+    if row is not None:
+        state.round = row[0]
+    state.version = upto
+    state.policy.round = state.round

@@ -1,0 +1,75 @@
+"""Numbers for Prometheus, with a registry of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from evenhand.service._engine import Engine
+from evenhand.service._ledger import entries as kinds
+
+
+class Metrics:
+    """Counts of this process, and the state of the ledger."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.registry = engine, CollectorRegistry()
+        self._requests = Counter(
+            "evenhand_requests", "Requests by route and status", ["route", "status"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._decisions = Counter(
+            "evenhand_decisions", "Decisions by group of the chosen arm", ["group"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._rewards = Counter(
+            "evenhand_rewards", "Rewards that were learned, by group", ["group"],
+            registry=self.registry,
+        )  # fmt: skip
+        gauges = {
+            "version": "The last entry that was learned",
+            "queue": "Asks that wait for the writer",
+            "lag_seconds": "How long the last transaction took",
+            "ready": "Whether decisions can be made",
+            "paused": "Whether a human paused decisions",
+        }
+        self._gauges = {
+            name: Gauge(f"evenhand_{name}", words, registry=self.registry)
+            for name, words in gauges.items()
+        }
+        self._children: dict[Any, Any] = {}
+        engine.listeners.append(self._told)
+
+    def counted(self, route: str, status: int) -> None:
+        """Count an answer."""
+        child = self._children.get((route, status))
+        if child is None:
+            child = self._requests.labels(route or "unknown", str(status))
+            self._children[route, status] = child
+        child.inc()
+
+    def _told(self, told: list[tuple[Any, Any]]) -> None:
+        arms = self.engine.state.arms
+        for entry, body in told:
+            if entry.kind == kinds.DECISION:
+                counter = self._decisions
+            elif entry.kind in (kinds.REWARD, kinds.LEARN) and body.learned:
+                counter = self._rewards
+            else:
+                continue
+            key = (counter, body.arm)
+            child = self._children.get(key)
+            if child is None:
+                child = self._children[key] = counter.labels(arms[body.arm].group)
+            child.inc()
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads them."""
+        engine, gauges = self.engine, self._gauges
+        gauges["version"].set(engine.state.version)
+        gauges["queue"].set(engine.waiting)
+        gauges["lag_seconds"].set(engine.lag)
+        gauges["ready"].set(not engine.ready)
+        gauges["paused"].set(engine.state.paused)
+        return generate_latest(self.registry)

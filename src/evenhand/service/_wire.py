@@ -1,0 +1,262 @@
+"""Bodies of requests and answers. msgspec checks them, and describes them for OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from evenhand._checks import LARGEST
+from evenhand.service._features import Encoder
+
+ID = r"^[A-Za-z0-9._~:@-]{1,200}$"
+Id = Annotated[str, Meta(pattern=ID, description="Letters, digits and . _ ~ : @ -")]
+# PostgreSQL cannot keep the character 0; in names no control character makes sense.
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Words = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Role = Literal["decide", "reward", "review", "read", "admin"]
+
+
+class RewardIn(Struct, forbid_unknown_fields=True):
+    """An observed reward, the true one, or both."""
+
+    observed: Number | None = None
+    true: Number | None = None
+
+
+class OverrideIn(Struct, forbid_unknown_fields=True):
+    """Another arm than the one that was chosen, and why."""
+
+    arm: Name
+    reason: Words
+    by: Name | None = None
+
+
+class BulkReward(Struct, forbid_unknown_fields=True):
+    """A reward of many."""
+
+    id: Id
+    observed: Number | None = None
+    true: Number | None = None
+
+
+class RewardsIn(Struct, forbid_unknown_fields=True):
+    """Many rewards."""
+
+    rewards: Annotated[list[BulkReward], Meta(min_length=1, max_length=10_000)]
+
+
+class ArmIn(Struct, forbid_unknown_fields=True):
+    """A new arm."""
+
+    name: Name
+    group: Name
+
+
+class ArmChange(Struct, forbid_unknown_fields=True):
+    """Another name, or whether the arm can be chosen."""
+
+    name: Name | None = None
+    retired: bool | None = None
+
+
+class RollbackIn(Struct, forbid_unknown_fields=True):
+    """The version that decides from now on; null for the newest, which learns."""
+
+    version: Annotated[int, Meta(ge=1, le=2**53)] | None
+    reason: Words
+
+
+class ReasonIn(Struct, forbid_unknown_fields=True):
+    """Why."""
+
+    reason: Words
+
+
+class KeyIn(Struct, forbid_unknown_fields=True):
+    """A key to be made."""
+
+    name: Name
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=5)]
+
+
+class Scores(Struct, omit_defaults=True):
+    """By candidate, in columns. Where nothing is known, the width is null and known is false."""
+
+    arm: list[str]
+    group: list[str]
+    propensity: list[float]
+    estimate: list[float]
+    correction: list[float]
+    width: list[float | None]
+    known: list[bool]
+
+
+class DecisionOut(Struct):
+    """A decision."""
+
+    id: str
+    arm: str
+    group: str
+    propensity: float
+    explored: bool
+    round: int
+    version: int
+    at: str
+    mode: Literal["decide", "shadow"]
+    policy_arm: str
+    candidates: Scores
+
+
+class RewardView(Struct):
+    """A reward that came."""
+
+    value: float
+    at: str
+    late: bool = False
+
+
+class OverrideView(Struct):
+    """An override."""
+
+    arm: str
+    group: str
+    reason: str
+    by: str
+    at: str
+    shadow: bool
+
+
+class DecisionView(DecisionOut):
+    """A decision with what happened since."""
+
+    contexts: dict[str, list[float | None]]
+    hashed: list[list[str]]
+    waits_until: str | None
+    used_at: str | None
+    reward: RewardView | None
+    true_reward: RewardView | None
+    override: OverrideView | None
+
+
+class Line(Struct):
+    """A decision in a list."""
+
+    id: str
+    at: str
+    arm: str
+    group: str
+    reward: float | None
+    waiting: bool
+    overridden: bool
+
+
+class Page(Struct):
+    """Decisions, the newest first. `next` is the cursor of the page after it."""
+
+    decisions: list[Line]
+    next: str | None
+
+
+class Contribution(Struct):
+    """What a feature adds to a corrected estimate, and beside that of the chosen arm."""
+
+    feature: str
+    contribution: float
+    against_chosen: float
+
+
+class CandidateReasons(Struct):
+    """Why a candidate stands where it stands, the strongest reason first."""
+
+    arm: str
+    group: str
+    chosen: bool
+    corrected_estimate: float
+    reasons: list[Contribution]
+    words: list[str]
+
+
+class ReasonsOut(Struct):
+    """The reasons of a decision."""
+
+    id: str
+    version: int
+    same: bool
+    candidates: list[CandidateReasons]
+
+
+class Outcome(Struct):
+    """What became of something that was sent."""
+
+    status: int
+    detail: str = ""
+
+
+class BulkOutcome(Struct):
+    """What became of each reward, in their order."""
+
+    rewards: list[Outcome]
+
+
+class ArmOut(Struct):
+    """An arm."""
+
+    name: str
+    group: str
+    retired: bool
+
+
+class ArmsOut(Struct):
+    """All arms, in their order."""
+
+    arms: list[ArmOut]
+
+
+class KeyOut(Struct):
+    """A new key. It is shown once, and kept as a hash only."""
+
+    name: str
+    roles: list[str]
+    key: str
+
+
+class Health(Struct):
+    """Whether the service runs."""
+
+    status: str
+    version: int | None = None
+    detail: str = ""
+
+
+def decision_in(encoder: Encoder, arms: int, most: int) -> type[Struct]:
+    """The body of a decision, for the features of a configuration."""
+    value: Any = float if encoder.only_numbers else float | bool | str
+    candidate = msgspec.defstruct(
+        "Candidate",
+        [
+            ("arm", str),
+            ("features", dict[str, value] | list[value]),
+            ("group", str | None, None),
+        ],
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return msgspec.defstruct(
+        "DecisionIn",
+        [
+            (
+                "candidates",
+                Annotated[list[candidate], Meta(min_length=1, max_length=max(most, arms))],  # type: ignore[valid-type]
+            ),
+            ("id", Id | None, None),
+            ("person", Name | None, None),
+            ("available", Annotated[list[str], Meta(max_length=max(most, arms))] | None, None),
+            ("mode", Literal["decide", "shadow"], "decide"),
+            ("chosen", str | None, None),
+        ],
+        forbid_unknown_fields=True,
+        gc=False,
+    )

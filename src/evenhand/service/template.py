@@ -1,0 +1,146 @@
+"""A commented configuration from a table of the user's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from evenhand._columns.files import read_table
+from evenhand.errors import InputError, setting
+from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO
+
+MOST_CATEGORIES, MOST_ARMS = 12, 200
+
+_HEAD = """\
+# The configuration of a decision service. Start it with: evenhand serve {name}
+# Made from {table}; look through it, because ranges are those of the table.
+
+title = {title}
+store = "sqlite:{stem}.db"        # or "postgresql://USER@HOST/DATABASE", for several replicas
+wait = "30 days"                  # how long a decision waits for its reward
+learn = "on arrival"              # or "after wait": on arrival favours groups that answer early
+# use = "confirmed"               # decisions wait for a reward only after PUT use
+# default_reward = 0.0            # for rewards that never come; a silent zero is a bias of its own
+retention = "25 months"           # persons cannot be erased earlier, unless it is forced
+# intercept = true                # a feature that is always 1
+
+"""
+_TAIL = """
+[policy]
+name = "PooledGroupFair"          # the one that we recommend
+# reference = "mean"              # or a group whose feedback is known to be right
+
+[review]
+share = 0.1                       # of the decisions that humans look at
+claim = "15 minutes"              # how long a claim lasts
+
+[server]
+host = "127.0.0.1"                # only this machine; put a proxy with TLS before it
+port = 8321
+# hosts = ["loans.example.org"]   # the names under which it is reached
+# https = true                    # behind a proxy with TLS: cookies are sent over TLS only
+# rate = 100                      # requests a second and key
+# max_body = 1000000              # bytes
+# max_candidates = 1000
+"""
+
+
+def for_table(
+    table: Path, config: Path, group: str | None, arm: str | None, reward: str | None
+) -> str:
+    """The text of a configuration.
+
+    Args:
+        table: a CSV or Parquet file.
+        config: the file that it is for.
+        group: the column of groups.
+        arm: the column of arms; by default each group is an arm.
+        reward: the column of rewards, which is no feature.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> from evenhand.service.template import for_table
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> rows = "sex,branch,income,paid\\nF,a,30,1\\nM,b,40.5,0\\n"
+        >>> _ = (folder / "past.csv").write_text(rows)
+        >>> text = for_table(folder / "past.csv", folder / "loans.toml", "sex", "branch", "paid")
+        >>> "[features.income]" in text, "[features.paid]" in text
+        (True, False)
+    """
+    frame = read_table(table)
+    for name, column in (("group", group), ("arm", arm), ("reward", reward)):
+        if column is not None and column not in frame:
+            raise InputError(
+                f"{setting(name)} is {column!r}, which is no column of {table.name}; "
+                f"it has {', '.join(map(str, frame.columns))}"
+            )
+    if group is None:
+        raise InputError(
+            f"{setting('group')} is missing; give the column of {table.name} that says which group "
+            f"a row belongs to: {', '.join(map(str, frame.columns))}"
+        )
+    head = _HEAD.format(
+        name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem
+    )
+    left = {group, arm, reward}
+    parts = [_feature(frame[name]) for name in frame.columns if name not in left]
+    features = "\n".join(part for part in parts if part)
+    return f"{head}{features}\n{_arms(frame, group, arm)}{_TAIL}"
+
+
+def _feature(column: pd.Series) -> str:
+    """A feature, or a comment that says why the column is none."""
+    name = json.dumps(str(column.name)) if not str(column.name).isidentifier() else column.name
+    values = column.dropna()
+    lines = [f"[features.{name}]"]
+    if pd.api.types.is_bool_dtype(column) or (
+        pd.api.types.is_numeric_dtype(column) and set(values.unique()) <= {0, 1}
+    ):
+        lines.append(f'type = "{YES_NO}"')
+    elif pd.api.types.is_numeric_dtype(column) and len(values):
+        low, high = float(values.min()), float(values.max())
+        if low == high:
+            return f"# {name} is always {low:g}, so it is no feature\n"
+        whole = bool((values == values.round()).all())
+        lines.append(f'type = "{WHOLE if whole else NUMBER}"')
+        lines.append(f"low = {_number(low)}")
+        lines.append(f"high = {_number(high)}")
+        lines.append('# unit = "of what"')
+    else:
+        found = [str(value) for value in values.astype(str).value_counts().index]
+        if not 2 <= len(found) <= MOST_CATEGORIES:
+            return f"# {name} has {len(found)} different texts, so it is no feature\n"
+        lines.append(f'type = "{CATEGORY}"')
+        lines.append(f"values = {json.dumps(found, ensure_ascii=False)}  # the first is the base")
+    if column.isna().any():
+        lines.append(f"# {int(column.isna().sum())} values are missing; callers must give all")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _arms(frame: pd.DataFrame, group: str, arm: str | None) -> str:
+    rows = frame.dropna(subset=[group] if arm is None else [group, arm])
+    names = rows[group if arm is None else arm].astype(str)
+    pairs = pd.DataFrame({"arm": names, "group": rows[group].astype(str)}).drop_duplicates()
+    if arm is not None and pairs["arm"].duplicated().any():
+        pairs["arm"] = pairs["group"] + "-" + pairs["arm"]  # the same arm in several groups
+    if len(pairs) > MOST_ARMS:
+        raise InputError(
+            f"{setting('arm')} is {arm!r}, which has {len(pairs)} values; allowed are up to "
+            f"{MOST_ARMS} arms"
+        )
+    lines = ["[arms]                            # name = group"]
+    for _, row in pairs.sort_values(["group", "arm"]).iterrows():
+        lines.append(f"{json.dumps(row['arm'], ensure_ascii=False)} = {json.dumps(row['group'])}")
+    first = sorted(pairs["group"].unique())[0]
+    lines += [
+        "",
+        "[groups]",
+        f"# sensitive = {json.dumps(first)}    # whose feedback may be distorted",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+"""Servers that start in a fraction of a second: children of a process that has imported all.
+
+They are processes like any other, and are killed like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+import waiting
+from serving import Server
+
+_NURSERY = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from evenhand.service import _starting
+from evenhand.service.config import load
+from evenhand.service import _deciding
+policy = load(Path(sys.argv[1])).policy()  # compile, or find compiled code
+rows = np.ones((policy.n_arms, policy.n_features))
+policy.propensities(rows); policy.update(policy.select(rows), 1.0)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print("ready", flush=True)
+for line in sys.stdin:
+    config, log = line.split()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1); os.dup2(out, 2)
+        os.close(0)
+        try:
+            _starting.serve(Path(config), None)
+        finally:
+            os._exit(3)
+    print(child, flush=True)
+"""
+
+
+class Nursery:
+    """Where servers are forked."""
+
+    def __init__(self, config: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _NURSERY, str(config)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "ready\n"
+
+    def fork(self, config: Path, log: Path) -> int:
+        self.process.stdin.write(f"{config} {log}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Forked(Server):
+    """A server out of a nursery."""
+
+    def __init__(self, nursery: Nursery, config: Path, key: str) -> None:
+        super().__init__(config, key)
+        self.nursery, self.pid, self.path = nursery, 0, config.with_suffix(".log")
+
+    def start(self) -> Forked:
+        self.begin()
+        self.wait_ready()
+        return self
+
+    def begin(self) -> None:
+        self.pid = self.nursery.fork(self.config, self.path)
+
+    def alive(self) -> bool:
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def wait_ready(self) -> None:
+        while True:
+            try:
+                if waiting.get(f"{self.url}/readyz").status_code == 200:
+                    return
+            except httpx.TransportError:
+                assert self.alive(), self.path.read_text()
+            waiting.pause(0.01)
+
+    def kill(self) -> None:
+        assert self.alive(), self.path.read_text()  # or the fault would not bite
+        os.kill(self.pid, signal.SIGKILL)
+        while self.alive():
+            waiting.pause(0.002)
+
+    def stop(self) -> None:
+        if self.alive():
+            os.kill(self.pid, signal.SIGTERM)
+            while self.alive():
+                waiting.pause(0.01)

@@ -1,0 +1,153 @@
+"""Configurations: refusals name the file, the line and the key; --init writes valid ones."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+
+import pandas as pd
+import pytest
+
+from evenhand.service.config import load
+from serving import evenhand, write_config
+
+BASE = """
+    wait = "30 days"
+    [features.income]
+    low = 0
+    high = 500
+    [features.job]
+    type = "category"
+    values = ["none", "full"]
+    [features.owner]
+    type = "yes-no"
+    [arms]
+    a = "F"
+    b = "M"
+    [groups]
+    sensitive = "F"
+"""
+
+
+def written(folder, text):
+    path = folder / "loans.toml"
+    path.write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+    return path
+
+
+def test_categories_and_yes_no_become_columns(tmp_path):
+    encoder = load(written(tmp_path, BASE)).encoder()
+    assert encoder.columns == ("intercept", "income", "job=full", "owner")
+    rows = encoder.rows([{"income": 3, "job": "full", "owner": True}, [4.0, "none", 0]])
+    assert rows.tolist() == [[1, 3, 1, 1], [1, 4, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"30 days"', '"soon"', "line 1: wait is 'soon'"),
+        ("low = 0", "lowest = 0", "line 3: features.income.lowest is unknown"),
+        ("low = 0", 'low = "x"', "line 3: features.income.low is 'x'; allowed is a number"),
+        ("high = 500", "high = -1", "features.income.low is 0; allowed is a number below high"),
+        ('values = ["none", "full"]', "", "features.job is a category"),
+        ('type = "yes-no"', 'type = "maybe"', "line 9: features.owner.type is 'maybe'"),
+        ('sensitive = "F"', 'sensitive = "X"', "line 14: groups.sensitive is 'X'"),
+        ('b = "M"', "b = 3", "line 12: arms.b has no group"),
+        ('b = "M"', 'b = "F"', "arms : groups are F alone"),
+        ("[groups]", "[policy]\nname = 'Nobody'\n[groups]", "policy.name has 'Nobody'"),
+        ("[groups]", "[policy]\nnoise = -1\n[groups]", "policy.noise"),
+        ("[groups]", "[server]\nport = 99999\n[groups]", "server.port is 99999"),
+        ("wait =", 'store = "oracle"\nwait =', "line 1: store is unknown"),
+        ("wait =", 'learn = "never"\nwait =', "line 1: learn is 'never'"),
+        ("wait =", "wait = = 3 #", "line 1"),
+    ],
+)
+def test_errors_name_the_line_and_the_key(tmp_path, old, new, says):
+    path = written(tmp_path, textwrap.dedent(BASE).lstrip().replace(old, new, 1))
+    with pytest.raises(ValueError) as caught:
+        load(path)
+    told = re.sub(r" : ", " : ", str(caught.value))
+    assert told.startswith("loans.toml") and says.replace("arms :", "arms:") in told, told
+
+
+def test_several_attributes_are_crossed(tmp_path):
+    text = BASE.replace('sensitive = "F"', "")
+    for sex in ("F", "M"):
+        text = text.replace(f'"{sex}"', f'{{ sex = "{sex}", age = "old" }}')
+    path = written(tmp_path, text)
+    assert load(path).groups().names == ("F & old", "M & old")
+
+
+@pytest.mark.slow
+def test_a_configuration_from_a_table_is_valid(tmp_path):
+    table = tmp_path / "past.csv"
+    pd.DataFrame(
+        {
+            "sex": ["F", "M"] * 10,
+            "branch": ["north", "south"] * 10,
+            "income": [30.5, 40.25] * 10,
+            "children": range(20),
+            "job": ["none", "full"] * 10,
+            "owner": [0, 1] * 10,
+            "name": [f"person {k}" for k in range(20)],
+            "same": [1] * 10 + [1] * 10,
+            "paid": [1, 0] * 10,
+        }
+    ).to_csv(table, index=False)
+    config = tmp_path / "loans.toml"
+    told = evenhand(
+        "serve", "--init", table, config, "--group", "sex", "--arm", "branch", "--reward", "paid"
+    )
+    assert told.returncode == 0, told.stderr
+    loaded = load(config)
+    assert [f.name for f in loaded.features] == ["income", "children", "job", "owner", "same"]
+    assert loaded.arms == {"north": "F", "south": "M"}
+    missing = evenhand("serve", "--init", table, tmp_path / "other.toml")
+    assert missing.returncode == 2 and "--group is missing" in missing.stderr
+
+
+@pytest.mark.slow
+def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
+    config = write_config(tmp_path)
+    assert evenhand("serve", config, "--key", "x=read").returncode == 0
+    text = config.read_text()
+    for old, new, says in (
+        ("[features.age]", "[features.years]", "features are"),
+        ('m2 = "M"', 'm2 = "M"\nm3 = "M"', "add it with POST /v1/arms"),
+        ("PooledGroupFair", "TopInterval", "policy is TopInterval"),
+    ):
+        config.write_text(text.replace(old, new))
+        told = evenhand("serve", config)
+        assert told.returncode == 2 and says in told.stderr, told.stderr
+
+
+@pytest.mark.slow
+def test_without_the_extra_one_line_says_what_to_install(tmp_path):
+    code = (
+        "import sys; sys.modules['msgspec'] = None\n"
+        "import evenhand\n"
+        "from evenhand.cli import main\n"
+        "sys.exit(main(['serve', '--demo']))"
+    )
+    import subprocess
+
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stderr == (
+        "evenhand: the service needs more packages: pip install 'evenhand[serve]'\n"
+    )
+    lazy = "import sys, evenhand; sys.exit('evenhand.service' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", lazy], check=False).returncode == 0
+
+
+def test_a_bucket_gives_as_many_as_allowed(monkeypatch):
+    from evenhand.service import _auth
+
+    clock = [0.0]
+    monkeypatch.setattr(_auth.time, "monotonic", lambda: clock[0])
+    bucket = _auth.Bucket(rate=2.0, burst=3.0)
+    assert [bucket.take("a") for _ in range(5)] == [True, True, True, False, False]
+    assert bucket.take("b")  # others have their own
+    clock[0] = 1.0
+    assert [bucket.take("a") for _ in range(3)] == [True, True, False]

@@ -1,0 +1,147 @@
+"""Servers that are killed again and again. A checker outside of them looks at what is left.
+
+`kill -9` does not test a power failure: that the disk has what fsync promised is SQLite's and
+PostgreSQL's own promise.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+
+import httpx
+import pytest
+
+import waiting
+from forking import Forked, Nursery
+from serving import (
+    candidates,
+    check_acknowledged,
+    check_chain,
+    check_state,
+    free_port,
+    make_key,
+    write_config,
+)
+
+KILLS = int(os.environ.get("EVENHAND_KILLS", "100"))
+
+
+class Callers:
+    """Threads that decide and reward, and remember what was acknowledged."""
+
+    def __init__(self, servers, number=4) -> None:
+        self.servers, self.stop = servers, False
+        self.decided: set[str] = set()
+        self.rewarded: dict[str, float] = {}
+        self.unanswered = 0
+        self.wrong: list[str] = []
+        self.threads = [threading.Thread(target=self.work, args=(n,)) for n in range(number)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, number: int) -> None:
+        chance = random.Random(number)
+        with waiting.Client() as client:
+            self.call_on(client, number, chance)
+
+    def call_on(self, client: httpx.Client, number: int, chance: random.Random) -> None:
+        count = 0
+        while not self.stop:
+            server = chance.choice(self.servers)
+            client.headers["Authorization"] = f"Bearer {server.key}"
+            id, value = f"t{number}-{count}", chance.random()
+            body = {"id": id, "candidates": candidates(count)}
+            count += 1
+            # The same id until it is answered, as a client with retries does.
+            if self.answered(client, "POST", f"{server.url}/v1/decisions", body):
+                self.decided.add(id)
+                path = f"{server.url}/v1/decisions/{id}/reward"
+                if self.answered(client, "PUT", path, {"observed": value}):
+                    self.rewarded[id] = value
+
+    def answered(self, client, method, url, body) -> bool:
+        while not self.stop:
+            try:
+                answer = client.request(method, url, json=body)
+            except httpx.TransportError:
+                self.unanswered += 1
+                waiting.pause(0.005)
+                continue
+            if answer.status_code in (200, 201):
+                return True
+            if answer.status_code != 503:
+                self.wrong.append(f"{answer.status_code} {answer.text}")
+                return False
+            waiting.pause(0.005)
+        return False
+
+    def end(self) -> None:
+        self.stop = True
+        for thread in self.threads:
+            thread.join()
+        assert not self.wrong, self.wrong[:3]
+
+
+def new_work(callers: Callers, more: int = 3) -> None:
+    """Wait until something was acknowledged since, so that every kill has work before it."""
+    least = len(callers.rewarded) + more
+    while len(callers.rewarded) < least:
+        assert not callers.wrong, callers.wrong[:3]
+        waiting.pause(0.002)
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
+    config = write_config(tmp_path, store=store, snapshot_every=150)
+    key, nursery = make_key(config), Nursery(config)
+    server = Forked(nursery, config, key).start()
+    callers = Callers([server])
+    chance = random.Random(1)
+    try:
+        for _ in range(KILLS):
+            new_work(callers)
+            waiting.pause(chance.random() * 0.01)
+            server.kill()
+            server.start()
+        new_work(callers)
+    finally:
+        callers.end()
+        server.stop()
+        nursery.close()
+    place = store.removeprefix("sqlite:")
+    check_chain(place)
+    check_acknowledged(place, callers.decided, callers.rewarded)
+    check_state(store)
+    assert callers.unanswered > 0  # some requests were under way when it was killed
+
+
+@pytest.mark.slow
+def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, tmp_path):
+    url = server_of_postgres.database(f"replicas{time.time_ns()}")
+    configs = [
+        write_config(tmp_path, store=url, name=f"{name}.toml", port=free_port(), snapshot_every=300)
+        for name in ("one", "two")
+    ]
+    key, nursery = make_key(configs[0]), Nursery(configs[0])
+    one, two = (Forked(nursery, config, key).start() for config in configs)
+    callers = Callers([one, two])
+    try:
+        for _ in range(KILLS):
+            new_work(callers)
+            two.kill()
+            waiting.pause(0.02)  # the other one goes on alone
+            two.start()
+        new_work(callers)
+        both = [server.call("GET", "/v1/model/versions").json()["newest"] for server in (one, two)]
+    finally:
+        callers.end()
+        one.stop()
+        two.stop()
+        nursery.close()
+    assert min(both) > 1
+    check_chain(url)
+    check_acknowledged(url, callers.decided, callers.rewarded)
+    check_state(url)

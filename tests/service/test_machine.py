@@ -1,0 +1,189 @@
+"""A state machine over the ledger: any order of calls, crashes, restarts, erasures and snapshots.
+
+It drives the engine that the server runs, without the network, and compares with a plain model.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from evenhand.service import _deciding, _views
+from evenhand.service._engine import Engine
+from evenhand.service._ledger import asks
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.asks import Keep, Note
+from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.fold import restored
+from evenhand.service.config import load
+from serving import ARMS, check_chain, rows_of, write_config
+
+
+class Ledgers(RuleBasedStateMachine):
+    """What callers were told, beside what the ledger says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="evenhand-"))
+        self.config = load(write_config(self.folder, policy="TopInterval"))
+        self.decided: dict[str, str] = {}
+        self.rewards: dict[str, float] = {}
+        self.overridden: dict[str, int] = {}
+        self.erased: set[str] = set()
+        self.people: dict[str, str] = {}
+        self.engine = self.opened()
+
+    def opened(self) -> Engine:
+        engine = Engine(self.config)
+        engine.open()
+        return engine
+
+    def write(self, *some: asks.Ask) -> None:
+        committed = self.engine.store.write(some)
+        before = self.engine.state.pinned
+        if self.engine.state.apply(committed.told):
+            self.engine._use_state(restored(self.engine.store.connection))
+        elif self.engine.state.pinned != before:
+            self.engine._use_state(self.engine.state)
+
+    def some_id(self, data) -> str:
+        return data.draw(st.sampled_from(sorted(self.decided)))
+
+    @rule(seed=st.integers(0, 999), person=st.sampled_from(["p1", "p2", "p3"]))
+    def decide(self, seed, person):
+        rows = np.random.default_rng(seed).normal(size=(4, 3)).round(3)
+        id = f"d{len(self.decided)}"
+        ask = self.engine.prepare(id, list(ARMS), rows, person=person)
+        self.write(ask)
+        assert ask.status == 201
+        self.decided[id], self.people[id] = ARMS[ask.answer.arm], person
+
+    @precondition(lambda self: self.decided)
+    @rule(data=st.data(), value=st.floats(-9, 9))
+    def reward(self, data, value):
+        id = self.some_id(data)
+        ask = asks.Reward(id, value, None)
+        self.write(ask)
+        if id in self.erased:
+            expected = 410
+        elif id in self.rewards:
+            expected = 200 if self.rewards[id] == value else 409
+        else:
+            expected = 201
+            self.rewards[id] = value
+        assert ask.status == expected
+
+    @precondition(lambda self: self.decided)
+    @rule(data=st.data(), arm=st.integers(0, 3))
+    def override(self, data, arm):
+        id = self.some_id(data)
+        ask = asks.Override(id, arm, lambda _: "F", "because", "Ada")
+        self.write(ask)
+        if id in self.erased:
+            expected = 410
+        elif id in self.overridden:
+            expected = 200 if self.overridden[id] == arm else 409
+        elif ARMS[arm] == self.decided[id] or id in self.rewards:
+            expected = 409
+        else:
+            expected = 201
+            self.overridden[id] = arm
+        assert ask.status == expected
+
+    @precondition(lambda self: self.decided)
+    @rule(data=st.data())
+    def use(self, data):
+        ask = asks.Use(self.some_id(data))
+        self.write(ask)
+        assert ask.status in (200, 201)
+
+    @precondition(lambda self: self.decided)
+    @rule(person=st.sampled_from(["p1", "p2", "p3"]))
+    def erase(self, person):
+        ask = Erase(self.engine.pseudonym(person), "Ada", "asked to", 0, True)
+        known = {i for i, p in self.people.items() if p == person} - self.erased
+        self.write(ask)
+        assert ask.status == (200 if known else 404)
+        self.erased |= known
+
+    @rule()
+    def snapshot(self):
+        state = restored(self.engine.store.connection)
+        self.write(Keep(state.version, state.to_bytes()))
+
+    @rule(what=st.sampled_from(["pause", "resume"]))
+    def stop_and_go(self, what):
+        self.write(Note(kinds.CONTROL, kinds.Control(what, "Ada", "why")))
+        assert self.engine.state.paused == (what == "pause")
+
+    @rule(back=st.booleans())
+    def roll_back(self, back):
+        version = self.engine.state.version if back else 0
+        self.write(Note(kinds.CONTROL, kinds.Control("rollback", "Ada", "why", version)))
+        assert self.engine.decider.version == (version or self.engine.state.version)
+
+    @rule(written=st.booleans())
+    def crash(self, written):
+        """The process ends within a transaction, before or after its last statement."""
+        store = self.engine.store
+        ask = self.engine.prepare("lost", list(ARMS), np.zeros((4, 3)))
+        from evenhand.service._ledger.transaction import Transaction
+
+        tx = Transaction(store.connection, "", store.rules)
+        ask.settle(tx)
+        if written:
+            tx.flush()
+        store.drop()  # without a commit
+        self.engine = self.opened()
+
+    @rule()
+    def restart(self):
+        self.engine.close()
+        self.engine = self.opened()
+
+    @invariant()
+    def everything_acknowledged_is_there_once(self):
+        place = self.folder / "loans.db"
+        check_chain(place)
+        ids = [row[0] for row in rows_of(place, "SELECT id FROM decisions")]
+        assert sorted(ids) == sorted(self.decided)
+        kept = dict(rows_of(place, "SELECT d.id, r.reward FROM rewards r JOIN decisions d "
+                                   "ON d.seq = r.decision"))  # fmt: skip
+        assert kept == {i: v for i, v in self.rewards.items() if i not in self.erased}
+
+    @invariant()
+    def the_state_is_the_fold(self):
+        folded = restored(self.engine.store.connection)
+        state = self.engine.state
+        assert folded.checksum() == state.checksum()
+        assert (folded.round, folded.paused, folded.pinned) == (
+            state.round, state.paused, state.pinned,
+        )  # fmt: skip
+        if not self.erased:
+            whole = restored(self.engine.store.connection, snapshots=False)
+            assert whole.checksum() == state.checksum()
+
+    @precondition(lambda self: self.decided.keys() - self.erased and not self.erased)
+    @rule(data=st.data())
+    def make_again(self, data):
+        connection = self.engine.store.connection
+        body, seed = _views.body_and_seed(connection, self.some_id(data))
+        again = _deciding.again(restored(connection, body.version), body, seed)
+        assert (again.decision.arm, again.scores) == (body.arm, body.scores)
+
+    def teardown(self) -> None:
+        self.engine.store.drop()
+        self.engine.database.close()
+        shutil.rmtree(self.folder)
+
+
+Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
+TestLedgers = Ledgers.TestCase
+TestLedgers.pytestmark = [pytest.mark.slow]
