@@ -39,7 +39,7 @@ def play(config, number=40) -> Engine:
             some.append(asks.Override(f"d{k}", other, lambda _: "F", "because", "Ada"))
         if k % 3:
             true = 1.0 if k % 2 else None
-            some.append(asks.Reward(f"d{k}", float(rng.normal()), true))
+            some.append(asks.Reward(f"d{k}", float(rng.normal()), true, engine.state.truth))
         engine.state.apply(engine.store.write(some).told)
     return engine
 
@@ -61,7 +61,7 @@ def test_log_to_and_replay_work_on_sql_as_on_files(store, tmp_path):
                 if k % 2:
                     logged.update(made, float(rng.normal()))
             logged.true_reward(1, 0.5)
-            logged.true_reward(1, 0.75)
+            logged.true_reward(2, 0.75)
         policies.append(policy)
     from evenhand.events.files import FileLedger
 
@@ -257,3 +257,14 @@ def test_a_store_of_a_newer_schema_is_refused(tmp_path):
     raw.close()
     with pytest.raises(InputError, match="newer evenhand"):
         Database(url).upgrade()
+
+
+def test_true_rewards_are_learned_in_the_order_of_the_ledger(tmp_path):
+    """The state is that of a replay, and the report says that true rewards were used."""
+    engine = play(write_config(tmp_path))
+    policy = engine.state.policy
+    assert engine.state.truth and policy.measured().number == 13
+    assert checksum(eh.replay(SqlLedger(engine.config.store, write=False))) == checksum(policy)
+    assert "There are 13 true rewards" in policy.bias().to_words()
+    again = restored(engine.store.connection, snapshots=False)
+    assert again.checksum() == engine.state.checksum()

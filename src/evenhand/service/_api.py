@@ -103,7 +103,8 @@ class Api:
         given = _reward.decode(request.body)
         if given.observed is None and given.true is None:
             raise Refused("observed", "is missing; give observed, true, or both")
-        ask = asks.Reward(request.name, given.observed, given.true)
+        learns = self.engine.state.truth
+        ask = asks.Reward(request.name, given.observed, given.true, learns)
         await self.engine.submit(ask)
         return _outcome(ask)
 
@@ -113,7 +114,8 @@ class Api:
         for place, reward in enumerate(given.rewards):
             if reward.observed is None and reward.true is None:
                 raise Refused(f"rewards[{place}]", "has neither observed nor true")
-        many = Many([asks.Reward(r.id, r.observed, r.true) for r in given.rewards])
+        learns = self.engine.state.truth
+        many = Many([asks.Reward(r.id, r.observed, r.true, learns) for r in given.rewards])
         await self.engine.submit(many)
         out = BulkOutcome([Outcome(ask.status, ask.answer or "") for ask in many.asks])
         return Answer(200, encode(out))

@@ -90,8 +90,11 @@ class Decide(Ask):
 class Reward(Ask):
     """An observed reward, a true reward, or both."""
 
-    def __init__(self, id: str, observed: float | None, true: float | None) -> None:
+    def __init__(
+        self, id: str, observed: float | None, true: float | None, learns_truth: bool = False
+    ) -> None:
         self.id, self.observed, self.true = id, observed, true
+        self.learns_truth = learns_truth
 
     def ids(self) -> Iterable[str]:
         """The decision."""
@@ -121,7 +124,9 @@ class Reward(Ask):
             self._observe(tx, known, self.observed)
             new = True
         if self.true is not None and known.truth is None:
-            entry = tx.append(kinds.TRUE, self.id, kinds.TrueReward(known.seq, self.true), True)
+            entry = tx.append(
+                kinds.TRUE, self.id, true_of(known, self.true, self.learns_truth), True
+            )
             tx.write("truths", known.seq, entry.seq, entry.at, self.true)
             known.truth, new = self.true, True
         self.status = 201 if new else 200
@@ -305,6 +310,16 @@ class Expire(Ask):
         if missing:
             tx.append(kinds.EXPIRED, None, kinds.Expired(missing))
         self.status, self.answer = 200, len(rows)
+
+
+def true_of(known: Known, value: float, learned: bool) -> kinds.TrueReward:
+    """A true reward with what is needed to learn it."""
+    if not learned:
+        return kinds.TrueReward(known.seq, value)
+    of = reward_of(known, value, learned)
+    counted = known.reward is not None and not known.late and known.due is None
+    observed = known.reward if counted else None
+    return kinds.TrueReward(known.seq, value, True, of.round, of.arm, of.context, observed)
 
 
 def reward_of(known: Known, value: float, learned: bool) -> kinds.Reward:

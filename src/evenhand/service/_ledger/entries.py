@@ -116,10 +116,18 @@ class Reward(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrueReward(msgspec.Struct, array_like=True, frozen=True):
-    """A true reward."""
+    """A true reward; with what is needed to learn it, if the policy learns from true rewards.
+
+    `observed` is the observed reward of the decision, if it was learned before.
+    """
 
     decision: int
     reward: float
+    learned: bool = False
+    round: int = 0
+    arm: int = -1
+    context: bytes = b""
+    observed: float | None = None
 
 
 class Override(msgspec.Struct, array_like=True, frozen=True):

@@ -14,6 +14,7 @@ from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About
 from evenhand.groups import Groups
 from evenhand.policies.base import Policy
+from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.service._ledger import entries as kinds
@@ -21,7 +22,7 @@ from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.entries import Entry
 
 # What changes the state, besides the number of rounds.
-_TOLD = (kinds.REWARD, kinds.LEARN, kinds.ROWS, kinds.CONTROL)
+_TOLD = (kinds.REWARD, kinds.LEARN, kinds.TRUE, kinds.ROWS, kinds.CONTROL)
 _WORDS = ", ".join(f"'{kind}'" for kind in _TOLD)
 
 
@@ -46,6 +47,7 @@ class State:
     learned: int = 0
     paused: bool = False
     pinned: int = 0
+    truth: bool = False  # whether true rewards are learned
     numbers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,11 @@ class State:
                     raise erased(entry.seq)
                 if body.learned:
                     rewards.append(body)
+            elif kind == kinds.TRUE:
+                if body is not None and body.learned:
+                    self._learn(rewards)
+                    rewards = []
+                    self._learn_true(body)
             elif kind == kinds.CONTROL:
                 self._control(body)
             elif kind == kinds.ARM:
@@ -87,6 +94,12 @@ class State:
             rounds["rounds"] = [reward.round for reward in rewards]
         self.policy.absorb(arms, rows, values, **rounds)
         self.learned += len(rewards)
+
+    def _learn_true(self, body: kinds.TrueReward) -> None:
+        row = np.frombuffer(body.context).copy()
+        decision = Decision(body.arm, np.nan, False, body.round, row, Scores(np.empty((5, 0))))
+        decision.reward = body.observed
+        self.policy.update(decision, true_reward=body.reward)
 
     def _rows(self, body: kinds.Rows) -> None:
         rows = np.frombuffer(body.contexts).reshape(len(body.arms), -1)
@@ -150,7 +163,9 @@ def restored(connection: Connection, upto: int | None = None, snapshots: bool = 
         raise InputError("there is no ledger yet; start the service once")
     seq = last[0] if upto is None else min(upto, last[0])
     about, arms, features, paused, pinned = _described(connection, seq)
-    state = State(_beginning(about, arms), arms, features, 1, paused=paused, pinned=pinned)
+    state = State(
+        _beginning(about, arms), arms, features, 1, paused=paused, pinned=pinned, truth=about.truth
+    )
     state.round = int(about.policy["round"])
     for row in _snapshots(connection, seq) if snapshots else ():
         found = _from_snapshot(state, *row)
@@ -219,7 +234,7 @@ def _from_snapshot(state: State, packed: bytes) -> State | None:
             return None
         return State(
             policy, state.arms, state.features, int(data["version"]), int(data["round"]),
-            int(data["learned"]), state.paused, state.pinned,
+            int(data["learned"]), state.paused, state.pinned, state.truth,
         )  # fmt: skip
     except (ValueError, LookupError, TypeError, zlib.error):
         return None
@@ -233,10 +248,10 @@ def _fold(connection: Connection, state: State, upto: int) -> None:
     )
     some: list[tuple[Entry, Any]] = []
     for seq, kind, body in connection.stream(sql, (state.version, upto)):
-        if body is None:
+        if body is None and (kind != kinds.TRUE or state.truth):
             raise erased(seq)
-        if kind == kinds.CONTROL:
-            continue  # known from the beginning on
+        if kind == kinds.CONTROL or body is None:
+            continue  # known from the beginning on, or nothing to learn
         entry = Entry(seq, kind, 0, None, None, None, None, b"", b"")
         some.append((entry, kinds.decode(kind, bytes(body))))
         if len(some) >= 10_000:

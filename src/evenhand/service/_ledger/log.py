@@ -23,7 +23,7 @@ from evenhand.events.event import (
 from evenhand.events.ledger import Snapshot
 from evenhand.policies.saving import to_dict
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.asks import reward_of
+from evenhand.service._ledger.asks import reward_of, true_of
 from evenhand.service._ledger.database import Connection, Database
 from evenhand.service._ledger.fold import _beginning, _described, erased
 from evenhand.service._ledger.transaction import Known, Rules, Transaction
@@ -172,7 +172,7 @@ class SqlLedger:
             earlier.override, earlier.override_body = event.arm, entry.body
         else:
             entry = tx.append(
-                kinds.TRUE, event.id, kinds.TrueReward(earlier.seq, event.reward), True
+                kinds.TRUE, event.id, true_of(earlier, event.reward, self._learns_truth), True
             )
             tx.connection.rows("DELETE FROM truths WHERE decision = ?", (earlier.seq,))
             tx.write("truths", earlier.seq, entry.seq, entry.at, event.reward)
@@ -268,6 +268,10 @@ class SqlLedger:
 
     def __del__(self) -> None:
         self.release()
+
+    @property
+    def _learns_truth(self) -> bool:
+        return self.about is not None and self.about.truth
 
     def _transaction(self) -> Transaction:
         if not self._write:

@@ -52,7 +52,13 @@ class Store:
 
     def begin(self, policy: Policy, arms: Sequence[str], features: Sequence[str]) -> None:
         """Begin a new ledger, unless another process has just done so."""
-        about = About(tuple(features), to_dict(policy), candidates=True, key=new_key())
+        about = About(
+            tuple(features),
+            to_dict(policy),
+            candidates=True,
+            key=new_key(),
+            truth=policy.learns_truth,
+        )
         with _Rollback(self):
             tx = Transaction(self.connection, self.database.lock, self.rules)
             if not tx.is_new:
