@@ -162,21 +162,24 @@ def bias_of(state: State) -> dict[str, Any]:
 
 def comparison(then: State, now: State) -> Table:
     """The bias that two versions have learned, side by side."""
-    tables = [pd.DataFrame(bias_rows(state, LEVEL)["rows"]) for state in (then, now)]
-    columns = ["group", "feature", "estimate", "low", "high"]
-    before, after = (table[table["why"] != "the reference"][columns] for table in tables)
-    rows = []
-    for (_, old), (_, new) in zip(before.iterrows(), after.iterrows(), strict=True):
-        rows.append([old["group"], old["feature"], *(_estimate(row) for row in (old, new))])
+    # By group and feature: a group may be the reference in one of them only.
+    listed = [
+        {(row["group"], row["feature"]): row for row in bias_rows(state, LEVEL)["rows"]}
+        for state in (then, now)
+    ]
+    rows = [[*key, *(_estimate(table.get(key)) for table in listed)] for key in listed[1]]
     names = ["group", "feature", f"version {then.version}", f"version {now.version}"]
     return of_rows(names, rows, keys=2)
 
 
-def _estimate(row: Any) -> Cell:
+def _estimate(row: dict[str, Any] | None) -> Cell:
     """An estimate with its interval."""
-    if row["estimate"] is None or pd.isna(row["estimate"]):
+    if row is None or row["estimate"] is None:
         return Cell("not identified", number=True)
-    words = [digits(float(row[name])) for name in ("estimate", "low", "high")]
+    if row.get("why") == "the reference":
+        return Cell("the reference", number=True)
+    ends = [row[name] for name in ("estimate", "low", "high")]
+    words = [MISSING if end is None else digits(float(end)) for end in ends]
     return Cell(f"{words[0]} ({words[1]} to {words[2]})", number=True)
 
 
