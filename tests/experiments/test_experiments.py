@@ -19,7 +19,7 @@ import evenhand as eh
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments._checkpoints import run_experiment
-from evenhand.experiments._worlds import SYNTHETIC, TABLE
+from evenhand.experiments._worlds import SYNTHETIC, TABLE, TRUTH
 from evenhand.experiments.bundled import paper_experiments
 from evenhand.experiments.file import read_experiment
 from evenhand.experiments.model import values_of
@@ -201,8 +201,11 @@ def test_values_and_ranges(given, values):
 
 def test_both_kinds_of_place_know_all_parameters_of_their_world():
     synthetic = set(inspect.signature(eh.SyntheticWorld).parameters)
-    assert set(SYNTHETIC) == synthetic - {"conventions"}
-    assert set(TABLE) == set(inspect.signature(eh.TableWorld).parameters) - {"data"}
+    arrivals = inspect.signature(eh.World.with_true_rewards).parameters
+    truth = {f"true_{name}" for name in arrivals if name != "self"}
+    assert set(TRUTH) == truth
+    assert set(SYNTHETIC) - truth == synthetic - {"conventions"}
+    assert set(TABLE) - truth == set(inspect.signature(eh.TableWorld).parameters) - {"data"}
 
 
 def test_a_table_is_found_from_the_file_and_not_from_the_working_folder(folder, monkeypatch):
