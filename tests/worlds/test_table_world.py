@@ -439,3 +439,25 @@ def test_any_table_makes_a_world_or_is_refused_in_one_line(table_and_roles):
     run = eh.simulate([eh.TopInterval], world, 20, 1, seed=1, workers=1).runs.iloc[0]
     assert np.isfinite(run["perceived_regret"])
     assert np.isfinite(run["true_regret"]) == (roles["true_reward"] is not None)
+
+
+def test_several_group_columns_are_attributes_of_the_arms():
+    """The groups are the intersections as before, and know which levels they are made of."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], 400),
+            "black": rng.choice([0, 1], 400),
+            "area": rng.choice(["a", "b"], 400),
+            "x": rng.random(400),
+            "paid": rng.random(400),
+        }
+    )
+    given = {"reward": "paid", "arms": "area", "features": ["x"]}
+    world = eh.TableWorld(people, group=["sex", "black"], **given)
+    assert world.groups.labels == tuple(world.arms["group"])
+    levels = [(attribute.name, attribute.levels) for attribute in world.groups.attributes]
+    assert levels == [("sex", ("F", "M")), ("black", ("black=0", "black=1"))]
+    together = {"sensitive": "F & black=1", "others": "together"}
+    merged = eh.TableWorld(people, group=["sex", "black"], **together, **given)
+    assert len(merged.groups) == 2 and not merged.groups.attributes

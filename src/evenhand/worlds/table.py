@@ -210,9 +210,12 @@ class TableWorld(World):
         true = true_rewards_of(frame[rewards[1]], numbers)[order] if rewards[1:] else np.empty(0)
         self.arms = table.assign(mean_reward=np.add.reduceat(values, first[:-1]) / np.diff(first))
         """A row per arm: its name, its columns, its group, its rows and its mean reward."""
-        self.groups = Groups(
-            list(table["group"]), sensitive_label(sensitive, group_columns, labels)
-        )
+        own = sensitive_label(sensitive, group_columns, labels)
+        self.groups = Groups(list(table["group"]), own)
+        if len(group_columns) > 1 and others == "apart":
+            rows = frame.iloc[order[first[:-1]]]  # a row of every arm
+            levels = {name: list(group_labels(rows, [name])) for name in group_columns}
+            self.groups = Groups.of_attributes(levels, own)
         hot = one_hot and any(name in codes or is_nominal(frame[name]) for name in listed)
         constant = scaled or hot if intercept is None else bool(intercept)
         how = Encoding(one_hot, categories, constant)
