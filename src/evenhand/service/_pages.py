@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from evenhand import __version__
 from evenhand._html import render, stylesheet
 from evenhand.service import _auth, _looks, _views
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
-from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.asks import Call
+from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.reviewing import AskReview, Claim, Judge, queue, reviewers
+from evenhand.service._ledger.reviewing import queue, reviewers
+from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
+from evenhand.service._web import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 
 if TYPE_CHECKING:
     from evenhand.service._service import Service
 
-HTML, CSS, SVG = b"text/html; charset=utf-8", b"text/css; charset=utf-8", b"image/svg+xml"
-COOKIE = "evenhand"
-POLICY = (
-    b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-    b"base-uri 'none'; frame-ancestors 'none'"
-)
-SAFE = ((b"content-security-policy", POLICY), (b"x-frame-options", b"DENY"))
-SHORTEST = 10  # characters of a password
 LINKS = (("/", "Overview"), ("/bias", "Bias"), ("/decisions", "Decisions"), ("/review", "Review"),
          ("/model", "Model"))  # fmt: skip
 
 
-class Pages:
+class Pages(Forms, Logins):
     """Answers what is not under /v1."""
 
     def __init__(self, service: Service) -> None:
@@ -44,7 +35,7 @@ class Pages:
         self.admin = service.admin
         self._tries = _auth.Bucket(1 / 12, 5)  # logins: five at once, then five a minute
         self._read = service.admin.read
-        self._shown: dict[str, str] = {}  # what a page shows once, by session
+        self._shown = {}
         self._gets: dict[str, Callable[[Request, Caller], Awaitable[Answer]]] = {
             "/": self.overview, "/bias": self.bias, "/decisions": self.decisions,
             "/review": self.review, "/model": self.model,
@@ -87,7 +78,7 @@ class Pages:
             if handler is None:
                 raise Problem(404, "there is no such page")
             if caller is None:
-                return _to(f"/login?next={quote(path, safe='')}")
+                return to(f"/login?next={quote(path, safe='')}")
             if not caller.may(READ) and not caller.may(REVIEW):
                 raise Problem(403, "your login does not allow this")
             return await handler(request, caller)
@@ -96,15 +87,15 @@ class Pages:
         if caller is None:
             raise Problem(401, "log in first")
         role, act = self._posts[path]
-        form = _form(request)
-        if not _same(form.get("csrf", ""), caller.csrf):
+        form = form_of(request)
+        if not is_same(form.get("csrf", ""), caller.csrf):
             raise Problem(403, "the form is not from this session; load the page again")
         if not caller.may(role):
             raise Problem(403, f"it needs the role {role}")
-        return _to(await act(form, caller, request))
+        return to(await act(form, caller, request))
 
     async def _caller(self, request: Request) -> Caller | None:
-        cookie = _cookie(request)
+        cookie = cookie_of(request)
         if not cookie:
             return None
         caller: Caller | None = await in_thread(self._read, _auth.of_session, cookie)
@@ -122,71 +113,6 @@ class Pages:
             **names,
         )  # fmt: skip
         return Answer(status, text.encode(), HTML, (*SAFE, *headers))
-
-    # Logging in ---------------------------------------------------------------------------------
-
-    async def _log_in(self, request: Request) -> Answer:
-        if request.method in ("GET", "HEAD"):
-            query = dict(parse_qsl(request.query))
-            return self._login_page(query.get("token", ""), query.get("next", "/"), "")
-        form = _form(request)
-        name, password = form.get("name", "").strip(), form.get("password", "")
-        token, after = form.get("token", ""), form.get("next", "/")
-        # A page elsewhere cannot send this header as it likes: browsers set it.
-        origin = request.headers.get(b"origin", b"").decode("latin-1")
-        host = request.headers.get(b"host", b"").decode("latin-1")
-        if origin and origin.partition("://")[2] != host:
-            raise Problem(403, "the form is not from this page")
-        if not self._tries.take("all" if not name else name[:200]):
-            raise Problem(429, "too many attempts; wait a minute", headers={"Retry-After": "60"})
-        if not 0 < len(name) <= 100 or not name.isprintable() or len(password) > 1000:
-            return self._login_page(token, after, "The name or the password is wrong.", 403)
-        if token:
-            roles, wrong = await self._first(name, password, token)
-        else:
-            roles = await in_thread(self._read, _auth.check_password, name, password)
-            wrong = "The name or the password is wrong."
-        if roles is None:
-            return self._login_page(token, after, wrong, 403)
-        ask = await self.engine.settle(Call(_auth.open_session, name, roles))
-        cookie, _ = ask.answer
-        secure = "; Secure" if self.service.config.server.https else ""
-        value = f"{COOKIE}={cookie}; HttpOnly; SameSite=Lax; Path=/; Max-Age={_auth.SESSION}"
-        local = after if after.startswith("/") and not after.startswith(("//", "/\\")) else "/"
-        return _to(local, ((b"set-cookie", f"{value}{secure}".encode()),))
-
-    async def _first(self, name: str, password: str, token: str) -> tuple[list[str] | None, str]:
-        """A login made with a token, which is used up by this."""
-        if len(password) < SHORTEST:
-            return None, f"The password needs at least {SHORTEST} characters."
-
-        kept = await in_thread(_auth.hash_password, password)
-        wrong = ["The link was used before, or is older than a day."]
-
-        def make(connection: Any) -> list[str] | bool:
-            roles = _auth.take_token(connection, token)
-            if roles is None:
-                return False
-            if not _auth.add_user(connection, name, kept, roles):
-                wrong[0] = "This name is taken. Ask for a new link."
-                return False
-            return roles
-
-        note = (kinds.KEY, kinds.Key("login", name, [], "one-time token"))
-        ask = await self.engine.settle(Call(make, note=note))
-        return (ask.answer, "") if ask.answer is not False else (None, wrong[0])
-
-    def _login_page(self, token: str, after: str, wrong: str, status: int = 200) -> Answer:
-        title = "Make your login" if token else "Log in"
-        return self._page(
-            "service_login.html", title, None, status, token=token, after=after, wrong=wrong,
-            shortest=SHORTEST,
-        )  # fmt: skip
-
-    async def log_out(self, form: Any, caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """End the session."""
-        await self.engine.settle(Call(_auth.close_session, _cookie(request)))
-        return "/login"
 
     # The five pages -----------------------------------------------------------------------------
 
@@ -210,7 +136,7 @@ class Pages:
         known = {"after": 20, "arm": 200, "group": 200, "status": 20, "id": 200}
         given = {k: v for k, v in request.given(known).items() if v}
         if "id" in given:
-            return _to(f"/decisions/{quote(given['id'], safe='')}")
+            return to(f"/decisions/{quote(given['id'], safe='')}")
         state = self.engine.state
         after = given.get("after", "")
         before = int(after) if after.isascii() and after.isdigit() else None
@@ -289,109 +215,3 @@ class Pages:
         """The picture of the bias."""
         state = await in_thread(self._read, restored)
         return Answer(200, (await in_thread(_looks.bias_svg, state)).encode(), SVG, SAFE)
-
-    # What forms do ------------------------------------------------------------------------------
-
-    async def _asked(self, ask: Any) -> None:
-        await self.engine.submit(ask)
-        if ask.status >= 400:
-            raise Problem(ask.status, str(ask.answer))
-
-    async def ask_review(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Put a decision into the queue."""
-        await self._asked(AskReview(form.get("id", "")))
-        return "/review"
-
-    async def claim(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Take a decision to look at."""
-        id = form.get("id", "")
-        await self._asked(Claim(id, caller.name, self.service.config.claim))
-        return f"/decisions/{quote(id, safe='')}#review"
-
-    async def judge(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Accept, or override with a reason."""
-        state = self.engine.state
-        arm = form.get("arm", "")
-        number = state.numbers.get(arm) if arm else None
-        reason = form.get("reason", "").strip()[:2000]
-        if arm and number is None:
-            raise Problem(422, "choose one of the candidates")
-        if arm and not reason:
-            raise Problem(422, "an override needs a reason")
-        group: Callable[[int], str] = lambda place: state.arms[place].group  # noqa: E731
-        await self._asked(Judge(form.get("id", ""), caller.name, reason, number, group))
-        return "/review"
-
-    async def pause(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Stop all decisions."""
-        await self.admin.control("pause", caller.name, _reason(form))
-        return "/model"
-
-    async def resume(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Go on."""
-        await self.admin.control("resume", caller.name, _reason(form))
-        return "/model"
-
-    async def rollback(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Decide with another version."""
-        text = form.get("version", "0")
-        if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Problem(422, "the version is a whole number")
-        await self.admin.roll_back(int(text), caller.name, _reason(form))
-        return "/model"
-
-    async def invite(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """A link with which a colleague makes a login."""
-        roles = [role for role in _auth.ROLES if form.get(role)]
-        if not roles:
-            raise Problem(422, "choose at least one role")
-        ask = await self.engine.settle(Call(_auth.new_token, roles))
-        self._shown[caller.csrf] = f"/login?token={ask.answer}"
-        return "/model#people"
-
-    async def make_key(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """A key for a program."""
-        name = form.get("name", "").strip()[:200]
-        roles = [role for role in _auth.ROLES if form.get(role)]
-        if not roles or not name or not name.isprintable():
-            raise Problem(422, "give a name, and choose at least one role")
-        key = _auth.new_key()
-        note = (kinds.KEY, kinds.Key("add", name, roles, caller.name))
-        await self.engine.settle(Call(_auth.add_key, name, roles, key, note=note))
-        self._shown[caller.csrf] = key
-        return "/model#people"
-
-
-def _form(request: Request) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(request.body.decode(), keep_blank_values=True, max_num_fields=50)
-    except ValueError as error:
-        raise Problem(400, "the form cannot be read") from error
-    form = dict(pairs)
-    if any("\0" in value for value in form.values()):
-        raise Problem(400, "the form has a character that cannot be kept")
-    return form
-
-
-def _reason(form: dict[str, str]) -> str:
-    reason = form.get("reason", "").strip()[:2000]
-    if not reason:
-        raise Problem(422, "give a reason; it is kept in the ledger")
-    return reason
-
-
-def _cookie(request: Request) -> str:
-    text = request.headers.get(b"cookie", b"").decode("latin-1")
-    try:
-        morsel = SimpleCookie(text).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel is not None and len(morsel.value) < 200 else ""
-
-
-def _same(given: str, kept: str) -> bool:
-    return bool(kept) and hmac.compare_digest(given.encode(), kept.encode())
-
-
-def _to(path: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
-    return Answer(303, b"", HTML, ((b"location", path.encode()), *SAFE, *headers))
