@@ -114,5 +114,16 @@ def test_no_html_is_written_outside_of_templates():
 
 def test_templates_are_found_as_a_part_of_the_package():
     names = {one.name for one in files("evenhand._html").joinpath("templates").iterdir()}
-    expected = {"base.html", "parts.html", "audit.html", "cells.html", "report.html", "demo.html"}
-    assert names == expected
+    of_reports = {"base", "parts", "audit", "cells", "report", "demo"}
+    of_service = {
+        "bias",
+        "decision",
+        "decisions",
+        "login",
+        "model",
+        "overview",
+        "problem",
+        "review",
+    }
+    expected = {*of_reports, "service", *(f"service_{page}" for page in of_service)}
+    assert names == {f"{name}.html" for name in expected}
