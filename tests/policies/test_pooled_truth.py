@@ -39,7 +39,7 @@ def _posterior_after_truth(data, variances, truth, weights, kappa2, free, sigma2
     work_out(data, variances, post)
     seen, out = blank_seen(m, d), blank_blend(m, d, free)
     look(data, variances, post, truth, sigma2, seen)
-    work_out_blend(post, variances, weights, seen, kappa2, out)
+    work_out_blend(data, variances, post, weights, seen, kappa2, out)
     means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
     for k in range(m * d):
         means[k] = post.m[k // d, k % d]
@@ -351,6 +351,11 @@ def test_units_that_cannot_be_told_yet_are_not_used() -> None:
         policy.select(contexts).scores.table, plain.select(contexts).scores.table, rtol=1e-9
     )
     assert "cannot be told yet" in policy.bias().to_words()
+    first = _policy()
+    first.update(_played(first, 1)[0][0], true_reward=1.0)
+    assert "There is 1 true reward, the first of round 1. There is no feedback yet" in str(
+        first.bias()
+    )
 
 
 # What is said ------------------------------------------------------------------------------------
@@ -506,3 +511,26 @@ def test_an_experiment_file_says_which_decisions_get_true_rewards(tmp_path: Path
     file.write_text(text.format("true_share = 1.5\n"))
     with pytest.raises(ValueError, match=r"share is 1\.5"):
         read_experiment(file)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("rewards", ["all the same", "zero", "without noise", "one arm alone"])
+def test_degenerate_data_leave_no_nan(rewards: str, scale: float) -> None:
+    """Every score, the report and its words stay finite, whatever comes."""
+    policy, rng = _policy(), np.random.default_rng(1)
+    for t in range(25):
+        contexts = scale * rng.random((6, 2))
+        available = [0] if rewards == "one arm alone" else None
+        decision = policy.select(contexts, available)
+        worth = float(decision.context.sum()) / scale
+        value = {"all the same": 1.0, "zero": 0.0}.get(rewards, worth)
+        policy.update(decision, value)
+        if t % 3 == 0:
+            policy.update(decision, true_reward=value)
+        scores = policy.select(contexts).scores
+        assert np.isfinite(scores.correction).all() and np.isfinite(scores.estimate).all()
+        policy.round -= 1
+        words = policy.bias().to_words()
+        assert "nan" not in words and "inf" not in words
+        measured = policy.measured()
+        assert not measured.usable or np.isfinite(measured.bias).all()

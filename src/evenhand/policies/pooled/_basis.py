@@ -18,11 +18,13 @@ def basis_of(truth: Measured) -> list[str]:
     number = "1 true reward" if truth.number == 1 else f"{truth.number} true rewards"
     since = f", the first of round {truth.since}" if truth.since else ""
     if not truth.usable:
-        return [
-            f"There {_are(truth.number)} {number}{since}. The units of true rewards cannot be told "
-            "yet from those of the reference, so they are not used.",
-            ASSUMPTION,
-        ]
+        why = (
+            "The units of true rewards cannot be told yet from those of the reference"
+            if truth.feedback
+            else "There is no feedback yet to compare with"
+        )
+        said = f"There {_are(truth.number)} {number}{since}. {why}, so nothing is made of that yet."
+        return [said, ASSUMPTION]
     return [f"There {_are(truth.number)} {number}{since}.", _averages(truth), _arrival(truth)]
 
 
@@ -43,8 +45,8 @@ def _averages(truth: Measured) -> str:
             f"{test}."
         )
     return (
-        "They speak against equal true averages, and that assumption is given up: groups may "
-        f"differ, and how much of a gap is bias rests on the true rewards{test}."
+        "With them it is more likely that true averages differ than that they are equal, and that "
+        f"assumption is given up: how much of a gap is bias rests on the true rewards{test}."
     )
 
 

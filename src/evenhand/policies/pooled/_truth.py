@@ -13,8 +13,8 @@ has to assume, unless the data speak against that; then true rewards only sharpe
 Given the feedback, arm i is theta_i ~ N(u_i + p S_i m_g, S_i). Its true rewards, with sums A_z and
 b_z, then say of t = p S_i m_g - psi_g, whose variance beside that of the noise is S_i,
 
-    information J_i = A' - A' (S_i^-1 + A')^-1 A',  A' = A_z / sigma_z^2,
-    and value       j_i = b' - A' (S_i^-1 + A')^-1 b' - J_i u_i,  b' = b_z / sigma_z^2
+    information J_i = S_i^-1 (S_i^-1 + A')^-1 A',  A' = A_z / sigma_z^2,
+    and value       j_i = S_i^-1 (S_i^-1 + A')^-1 b' - J_i u_i,  b' = b_z / sigma_z^2
 
 t is linear in the means m and in e = (eta_1, ..., eta_m, B^-1 psi_0), where B B' = Omega, so all of
 it is a Gaussian posterior in closed form. It does not need to know which feedback belongs to which
@@ -105,7 +105,7 @@ def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped
     for table in (seen.j, seen.Fj):
         clear(place(table, 0), table.size)
     A, E, J, F = np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
-    AE, b, j = np.empty((d, d)), np.empty(d), np.empty(d)
+    own, part, b, j = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
     for i in range(truth.number.size):
         if truth.number[i] == 0.0:
             continue
@@ -115,19 +115,19 @@ def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped
             b[k] = truth.b[i, k] / sigma2
             for c in range(d):
                 A[k, c] = truth.A[i, k, c] / sigma2
-                E[k, c] = data.A[i, k, c] / variances.sigma2[0] + A[k, c]
+                own[k, c] = data.A[i, k, c] / variances.sigma2[0]
                 F[k, c] = p * post.S[i, k, c]
-            E[k, k] += p
+            own[k, k] += p
             F[k, k] -= 1.0
-        invert(place(E, 0), p, d)
-        product(place(A, 0), place(E, 0), place(AE, 0), d)
-        for k in range(d):
-            j[k] = b[k]
             for c in range(d):
-                J[k, c] = A[k, c]
-                j[k] -= AE[k, c] * b[c]
-                for o in range(d):
-                    J[k, c] -= AE[k, o] * A[o, c]
+                E[k, c] = own[k, c] + A[k, c]
+        invert(place(E, 0), p, d)
+        product(place(own, 0), place(E, 0), place(part, 0), d)
+        product(place(part, 0), place(A, 0), place(J, 0), d)
+        times_vector(place(part, 0), place(b, 0), place(j, 0), d)
+        for k in range(d):  # both halves alike
+            for c in range(k):
+                J[k, c] = J[c, k] = 0.5 * (J[k, c] + J[c, k])
         for k in range(d):
             for c in range(d):
                 j[k] -= J[k, c] * post.u[i, c]
@@ -140,7 +140,7 @@ def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped
                     seen.FJ[g, k, c] += F[o, k] * J[o, c]
                     for q in range(d):
                         seen.FJF[g, k, c] += F[o, k] * J[o, q] * F[q, c]
-    A[0, 0] = E[0, 0] = AE[0, 0] = 0.0  # their places are used until here
+    A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0  # their places are used until here
 
 
 @subroutine
@@ -180,10 +180,14 @@ def _assemble(weights, seen, m, d, mm, me, ee, of_m, of_e):  # type: ignore[no-u
 
 
 @subroutine
-def _prior(post, variances, m, d, out):  # type: ignore[no-untyped-def]
-    """Add the feedback's information on the means, with mu integrated out."""
+def _prior(data, variances, post, out):  # type: ignore[no-untyped-def]
+    """Add the feedback's information on the means, with mu integrated out.
+
+    That of group g is n_g p I - p^2 sum S_i + Omega^-1, the inverse of V_g.
+    """
     stays_a_function()
-    shared, half, inverse = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    m, d = post.m.shape
+    shared, half = np.empty((d, d)), np.empty((d, d))
     for k in range(d):
         for c in range(d):
             shared[k, c] = variances.lambda_inverse[k, c] + m * variances.omega_inverse[k, c]
@@ -193,14 +197,18 @@ def _prior(post, variances, m, d, out):  # type: ignore[no-untyped-def]
     for g in range(m):
         for k in range(d):
             for c in range(d):
-                inverse[k, c] = post.V[g, k, c]
-        invert(place(inverse, 0), TINY, d)
-        for k in range(d):
-            for c in range(d):
-                out[g * d + k, g * d + c] += inverse[k, c]
+                out[g * d + k, g * d + c] += variances.omega_inverse[k, c]
                 for h in range(m):
                     out[g * d + k, h * d + c] -= shared[k, c]
-    half[0, 0] = inverse[0, 0] = 0.0  # their places are used until here
+    for i in range(data.number.size):
+        if data.number[i] > 0.0:
+            g = data.group_of[i]
+            p = 1.0 / variances.tau2[g]
+            for k in range(d):
+                out[g * d + k, g * d + k] += p
+                for c in range(d):
+                    out[g * d + k, g * d + c] -= p * p * post.S[i, k, c]
+    half[0, 0] = 0.0  # its place is used until here
 
 
 @subroutine
@@ -306,14 +314,14 @@ def blend(data, variances, post, truth, weights, free, kappa2):  # type: ignore[
     out, sigma2 = blank_blend(m, d, free), variances.sigma2[0]
     for _ in range(PASSES):
         look(data, variances, post, truth, sigma2, seen)
-        work_out_blend(post, variances, weights, seen, kappa2, out)
+        work_out_blend(data, variances, post, weights, seen, kappa2, out)
         out.numbers[1] = sigma2
         sigma2 = _noise_of_truth(data, variances, post, truth, weights, out)
     return out
 
 
 @subroutine
-def work_out_blend(post, variances, weights, seen, kappa2, out):  # type: ignore[no-untyped-def]
+def work_out_blend(data, variances, post, weights, seen, kappa2, out):  # type: ignore[no-untyped-def]
     """R, X, N, n, and the maps from the means of feedback to the posterior."""
     stays_a_function()
     m, d = seen.j.shape
@@ -330,8 +338,9 @@ def work_out_blend(post, variances, weights, seen, kappa2, out):  # type: ignore
     for k in range(size):
         for c in range(size):
             out.R[k, c] = mm[k, c]
-    _prior(post, variances, m, d, out.R)
-    invert(place(out.R, 0), TINY, size)
+    _prior(data, variances, post, out.R)
+    least = 1.0 / (1.0 / variances.least[0] + m / variances.least[1])
+    invert(place(out.R, 0), least, size)
     fitted = 0.0
     for k in range(size):
         for c in range(more):
@@ -391,7 +400,7 @@ def _solve_for_e(out, kappa2, by_means):  # type: ignore[no-untyped-def]
         for c in range(more):
             out.H[k, c] = out.N[k, c] * (kappa if k < size else 1.0) * (kappa if c < size else 1.0)
         out.H[k, k] += 1.0
-    invert(place(out.H, 0), TINY, more)
+    invert(place(out.H, 0), 1.0, more)
     fitted, start = 0.0, out.e_at_0.copy()
     for k in range(more):
         for c in range(more):

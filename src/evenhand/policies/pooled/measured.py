@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import compiled
 from evenhand.policies.pooled._flat import flat_posterior
-from evenhand.policies.pooled._layout import FIRST_TRUE, TRUE_NUMBER
+from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
 from evenhand.policies.pooled._posterior import in_units
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
@@ -44,6 +44,7 @@ class Measured:
 
     Attributes:
         number: how many true rewards there are.
+        feedback: how many observed rewards there are to compare them with.
         since: the round of the first decision with a true reward; 0 if it is not known.
         usable: whether they are used: where units are estimated, that takes some of the reference.
         scale: offset + scale * true reward is in units of the observed reward.
@@ -67,7 +68,7 @@ class Measured:
         ...     decision = policy.select(np.ones((6, 1)))
         ...     policy.update(decision, worth[decision.arm] - lost[decision.arm])
         ...     policy.update(decision, true_reward=worth[decision.arm])
-        >>> policy.measured().number, policy.measured().bias.round(0).tolist()
+        >>> policy.measured().number, (policy.measured().bias.round(0) + 0.0).tolist()
         (60, [[-4.0], [0.0]])
     """
 
@@ -77,17 +78,20 @@ class Measured:
         self.number, self.since = int(own.truth[TRUE_NUMBER]), int(own.truth[FIRST_TRUE])
         self.p_equal = self.p_arrival = float("nan")
         self.usable, self.equal, self.arrived_better, self._rule = False, True, False, rule
-        if not self.number or not sums[:, -1].any():
+        self.feedback = int(sums[:, -1].sum())
+        if not self.number or not self.feedback:
             return
+        # Whether averages are held equal, and how far they may differ, is what decisions use.
+        kappa2 = float(own.truth[KAPPA2]) if own.truth[IN_USE] else 0.0
         unit, rho, scale, offset, freedom, after, correction, post, variances = _after_truth(
-            rule, sums, own.true, -1.0, d
+            rule, sums, own.true, kappa2, d
         )
         self.usable, self.scale, self.offset = bool(scale > 0.0), float(scale), float(offset)
         self._unit, self._rho, self._m, self._d = unit, rho, m, d
         self.p_arrival = self._arrival(own.true, post, variances, rho, unit)
         if not self.usable:
             return
-        self.equal = bool(after.numbers[0] == 0.0)
+        self.equal = kappa2 == 0.0
         self._freedom = max(float(freedom[1:].sum()), 1.0)
         self._left = max(self.number - float(after.numbers[2]), 1.0)
         reference = rule.weights @ post.m
@@ -128,6 +132,8 @@ class Measured:
             cross = after.N[:size, size:]
             N = N - cross @ np.linalg.solve(rest, cross.T)
             n = n - cross @ np.linalg.solve(rest, after.n[size:])
+        if not np.isfinite(N).all():
+            return float("nan")
         values, vectors = np.linalg.eigh(0.5 * (N + N.T))
         seen = values > _RANK * max(values[-1], 0.0)
         rank = int(seen.sum())
