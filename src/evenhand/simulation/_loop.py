@@ -205,9 +205,7 @@ def rounds(  # type: ignore[no-untyped-def]
         draw_round(instance, t, generator, contexts, observed, true)
         noise = draw_noise(instance, t, generator)
         arm, explored = choose(rule, memory, schedule, available, t, key)
-        check_arm(memory, arm)
-        reward = receive(instance, t, arm, observed[arm], noise)
-        _check_reward(reward)
+        reward = _earn(memory, instance, t, arm, observed, noise)
         note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
@@ -242,9 +240,7 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
         draw_round(instance, t, generator, contexts, observed, true)
         noise = draw_noise(instance, t, generator)
         arm, explored = choose(rule, memory, schedule, available, t, key)
-        check_arm(memory, arm)
-        reward = receive(instance, t, arm, observed[arm], noise)
-        _check_reward(reward)
+        reward = _earn(memory, instance, t, arm, observed, noise)
         note(out, t - first, arm, explored, reward, observed, true)
         state.levels[ROUND, 0] = t
         x = memory.contexts[arm]
@@ -263,9 +259,13 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
 
 
 @woven
-def _check_reward(reward):  # type: ignore[no-untyped-def]
+def _earn(memory, instance, t, arm, observed, noise):  # type: ignore[no-untyped-def]
+    """The reward of the arm, both checked: rules and worlds may be the user's."""
+    check_arm(memory, arm)
+    reward = receive(instance, t, arm, observed[arm], noise)
     if not abs(reward) <= LARGEST:
         raise ValueError("a world gave a reward that is not finite, or above 1e100")
+    return reward
 
 
 @woven
