@@ -30,6 +30,16 @@ class Ask:
         raise NotImplementedError
 
 
+class OfDecision(Ask):
+    """What is asked about one decision."""
+
+    id: str
+
+    def ids(self) -> Iterable[str]:
+        """The decision."""
+        return (self.id,)
+
+
 class Decide(Ask):
     """A decision that the policy made, to be recorded."""
 
@@ -87,7 +97,7 @@ class Decide(Ask):
         self.status, self.answer = 201, known
 
 
-class Reward(Ask):
+class Reward(OfDecision):
     """An observed reward, a true reward, or both."""
 
     def __init__(
@@ -95,10 +105,6 @@ class Reward(Ask):
     ) -> None:
         self.id, self.observed, self.true = id, observed, true
         self.learns_truth = learns_truth
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """Record what is new; refuse what contradicts."""
@@ -149,7 +155,7 @@ class Reward(Ask):
         known.rewarded, known.due = (1, known.due) if held else (known.rewarded, None)
 
 
-class Override(Ask):
+class Override(OfDecision):
     """A human chooses another arm."""
 
     def __init__(
@@ -157,10 +163,6 @@ class Override(Ask):
     ) -> None:
         self.id, self.arm, self.groups = id, arm, groups
         self.reason, self.by = reason, by
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """Record it, while the reward has not come."""
@@ -201,15 +203,11 @@ def _override(tx: Transaction, known: Known, body: kinds.Override, group: str) -
         tx.tally(entry.at, known.grp, overridden=1)
 
 
-class Use(Ask):
+class Use(OfDecision):
     """A decision was used."""
 
     def __init__(self, id: str) -> None:
         self.id = id
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """From now on it waits for a reward, where that has to be confirmed."""

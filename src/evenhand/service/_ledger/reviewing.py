@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import blake2b
 from statistics import median
 from typing import Any
 
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.asks import Ask, Override
+from evenhand.service._ledger.asks import OfDecision, Override
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.transaction import Transaction
 
@@ -21,15 +21,11 @@ def is_sampled(id: str, share: float) -> bool:
     return number < share * 2**64
 
 
-class AskReview(Ask):
+class AskReview(OfDecision):
     """Put a decision into the queue."""
 
     def __init__(self, id: str) -> None:
         self.id = id
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """Add it, unless it is there."""
@@ -44,15 +40,11 @@ class AskReview(Ask):
         self.status = 201
 
 
-class Claim(Ask):
+class Claim(OfDecision):
     """Take a decision to look at, for some time; others cannot take it meanwhile."""
 
     def __init__(self, id: str, by: str, seconds: float) -> None:
         self.id, self.by, self.length = id, by, int(seconds * 1e6)
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """Claim it, unless another did."""
@@ -77,7 +69,7 @@ class Claim(Ask):
             self.status = 201
 
 
-class Judge(Ask):
+class Judge(OfDecision):
     """Accept a decision, or override it with a reason; by whoever has claimed it."""
 
     def __init__(
@@ -85,10 +77,6 @@ class Judge(Ask):
     ) -> None:
         self.id, self.by, self.reason = id, by, reason
         self.arm, self.groups = arm, groups
-
-    def ids(self) -> Iterable[str]:
-        """The decision."""
-        return (self.id,)
 
     def settle(self, tx: Transaction) -> None:
         """Record the verdict and, if it is another arm, the override."""
