@@ -543,6 +543,35 @@ def test_shared_equals_unshared(n_features, count, singular, ridge):
     assert coefficients(shared, 1).tolist() == [0.0] * n_features
 
 
+@settings(max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 9),
+    st.lists(st.integers(0, 5), min_size=8, max_size=8),
+    st.lists(st.sampled_from(["outside", "inside", "zero"]), min_size=8, max_size=8),
+)
+def test_few_directions_at_once_equal_the_general_way(seed, n_features, seen, where):
+    """Contexts that leave at most four directions have a shorter way: the same bits as shared ones,
+    which do not take it, and infinite exactly where they are outside."""
+    rng = np.random.default_rng(seed)
+    apart, shared = regressions(8, n_features), regressions(8, n_features, shared=True)
+    contexts = rng.standard_normal((8, n_features))
+    for i, number in enumerate(seen):
+        for row, reward in zip(rng.random((number, n_features)), rng.random(number), strict=True):
+            absorb(apart, i, row, reward)
+            absorb(shared, i, row, reward)
+            if where[i] == "inside":
+                contexts[i] = 2.0 * row
+        if where[i] == "zero":
+            contexts[i] = 0.0
+    together = ask_each(apart, contexts)
+    for i in range(8):
+        alone = ask_shared(shared, i, contexts, listed(np.arange(8) == i))[:, 0]
+        assert together[:, i].tolist() == alone.tolist()
+        inside = seen[i] > 0 and where[i] != "outside"
+        assert np.isfinite(together[1, i]) == (inside or seen[i] >= n_features)
+
+
 # Saved tables -----------------------------------------------------------------------------------
 
 

@@ -101,11 +101,11 @@ def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-un
 def copy(points, start, number, room, at):  # type: ignore[no-untyped-def]
     """`number` numbers into the room, and zeros up to a whole four."""
     for k in range(0, number, LANES):
-        put(room, at + k, _at_most_four(points, start + k, number - k))
+        put(room, at + k, at_most_four(points, start + k, number - k))
 
 
 @inlined
-def _at_most_four(points, p, number):  # type: ignore[no-untyped-def]
+def at_most_four(points, p, number):  # type: ignore[no-untyped-def]
     """The next four of `number` numbers, or fewer and zeros.
 
     In one piece: four numbers that were written one by one cannot be read at once without waiting.
@@ -191,7 +191,7 @@ def in_units(points, start, d, table, at, room, x):  # type: ignore[no-untyped-d
     """
     new, squares = False, same(0.0)
     for k in range(0, d, LANES):
-        here, factors = _at_most_four(points, start + k, d - k), four(table, at + k)
+        here, factors = at_most_four(points, start + k, d - k), four(table, at + k)
         new |= is_new(factors, here, same(SMALLEST))
         here = times(here, factors)
         put(room, x + k, here)

@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._borrow import stays_a_function
-from evenhand._compile import compiled, inlined, subroutine, woven
+from evenhand._compile import compiled, subroutine, woven
 from evenhand.leastsquares._absorb import back_substitute
 from evenhand.leastsquares._basis import (
-    coordinates,
-    copy,
-    in_units,
-    leaves,
     scale,
-    squared_length,
 )
+from evenhand.leastsquares._singular import solve_outside, solve_singular
 from evenhand.leastsquares._table import (
-    COUNT,
     FREEDOM,
     INFINITE,
     RANK,
@@ -30,7 +25,15 @@ from evenhand.leastsquares._table import (
     width_of,
 )
 from evenhand.leastsquares._triangle import forward, forward_few, spread, spread_few
-from evenhand.leastsquares._vectors import LANES, added, apart, check_list, four, place, put, same
+from evenhand.leastsquares._vectors import (
+    LANES,
+    apart,
+    check_list,
+    four,
+    place,
+    put,
+    same,
+)
 
 
 @woven
@@ -129,8 +132,15 @@ def _each(few, tables, blocks, size, number, known, points, room, fitted, square
             results = _solve(few, table, LANES, points, starts, room, d)
         else:
             used = min(LANES, number - i)  # in those beyond anything may stand
-            arms = (i, i + 1, i + 2, i + 3)
-            results = _solve_singular(table, per_block, used, d, limit, points, arms, room)
+            most, results = int(max(max(a, b), max(c, e))), (same(0.0), same(np.inf))
+            outside = most == 0 and limit < np.inf
+            if 0 < most <= LANES and most < d and limit < np.inf:
+                starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
+                outside, estimates = solve_outside(table, most, points, starts, room, d)
+                results = (estimates, same(np.inf))
+            if not outside:
+                arms = (i, i + 1, i + 2, i + 3)
+                results = solve_singular(table, per_block, used, d, limit, points, arms, room)
         put(fitted, i, results[0])
         put(squared, i, results[1])
 
@@ -160,7 +170,7 @@ def _shared(few, table, arms, number, known, points, room, fitted, squared):  # 
             results = _solve(few, table, 1, points, starts, room, d)
         else:
             some = (a, b, c, e)
-            results = _solve_singular(table, per_block, LANES, d, limit, points, some, room)
+            results = solve_singular(table, per_block, LANES, d, limit, points, some, room)
         put(fitted, k, results[0])
         put(squared, k, results[1])
 
@@ -172,77 +182,6 @@ def _solve(few, table, lanes, points, starts, room, d):  # type: ignore[no-untyp
         return forward_few(table, lanes, spread_few(points, starts, d), d)
     head = spread(points, starts, room, d)
     return forward(table, lanes, head, room, width_of(d), d, False)
-
-
-# Where a design is singular, contexts are first written in the coordinates of the directions that
-# it has seen: four points, in the room behind its lanes. Behind them are four variances, 0 or, for
-# contexts outside, infinite; and then a context as it was.
-
-
-@subroutine
-def _solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: ignore[no-untyped-def]
-    """Estimates and variances of four arms where a design is singular."""
-    stays_a_function()
-    ranks, most = (tail_of(d) + RANK) * lanes, 0
-    for into in range(used):
-        most = max(most, int(table[ranks + (into if lanes == LANES else 0)]))
-    for into in range(used):
-        lane = into if lanes == LANES else 0
-        _locate(table, lane, lanes, d, most, limit, points, arms[into], room, into)
-    if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
-        return _solve_located(table, 1, room, d, most)
-    return _solve_located(table, LANES, room, d, most)
-
-
-@woven
-def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
-    """The context of an arm in the coordinates of regression `lane`, as point `into`.
-
-    With zeros up to `most`, the highest rank of the four.
-    """
-    tail, width = tail_of(d), width_of(d)
-    point, outside = (LANES + into) * width, 2 * LANES * width + into
-    rank = int(table[(tail + RANK) * lanes + lane])
-    room[outside] = 0.0
-    if rank == d:
-        copy(points, arm * d, d, room, point)
-    elif rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
-        zeros = limit == np.inf and table[(tail + COUNT) * lanes + lane] > 0.0
-        room[outside] = 0.0 if zeros else np.inf
-    else:
-        x, at = 2 * LANES * width + LANES, basis_of(d, lane, lanes)
-        if limit == np.inf:
-            copy(points, arm * d, d, room, x)
-            coordinates(table, at, rank, width, room, x, point)
-        else:
-            factors = factors_of(d, lane, lanes)
-            new, length = in_units(points, arm * d, d, table, factors, room, x)
-            coordinates(table, at, rank, width, room, x, point)
-            if new or _is_outside(table, at, rank, width, room, x, point, length, limit):
-                room[outside] = np.inf
-    for k in range((rank + LANES - 1) & -LANES, most, LANES):
-        put(room, point + k, same(0.0))
-
-
-@inlined
-def _is_outside(table, at, rank, width, room, x, point, length, limit):  # type: ignore[no-untyped-def]
-    """Whether room[x:], with the coordinates room[point:], leaves the directions seen."""
-    inside = squared_length(room, point, (rank + LANES - 1) & -LANES)
-    if length - inside > 1e-6 * length:
-        return True
-    # Close to the directions seen, a difference of squares cannot tell.
-    return leaves(table, at, rank, width, room, x, point, limit * length)
-
-
-@inlined
-def _solve_located(table, lanes, room, d, rank):  # type: ignore[no-untyped-def]
-    """Estimates and variances at the four points."""
-    width = width_of(d)
-    first, whole = LANES * width, (rank + LANES - 1) & -LANES
-    starts = (first, first + width, first + 2 * width, first + 3 * width)
-    head = spread(room, starts, room, whole)
-    fitted, squared = forward(table, lanes, head, room, width, rank, False)
-    return fitted, added(squared, four(room, 2 * LANES * width))
 
 
 @compiled
