@@ -21,6 +21,7 @@ from evenhand.leastsquares._vectors import (
     added,
     at_least,
     below,
+    few_numbers,
     four,
     place,
     plus,
@@ -67,19 +68,19 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
     work[PROBE, 1] = UNKNOWN
     if rule.n_features == 2:  # known while compiling, its loops are unrolled
-        _fill_in(memory.own, memory.contexts, memory.room, work, 2)
+        _fill_in(memory.own, memory.contexts, few_numbers(), work, 2)
     else:
-        _fill_in(memory.own, memory.contexts, memory.room, work, rule.n_features)
+        _fill_in(memory.own, memory.contexts, place(memory.room, 0), work, rule.n_features)
 
 
 @inlined
-def _fill_in(own, contexts, room, work, d):  # type: ignore[no-untyped-def]
+def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
     """Estimate, correction and bonus of every arm, four arms at a time.
 
     With s = S x, the estimate is u . x + s . (p m), and the square of the bonus is s . x. Each
     number of S below its diagonal is fetched once and counts twice.
     """
-    out, points, x = place(work, 0), place(contexts, 0), place(room, 0)
+    out, points = place(work, 0), place(contexts, 0)
     columns, u = work.shape[1], d * (d + 1) // 2
     limit, none, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])
     per_unit = of_all(own, PER_UNIT, d)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._vectors import few_numbers, place
 from evenhand.policies.pooled._linear import (
     clear,
     dot,
@@ -100,7 +100,7 @@ def _set_bias(variances, v, kappa2, omega2, lambda2):  # type: ignore[no-untyped
     variances.least[1] = 1.0 / max(100.0 * kappa2, across)
 
 
-@subroutine
+@inlined
 def _trace_across(matrix, v):  # type: ignore[no-untyped-def]
     """The trace of a matrix in the directions across v."""
     d, total = v.size, 0.0
@@ -109,7 +109,7 @@ def _trace_across(matrix, v):  # type: ignore[no-untyped-def]
     return max(total - form(place(v, 0), place(matrix, 0), place(v, 0), d), 0.0)
 
 
-@subroutine
+@inlined
 def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
     """The squared length of a vector across v."""
     along = dot(place(v, 0), vector, d)
@@ -117,13 +117,12 @@ def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_up(data, variances, post, sums, d):  # type: ignore[no-untyped-def]
+def _add_up(data, variances, post, sums, theta, d):  # type: ignore[no-untyped-def]
     """Sums over the arms."""
     clear(place(sums.S, 0), sums.S.size)
     clear(place(sums.SS, 0), sums.SS.size)
     clear(place(sums.spread, 0), sums.spread.size)
     sums.residual[0] = 0.0
-    theta = place(post.room, 0)
     for i in range(data.number.size):
         g = data.group_of[i]
         tau2 = variances.tau2[g]
@@ -151,7 +150,7 @@ def _add_up(data, variances, post, sums, d):  # type: ignore[no-untyped-def]
         sums.residual[0] += max(residual, 0.0)
 
 
-@subroutine
+@inlined
 def _used(sums, W, tau2, size, g):  # type: ignore[no-untyped-def]
     """How many numbers the data of a group fit: of its arms, and of their deviations.
 
@@ -194,9 +193,9 @@ def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def
     for _ in range(STEPS):
         work_out(data, variances, post)
         if d == 2:  # known while compiling, its loops are unrolled
-            _add_up(data, variances, post, sums, 2)
+            _add_up(data, variances, post, sums, few_numbers(), 2)
         else:
-            _add_up(data, variances, post, sums, d)
+            _add_up(data, variances, post, sums, place(post.room, 0), d)
         fitted, bias = 0.0, 0.0
         for g in range(m):
             variance_of_mean(post, variances, g, W)

@@ -19,7 +19,7 @@ from evenhand._compile import compiled, inlined, subroutine
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
 from evenhand.leastsquares._triangle import HUGE
-from evenhand.leastsquares._vectors import place
+from evenhand.leastsquares._vectors import few_numbers, place
 from evenhand.policies._kernels import kernel, learn, settle
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled._hyperparameters import estimate_variances
@@ -74,10 +74,13 @@ def _settle(rule, state):  # type: ignore[no-untyped-def]
         _work_out_all(rule, state.own)
 
 
-@subroutine
+@inlined
 def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
-    """Learn a reward of a decision of round t."""
-    stays_a_function()
+    """Learn a reward of a decision of round t.
+
+    Not a function of its own: a call would copy the 120 words of the rule and the state, which was
+    a quarter of a simulated round at n = 10, d = 2 (0.40 against 0.30 microseconds).
+    """
     if t > own.common[LATEST]:
         own.common[LATEST] = t
         if t >= next_limit(own.common[LIMIT]):
@@ -91,9 +94,10 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
         _add(own.fresh, arm, x, reward)
         # With d known while compiling, its loops are unrolled: a tenth of a round at d = 2.
         if rule.n_features == 2:
-            _step(rule, own, arm, group, place(x, 0), reward, 2)
+            _step(rule, own, arm, group, place(x, 0), reward, few_numbers(), 2)
         else:
-            _step(rule, own, arm, group, place(x, 0), reward, rule.n_features)
+            d = rule.n_features
+            _step(rule, own, arm, group, place(x, 0), reward, of_all(own, ROOM, d), d)
     own.common[NUMBER] += 1.0
     if own.groups[group, SEEN] == 0.0:
         own.common[EMPTY] -= 1.0
@@ -139,18 +143,13 @@ def _add(sums, arm, x, reward):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
+def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped-def]
     """One reward more, with the variances as they are: updates of rank one, all of them O(d^2).
 
     S_i loses s s' / (sigma^2 + x . s), s = S_i x. So the precision of m_g, and with it that of mu,
     grow by the square of a vector each.
     """
-    s, grown, lost, scaled = (
-        of_all(own, ROOM, d),
-        of_all(own, ROOM + 1, d),
-        of_all(own, ROOM + 2, d),
-        of_all(own, ROOM + 3, d),
-    )
+    s, grown, lost, scaled = room, place(room, d), place(room, 2 * d), place(room, 3 * d)
     S, u = lane_of(own, arm), place(lane_of(own, arm), LANES * (d * (d + 1) // 2))
     scale, surprise, p = own.common[SIGMA2], reward / own.common[REWARD_UNIT], 0
     for k in range(d):
@@ -184,7 +183,7 @@ def _step(rule, own, arm, group, x, reward, d):  # type: ignore[no-untyped-def]
     _take_out(of_all(own, C, d), grown, lost, d)
     times_vector(variance, r, s, d)
     times_vector(omega_inverse, s, of_group(own, group, SHRUNK, d), d)
-    _means(rule, own, d)
+    _means(rule, own, room, d)
 
 
 @inlined
@@ -200,13 +199,9 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _means(rule, own, d):  # type: ignore[no-untyped-def]
+def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
     """mu^ and all m_g^, and next to every arm's S and u what they are for its score."""
-    total, prior, reference = (
-        of_all(own, ROOM, d),
-        of_all(own, ROOM + 1, d),
-        of_all(own, ROOM + 2, d),
-    )
+    total, prior, reference = room, place(room, d), place(room, 2 * d)
     m = own.groups.shape[0]
     for k in range(d):
         total[k] = reference[k] = 0.0
@@ -307,7 +302,7 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
                 variance[k * d + j] = post.V[g, k, j]
         times_vector(variance, r, of_all(own, ROOM, d), d)
         times_vector(omega_inverse, of_all(own, ROOM, d), of_group(own, g, SHRUNK, d), d)
-    _means(rule, own, d)
+    _means(rule, own, of_all(own, ROOM, d), d)
 
 
 @compiled

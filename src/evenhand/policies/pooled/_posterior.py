@@ -130,10 +130,9 @@ def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
     )
 
 
-@subroutine
+@inlined
 def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
-    stays_a_function()
     d, m = post.mu.size, data.sizes.size
     if d == 2:  # known while compiling, its loops are unrolled
         _work_out_arms(data, variances, post, 2)
@@ -206,22 +205,21 @@ def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
             V[k * d + k] += p
 
 
-@subroutine
+@inlined
 def variance_of_mean(post, variances, g, out):  # type: ignore[no-untyped-def]
     """The variance of m_g, that of mu included: V_g + V_g Omega^-1 C Omega^-1 V_g."""
     _with_shared(post, variances, g, 0.0, out)
 
 
-@subroutine
+@inlined
 def variance_of_bias(post, variances, g, out):  # type: ignore[no-untyped-def]
     """The variance of psi_g = m_g - mu: V_g + (V_g Omega^-1 - I) C (V_g Omega^-1 - I)'."""
     _with_shared(post, variances, g, 1.0, out)
 
 
-@subroutine
+@inlined
 def _with_shared(post, variances, g, less, out):  # type: ignore[no-untyped-def]
     """V_g + B C B' with B = V_g Omega^-1 - less I."""
-    stays_a_function()
     d = post.mu.size
     first, second = place(post.room, 0), place(post.room, d * d)
     V, result = place(post.V, g * d * d), place(out, 0)
