@@ -101,6 +101,7 @@ def test_what_was_changed_is_told(change):
         from_dict(saved)
 
 
+@pytest.mark.slow
 def test_it_simulates_and_logs_like_any_other(tmp_path):
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
     frame = eh.simulate_log(Recall, world, 50, seed=3, path=tmp_path / "log.csv")
