@@ -7,6 +7,8 @@ STATE := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 FOR_PAPER := $(VENV)/.installed-paper-$(STATE)
 FOR_SERVICE := $(VENV)/.installed-serve-$(STATE)
 FOR_ALL := $(VENV)/.installed-dev-$(STATE)
+# Also where Python is told to write no bytecode: every process would rewrite all tests, for 5 seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 
 .PHONY: paper serve load check test style docs bench clean
 
@@ -21,10 +23,10 @@ load: $(FOR_ALL)  ## how many decisions a second, beside bare endpoints
 	$(BIN)/python -m benchmarks.service
 
 test: style  ## style, types, arrows, then all tests
-	$(BIN)/pytest -n 2
+	$(PYTEST) -n 2
 
 check: style  ## the same with the quick tests only, in under two minutes: for while you work
-	$(BIN)/pytest -n 2 -m "not slow" tests
+	$(PYTEST) -n 2 -m "not slow" tests
 
 style: $(FOR_ALL)  ## style, types, arrows between modules
 	$(BIN)/ruff check .

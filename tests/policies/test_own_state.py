@@ -14,7 +14,8 @@ import evenhand as eh
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
 from evenhand.policies._kernels import kernel, learn, score
-from evenhand.policies._state import UPPER, absorb_reward, add_up, arm_count, score_arms
+from evenhand.policies._scores import add_up, score_arms
+from evenhand.policies._state import UPPER, absorb_reward, arm_count
 from evenhand.policies.saving import from_dict, to_dict
 from evenhand.recording._replay import checksum
 
@@ -101,6 +102,7 @@ def test_what_was_changed_is_told(change):
         from_dict(saved)
 
 
+@pytest.mark.slow
 def test_it_simulates_and_logs_like_any_other(tmp_path):
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
     frame = eh.simulate_log(Recall, world, 50, seed=3, path=tmp_path / "log.csv")

@@ -102,6 +102,7 @@ def test_multi_group_with_two_groups_ranks_as_the_two_group_policy_does():
     np.testing.assert_allclose(np.diff(many_fair), np.diff(two_fair), atol=1e-12)
 
 
+@pytest.mark.slow
 @given(st.floats(-100, 100), st.floats(-100, 100))
 @settings(max_examples=25)
 def test_constant_rho_cancels(first, second):

@@ -364,7 +364,8 @@ def test_units_that_cannot_be_told_yet_are_not_used() -> None:
 def _run(seed: int, advantage: float = 0.0, **truth: Any) -> eh.PooledGroupFair:
     world = eh.SyntheticWorld(advantage=advantage).with_true_rewards(**truth)
     policy = eh.PooledGroupFair(world.groups, 2, seed=seed)
-    run(policy, world, 1000, np.random.SeedSequence(seed))
+    for _ in each_round(policy, world, 1000, np.random.SeedSequence(seed)):
+        pass
     return policy
 
 
@@ -422,6 +423,7 @@ def test_equal_averages_are_rejected_at_the_nominal_rate_and_intervals_cover() -
 # Simulated, logged, replayed ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_simulation_learns_true_rewards_as_a_live_policy_does() -> None:
     world = eh.SyntheticWorld(n_arms=6).with_true_rewards(
         0.3, delay=7, common=0.5, by_context=[1.0, -1.0], by_outcome=0.5, scale=2.0, offset=1.0
@@ -437,6 +439,7 @@ def test_a_simulation_learns_true_rewards_as_a_live_policy_does() -> None:
         np.testing.assert_array_equal(mine, its)
 
 
+@pytest.mark.slow
 def test_true_rewards_leave_everything_else_of_a_world_as_it_is() -> None:
     world = eh.SyntheticWorld(n_arms=6)
     with_truth = world.with_true_rewards(0.5, delay=3)

@@ -98,6 +98,7 @@ def test_widths_on_all_arms_change_nothing_else():
     np.testing.assert_allclose(repaired.correction_width, width.sum(axis=0), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["mean", 4.0])
 def test_many_groups_by_brute_force(reference):
     settings = {"group_average": "arms", "reference": reference}
@@ -114,7 +115,13 @@ def test_many_groups_by_brute_force(reference):
     np.testing.assert_allclose(scores.correction_width, wide, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [eh.GroupFairTopInterval, eh.MultiGroupFairTopInterval])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        eh.GroupFairTopInterval,
+        pytest.param(eh.MultiGroupFairTopInterval, marks=pytest.mark.slow),
+    ],
+)
 def test_equal_arms_are_averaged_alike_in_both_ways(kind):
     """If all arms of a group saw the same rows, the fit to all of them is the plain average."""
     generator = np.random.default_rng(2)

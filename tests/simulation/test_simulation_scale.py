@@ -15,8 +15,10 @@ from evenhand.simulation import _run as run
 from evenhand.simulation._pieces import streams_of
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
+# Each pair of a policy and a world is compiled, for some seconds: quick tests simulate with these.
+QUICK = (eh.TopInterval, eh.GroupFairTopInterval, eh.PooledGroupFair)
 OWN = [
-    kind
+    kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow)
     for kind in POLICIES.values()
     if kind.__module__.startswith("evenhand.") and kind.is_compiled()
 ]

@@ -8,7 +8,7 @@ from numba.core.errors import NumbaError
 
 import evenhand as eh
 from evenhand.policies._kernels import kernel, score
-from evenhand.policies._state import add_up, score_arms
+from evenhand.policies._scores import add_up, score_arms
 from evenhand.worlds.base import draw_noise, draw_round, receive, world_kernel
 from evenhand.worlds.synthetic import LinearInstance
 

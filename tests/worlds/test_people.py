@@ -55,10 +55,16 @@ def test_probabilities_are_calibrated(certainty):
 @pytest.mark.parametrize(
     "world",
     [
-        eh.PeopleWorld(4, {**SHARES, "age": {"old": 0.5, "young": 0.5}}, certainty=1.0),
-        eh.CrossedWorld({"sex": ["F", "M"], "age": ["o", "y"]}, [2, 1, 1, 2], interaction=3.0),
+        pytest.param(
+            eh.PeopleWorld(4, {**SHARES, "age": {"old": 0.5, "young": 0.5}}, certainty=1.0),
+            id="people",
+        ),
+        pytest.param(
+            eh.CrossedWorld({"sex": ["F", "M"], "age": ["o", "y"]}, [2, 1, 1, 2], interaction=3.0),
+            id="crossed",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["people", "crossed"],
 )
 @pytest.mark.parametrize("arms", ["recurring", "once"])
 def test_the_simulator_makes_the_decisions_of_the_live_policy(world, arms):

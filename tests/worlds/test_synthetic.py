@@ -155,6 +155,7 @@ def test_a_drifting_bias_grows_linearly_and_then_stays():
     assert (grown == np.array([0.25, 0.5, 0.75, 1, 1, 1, 1, 1])[:, None]).all()
 
 
+@pytest.mark.slow
 def test_all_policies_meet_the_same_rounds_also_live():
     world = eh.SyntheticWorld(
         n_arms=4, contexts="shared", correlation=0.5, noise_shape="t3", drift=20, scales=[1, 10]

@@ -142,7 +142,7 @@ def test_noise_and_absolute_values():
     assert plain.begin(generator).noise == noisy.begin(generator).noise == 2.0
     assert compiled_receive(plain.begin(generator), 1, 0, 3.0, -5.0) == -2.0
     assert compiled_receive(noisy.begin(generator), 1, 0, 3.0, -5.0) == 2.0
-    found = eh.simulate([eh.UniformRandom], small(noise=2.0), 2000, 1, seed=4, trace=True)
+    found = eh.simulate([eh.TopInterval], small(noise=2.0), 2000, 1, seed=4, trace=True)
     # In each round the reward is a multiple of 10 and noise; its variance errs by 3 % (1 sd).
     noise = (found.trace["reward"] + 5) % 10 - 5
     assert noise.abs().max() > 4
@@ -313,6 +313,7 @@ def test_the_sensitive_value_of_a_column_of_booleans(sensitive):
         assert small(typed, group="black", sensitive=sensitive).groups.sensitive == "black=True"
 
 
+@pytest.mark.slow
 @needs_data
 @needs_shared
 def test_compas_agrees_with_the_authors_code():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import compiled, woven
-from evenhand.policies._kernels import best
+from evenhand.policies._defaults import best
 from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH
 
 

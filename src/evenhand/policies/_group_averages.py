@@ -15,7 +15,8 @@ import numpy as np
 from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, woven
 from evenhand.leastsquares import solve_each
-from evenhand.policies._state import GROUP_ESTIMATE, VARIANCE, group_widths
+from evenhand.policies._scores import group_widths
+from evenhand.policies._state import GROUP_ESTIMATE, VARIANCE
 
 PULLS, ARMS = "pulls", "arms"
 GROUP_AVERAGES = (PULLS, ARMS)

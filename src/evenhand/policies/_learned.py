@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
 from evenhand.leastsquares import counts, merge
+from evenhand.policies import _calls as calls
 from evenhand.policies import _checks as checking
-from evenhand.policies import _kernels as kernels
 from evenhand.policies._live import Live
 from evenhand.policies._state import estimate_noise
 
@@ -87,7 +87,7 @@ class Learned(Live):
             ([2.0, 0.0], [3.48, inf])
         """
         rows, both = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
-        bad = kernels.arm_intervals(self._regressions, self._members, self.round + 1, rows, both)
+        bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, both)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return both[0], both[1]
@@ -113,7 +113,7 @@ class Learned(Live):
             )
         rows = checking.rows_of(contexts, self._shape)
         both = np.empty((2, len(self.groups), self.n_arms))
-        bad = kernels.group_intervals(self._regressions, self._members, self.round + 1, rows, both)
+        bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, both)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return both[0], both[1]

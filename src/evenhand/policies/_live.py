@@ -14,6 +14,7 @@ from evenhand._compile import entry_point, for_sources
 from evenhand._dispatch import telling
 from evenhand._streams import mix
 from evenhand.leastsquares import Prior
+from evenhand.policies import _calls as calls
 from evenhand.policies import _checks as checking
 from evenhand.policies import _kernels as kernels
 from evenhand.policies._settings import Settled
@@ -118,7 +119,7 @@ class Live(Settled):
         rows, table = np.empty((1, 1)), np.empty((1, 1))
         with telling(type(self).__name__):
             return entry_point(
-                self._compiled(kernels.decide),
+                self._compiled(calls.decide),
                 self._any_rule,
                 self._state,
                 self._members,
@@ -135,7 +136,7 @@ class Live(Settled):
     def _teach(self) -> Callable[..., bool]:
         with telling(type(self).__name__):
             return entry_point(
-                self._compiled(kernels.teach),
+                self._compiled(calls.teach),
                 self._rule,
                 self._state,
                 0,
@@ -150,7 +151,7 @@ class Live(Settled):
     def _teach_true(self) -> Callable[..., bool]:
         with telling(type(self).__name__):
             return entry_point(
-                self._compiled(kernels.teach_true),
+                self._compiled(calls.teach_true),
                 self._rule,
                 self._state,
                 0,
@@ -166,7 +167,7 @@ class Live(Settled):
     def _tell_all(self) -> Callable[..., int]:
         with telling(type(self).__name__):
             return entry_point(
-                self._compiled(kernels.all_propensities),
+                self._compiled(calls.all_propensities),
                 self._any_rule,
                 self._state,
                 self._members,

@@ -1,4 +1,4 @@
-"""What every policy learns, and the two numbers per arm that every policy starts from."""
+"""What every policy learns, the groups of the candidates, and the memory of a round."""
 
 from __future__ import annotations
 
@@ -17,14 +17,10 @@ from evenhand.leastsquares import (
     noise_variance,
     regressions,
     room_for,
-    solve_each,
-    solve_shared,
 )
 from evenhand.leastsquares._absorb import absorb_in
 from evenhand.leastsquares._table import count_of, width_of
-from evenhand.leastsquares._triangle import HUGE
-from evenhand.leastsquares._vectors import four, place, put, root, same, times
-from evenhand.policies._quantiles import normal_quantile, student_quantile
+from evenhand.policies._quantiles import normal_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.
 ESTIMATE, WIDTH, CORRECTION, CORRECTION_WIDTH, UPPER = range(5)
@@ -286,124 +282,3 @@ def level(settings, t, size, of_arm):  # type: ignore[no-untyped-def]
     by_round = settings.by_round and (of_arm or settings.horizon == 0)
     rounds = t if by_round else max(settings.horizon, t)
     return max(min(settings.delta * size / (2.0 * settings.n_arms * rounds), 0.5), 1e-300)
-
-
-@woven
-def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
-    """The upper quantile for the width of group `whose`, or of an ARM."""
-    levels, settings = memory.levels, memory.settings
-    freedom, size = levels[NOISE, 1], levels[SIZE, whose]
-    if freedom > 0.0:
-        return student_quantile(level(settings, t, size, whose == ARM), freedom)
-    if settings.by_round or t > settings.horizon:
-        return normal_quantile(level(settings, t, size, whose == ARM))
-    return levels[QUANTILE, whose]
-
-
-@woven
-def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
-    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance uses the variance as deviation."""
-    work, noise = memory.work, memory.levels[NOISE, 0]
-    by_variance = memory.settings.by_variance
-    factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
-    if not factor < WIDEST:  # the noise has no estimate yet, or the factor would overflow
-        for i in range(n):
-            work[row, i] = np.inf if work[VARIANCE, i] > 0.0 else 0.0
-    elif by_variance:
-        for i in range(n):
-            width = factor * work[VARIANCE, i]
-            work[row, i] = width if width < HUGE else np.inf
-    else:
-        cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
-        for i in range(0, n, LANES):
-            variance = four(cells, VARIANCE * columns + i)
-            put(cells, row * columns + i, times(times_root, root(variance)))
-
-
-@woven
-def score_arms(memory, t):  # type: ignore[no-untyped-def]
-    """Estimate and width of every arm (Algorithm 1, lines 7 to 9), without a correction.
-
-    Example:
-        >>> from typing import NamedTuple
-        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
-        >>> class MyRule(NamedTuple):
-        ...     pass
-        >>> @kernel(score, MyRule)
-        ... def my_score(rule, memory, t):
-        ...     score_arms(memory, t)
-        ...     add_up(memory)
-    """
-    score_arms_at(memory, _quantile(memory, ARM, t))
-
-
-@woven
-def score_arms_at(memory, quantile):  # type: ignore[no-untyped-def]
-    """The same with a width of `quantile` standard deviations."""
-    work = memory.work
-    solve_each(memory.arms, memory.room, memory.contexts, work, ESTIMATE, VARIANCE)
-    _widths(memory, WIDTH, quantile, work.shape[1])
-    for i in range(memory.settings.n_arms):
-        work[CORRECTION, i] = 0.0
-        work[CORRECTION_WIDTH, i] = 0.0
-
-
-@woven
-def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
-    """psi_j . x_i and b_j for the listed arms, group j (Algorithm 1, lines 4, 5 and 11 to 14).
-
-    The list comes from `evenhand.leastsquares.listed`. Column k of GROUP_ESTIMATE and GROUP_WIDTH
-    is that of its arm k.
-
-    Example:
-        >>> from typing import NamedTuple
-        >>> from evenhand.policies.compiled import CORRECTION, GROUP_ESTIMATE, add_up
-        >>> from evenhand.policies.compiled import kernel, score, score_arms, score_group
-        >>> class MyRule(NamedTuple):
-        ...     pass
-        >>> @kernel(score, MyRule)
-        ... def my_score(rule, memory, t):
-        ...     score_arms(memory, t)
-        ...     score_group(memory, 0, memory.members.everyone, t)
-        ...     for i in range(memory.settings.n_arms):
-        ...         memory.work[CORRECTION, i] = -memory.work[GROUP_ESTIMATE, i]
-        ...     add_up(memory)
-    """
-    solve_shared(
-        memory.groups,
-        group,
-        memory.room,
-        memory.contexts,
-        arms,
-        memory.work,
-        GROUP_ESTIMATE,
-        VARIANCE,
-    )
-    group_widths(memory, group, arms.size, t)
-
-
-@woven
-def group_widths(memory, group, number, t):  # type: ignore[no-untyped-def]
-    """b_j from the variances of so many arms."""
-    _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), number)
-
-
-@woven
-def add_up(memory):  # type: ignore[no-untyped-def]
-    """The upper bound: estimate + width + correction + correction width.
-
-    Example:
-        >>> from typing import NamedTuple
-        >>> from evenhand.policies.compiled import add_up, kernel, score, score_arms
-        >>> class MyRule(NamedTuple):
-        ...     pass
-        >>> @kernel(score, MyRule)
-        ... def my_score(rule, memory, t):
-        ...     score_arms(memory, t)
-        ...     add_up(memory)
-    """
-    work = memory.work
-    for i in range(memory.settings.n_arms):
-        work[UPPER, i] = (
-            work[ESTIMATE, i] + work[WIDTH, i] + work[CORRECTION, i] + work[CORRECTION_WIDTH, i]
-        )

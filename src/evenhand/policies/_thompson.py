@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
 from evenhand._streams import normal, uniform
+from evenhand.policies._defaults import pick
 from evenhand.policies._group_choice import (
     GROUP,
     explore_in_group,
@@ -17,17 +18,9 @@ from evenhand.policies._group_choice import (
     group_of_arm,
     pick_group,
 )
-from evenhand.policies._kernels import (
-    PICKS,
-    chance,
-    draw,
-    explore,
-    explore_chance,
-    kernel,
-    pick,
-    score,
-)
-from evenhand.policies._state import ESTIMATE, WIDTH, add_up, score_arms_at
+from evenhand.policies._kernels import PICKS, chance, draw, explore, explore_chance, kernel, score
+from evenhand.policies._scores import add_up, score_arms_at
+from evenhand.policies._state import ESTIMATE, WIDTH
 
 
 class NaiveFairThompsonRule(NamedTuple):

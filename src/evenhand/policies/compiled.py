@@ -6,11 +6,10 @@ number that picks an arm; a rule that draws more numbers has the places from FRE
 """
 
 from evenhand._streams import uniform
+from evenhand.policies._defaults import best, best_chance, pick
 from evenhand.policies._kernels import (
     FREE,
     PICKS,
-    best,
-    best_chance,
     chance,
     draw,
     explore,
@@ -18,10 +17,10 @@ from evenhand.policies._kernels import (
     kernel,
     learn,
     learn_true,
-    pick,
     score,
     settle,
 )
+from evenhand.policies._scores import add_up, score_arms, score_group
 from evenhand.policies._state import (
     CORRECTION,
     CORRECTION_WIDTH,
@@ -31,12 +30,9 @@ from evenhand.policies._state import (
     UPPER,
     WIDTH,
     absorb_reward,
-    add_up,
     arm_count,
     group_count,
     round_learned,
-    score_arms,
-    score_group,
 )
 
 __all__ = [

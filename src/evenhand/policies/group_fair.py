@@ -19,16 +19,9 @@ from evenhand.policies._group_averages import (
     score_average,
 )
 from evenhand.policies._kernels import kernel, score
+from evenhand.policies._scores import add_up, score_arms, score_group
 from evenhand.policies._settings import Common
-from evenhand.policies._state import (
-    CORRECTION,
-    CORRECTION_WIDTH,
-    GROUP_ESTIMATE,
-    GROUP_WIDTH,
-    add_up,
-    score_arms,
-    score_group,
-)
+from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, GROUP_ESTIMATE, GROUP_WIDTH
 from evenhand.policies.base import Policy
 
 SENSITIVE, ALL = "sensitive", "all"

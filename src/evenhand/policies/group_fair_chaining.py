@@ -35,18 +35,11 @@ from evenhand._streams import uniform
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies._chaining import chained_arms
+from evenhand.policies._defaults import best, best_chance, pick
 from evenhand.policies._group_averages import group_averages
 from evenhand.policies._group_choice import GROUP, open_arms_of
-from evenhand.policies._kernels import (
-    PICKS,
-    best,
-    best_chance,
-    chance,
-    draw,
-    kernel,
-    pick,
-    score,
-)
+from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
+from evenhand.policies._scores import add_up, group_widths, score_arms
 from evenhand.policies._settings import Common
 from evenhand.policies._state import (
     ARM,
@@ -56,9 +49,6 @@ from evenhand.policies._state import (
     UPPER,
     VARIANCE,
     WIDTH,
-    add_up,
-    group_widths,
-    score_arms,
 )
 from evenhand.policies.base import Policy
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from evenhand._streams import uniform
 from evenhand.policies._chaining import chained_arms
-from evenhand.policies._kernels import PICKS, chance, draw, kernel, pick, score
-from evenhand.policies._state import add_up, score_arms
+from evenhand.policies._defaults import pick
+from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
+from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies.base import Policy
 
 

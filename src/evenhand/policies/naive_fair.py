@@ -11,25 +11,16 @@ from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand._streams import uniform
 from evenhand.groups import Groups
+from evenhand.policies._defaults import best, best_chance
 from evenhand.policies._group_choice import (
     explore_in_group,
     explore_in_group_chance,
     group_of_arm,
     pick_group,
 )
-from evenhand.policies._kernels import (
-    PICKS,
-    best,
-    best_chance,
-    chance,
-    draw,
-    explore,
-    explore_chance,
-    kernel,
-    score,
-)
+from evenhand.policies._kernels import PICKS, chance, draw, explore, explore_chance, kernel, score
+from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies._settings import Common
-from evenhand.policies._state import add_up, score_arms
 from evenhand.policies._thompson import NaiveFairThompsonRule
 from evenhand.policies.base import Policy
 

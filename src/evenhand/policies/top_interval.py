@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from evenhand.policies._kernels import kernel, score
-from evenhand.policies._state import add_up, score_arms
+from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies.base import Policy
 
 

@@ -17,8 +17,8 @@ from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.recording._columns import columns_of
 from evenhand.recording._replay import restored
+from evenhand.recording._seen import columns_of
 from evenhand.recording._standing import Standing
 from evenhand.recording.logged import LoggedPolicy
 

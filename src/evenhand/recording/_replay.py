@@ -27,8 +27,8 @@ from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
-from evenhand.recording._columns import columns_of
 from evenhand.recording._past import past_decisions
+from evenhand.recording._seen import columns_of
 from evenhand.recording._standing import Standing
 
 

@@ -1,7 +1,8 @@
-"""A decision as a log keeps it, with or without the other arms."""
+"""A decision as a log keeps it, with or without the other arms, and the columns of its contexts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from time import time_ns
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._checks import LARGEST
 from evenhand.errors import InputError
 from evenhand.events._candidates import CLOSE
+from evenhand.events._header import feature_names
 from evenhand.events._schema import FIRST_YEAR, LAST_YEAR, SCHEMA
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
@@ -147,3 +149,16 @@ def candidate_propensities(
     if available is not None and chances[~checking.open_arms(available, policy.n_arms)].any():
         return None
     return chances if abs(chances[decision.arm] - decision.propensity) <= 1e-9 else None
+
+
+def columns_of(features: Sequence[object] | None, policy: Policy) -> tuple[str, ...]:
+    """The names of the features, and those of the levels if membership comes with the round.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.recording._seen import columns_of
+        >>> columns_of(["age"], eh.TopInterval(["F", "M"], n_features=1))
+        ('age',)
+    """
+    names = feature_names(features, policy.n_features)
+    return (*names, *policy.groups.columns) if policy.groups.changes else names

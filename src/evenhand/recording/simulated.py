@@ -20,9 +20,8 @@ from evenhand.events._tables import log_path, write_table
 from evenhand.policies._saved_groups import plain_groups
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.recording._columns import columns_of
 from evenhand.recording._replay import checksum
-from evenhand.recording._seen import candidate_contexts, candidate_propensities
+from evenhand.recording._seen import candidate_contexts, candidate_propensities, columns_of
 from evenhand.simulation._pieces import PolicyMaker
 from evenhand.simulation._rounds import each_round
 from evenhand.simulation._run import named_policies

@@ -12,7 +12,8 @@ from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
 from evenhand._compile import compiled, entry_point, woven
 from evenhand._dispatch import telling
-from evenhand.policies._kernels import check_arm, choose, learn, learn_true, settle
+from evenhand.policies._calls import check_arm, choose
+from evenhand.policies._kernels import learn, learn_true, settle
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
 from evenhand.simulation._rounds import Watch, each_round, for_both

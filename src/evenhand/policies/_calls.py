@@ -1,0 +1,189 @@
+"""The functions that call a rule's kernels: a choice, a reward to learn, propensities, intervals.
+
+A simulation calls `choose` in its rounds, and Python the functions marked with `live`.
+"""
+
+from __future__ import annotations
+
+from evenhand._borrow import borrowed
+from evenhand._checks import LARGEST
+from evenhand._compile import live, open_to_users, woven
+from evenhand._streams import mix, uniform
+from evenhand.leastsquares._vectors import place
+from evenhand.policies import _defaults  # noqa: F401 - for rules without kernels of their own
+from evenhand.policies._kernels import (
+    EXPLORES,
+    chance,
+    draw,
+    explore,
+    explore_chance,
+    learn,
+    learn_true,
+    score,
+    settle,
+)
+from evenhand.policies._scores import score_arms, score_group
+from evenhand.policies._state import (
+    ESTIMATE,
+    GROUP_ESTIMATE,
+    GROUP_WIDTH,
+    ROUND,
+    WIDTH,
+    on_round,
+    room_of_call,
+)
+from evenhand.policies.exploration import probability
+
+
+@open_to_users
+def choose(rule, memory, schedule, available, t, key):  # type: ignore[no-untyped-def]
+    """The arm of round t and whether it explores. `score` runs only if it is needed."""
+    round_key = mix(key, t)
+    if _explores(schedule, t, round_key):
+        return explore(rule, memory, available, round_key), True
+    score(rule, memory, t)
+    return draw(rule, memory, available, round_key), False
+
+
+@woven
+def _explores(schedule, t, round_key):  # type: ignore[no-untyped-def]
+    return uniform(round_key, EXPLORES) < probability(schedule, t)
+
+
+@woven
+def check_arm(memory, arm):  # type: ignore[no-untyped-def]
+    """Refuse a wrong arm from a user's rule, which would write outside of an array."""
+    if arm < 0 or arm >= memory.settings.n_arms:
+        raise ValueError("draw or explore gave an arm that does not exist")
+
+
+@woven
+def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
+    """Copy the contexts of a round into the padded array; returns the first bad arm, or -1."""
+    given, room, bad = place(contexts, 0), place(memory.contexts, 0), False
+    for p in range(contexts.size):  # plain enough for the compiler to vectorise
+        room[p] = given[p]
+        bad |= not abs(given[p]) <= LARGEST
+    if bad:
+        for i in range(contexts.shape[0]):
+            for k in range(contexts.shape[1]):
+                if not abs(contexts[i, k]) <= LARGEST:
+                    return i
+    return -1
+
+
+# Functions that Python calls. They hold the interpreter's lock (`live`), so a decision never sees a
+# partly updated state. Each call has its own working memory, so decisions do not see each other's.
+
+
+@live
+def decide(rule, state, members, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
+    """A live decision: the arm, its propensity, whether it explored; -1 - i: arm i is not finite.
+
+    Fills in `context` for the chosen arm and `scores` for all arms, in exploring rounds as well.
+    """
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    rule, schedule, available = borrowed(rule), borrowed(schedule), borrowed(available)
+    bad = load_contexts(memory, borrowed(contexts))
+    if bad >= 0:
+        return -1 - bad, 0.0, False
+    score(rule, memory, t)  # called in one place only: it takes longest to compile
+    round_key = mix(key, t)
+    explored = _explores(schedule, t, round_key)
+    if explored:
+        arm = explore(rule, memory, available, round_key)
+    else:
+        arm = draw(rule, memory, available, round_key)
+    check_arm(memory, arm)
+    chance_of_it = propensity(rule, memory, schedule, available, t, arm)
+    # Numba frees what is not used any more, so what was borrowed is used until the end.
+    for k in range(context.size):
+        context[k] = mine[arm, k]
+    for row in range(scores.shape[0]):
+        for i in range(scores.shape[1]):
+            scores[row, i] = work[row, i]
+    room[0] = 0.0
+    return arm, chance_of_it, explored
+
+
+@live
+def teach(rule, state, arm, group, x, reward, t, last):  # type: ignore[no-untyped-def]
+    """`learn` with a check of the context, False if it has a bad number; the last one settles."""
+    x = borrowed(x)
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    state.levels[ROUND, 0] = t
+    learn(borrowed(rule), borrowed(state), arm, group, x, reward)
+    if last:
+        settle(borrowed(rule), borrowed(state))
+    return True
+
+
+@live
+def teach_true(rule, state, arm, group, x, value, observed, t, last):  # type: ignore[no-untyped-def]
+    """`learn_true` with a check of the context, False if it has a bad number; the last settles."""
+    x = borrowed(x)
+    for k in range(x.size):
+        if not abs(x[k]) <= LARGEST:
+            return False
+    state.levels[ROUND, 0] = t
+    learn_true(borrowed(rule), borrowed(state), arm, group, x, value, observed)
+    if last:
+        settle(borrowed(rule), borrowed(state))
+    return True
+
+
+@open_to_users
+def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
+    """The probability that round t chooses `arm`, with the present scores."""
+    p = probability(schedule, t)
+    total = 0.0
+    if p > 0.0:
+        total += p * explore_chance(rule, memory, available, arm)
+    if p < 1.0:
+        total += (1.0 - p) * chance(rule, memory, available, arm)
+    return total
+
+
+@live
+def all_propensities(rule, state, members, schedule, available, t, contexts, out):  # type: ignore[no-untyped-def]
+    """`propensity` of every arm in round t; -1, or the first arm whose context is not finite."""
+    mine, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, mine, work, room))
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        score(rule, memory, t)
+        for arm in range(out.size):
+            out[arm] = propensity(rule, memory, schedule, available, t, arm)
+    mine[0, 0] = work[0, 0] = room[0] = 0.0  # borrowed until here
+    return bad
+
+
+@live
+def arm_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
+    """Estimate and width of every arm; -1, or the first arm whose context is not finite."""
+    mine, work, room = room_of_call(state)
+    memory = on_round(state, members, mine, work, room)
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        score_arms(memory, t)
+        out[0] = work[ESTIMATE, : out.shape[1]]
+        out[1] = work[WIDTH, : out.shape[1]]
+    return bad
+
+
+@live
+def group_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
+    """psi_j . x_i and its width for every group and arm; -1, or the first bad arm."""
+    mine, work, room = room_of_call(state)
+    memory = on_round(state, members, mine, work, room)
+    bad = load_contexts(memory, contexts)
+    if bad < 0:
+        n = out.shape[2]
+        for group in range(out.shape[1]):
+            score_group(memory, group, members.everyone, t)
+            out[0, group] = work[GROUP_ESTIMATE, :n]
+            out[1, group] = work[GROUP_WIDTH, :n]
+    return bad
