@@ -10,6 +10,7 @@ from evenhand import charts
 from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.membership import UNCERTAIN
 from evenhand.service._wire import DecisionView
 from evenhand.service.config import Config
 
@@ -75,7 +76,7 @@ def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     return words
 
 
-def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str]]) -> str:
+def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str, float]]) -> str:
     """Shares of the choices beside the groups' parts of the candidates.
 
     Over time or, in the first hours, over rounds: `rounds` are the latest, with the chosen groups.
@@ -119,18 +120,19 @@ def _by_time(frame: pd.DataFrame) -> pd.DataFrame:
     return sums.melt(["at", "group"], ["chosen", "proportional"], "kind", "share")
 
 
-def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str]]) -> pd.DataFrame:
+def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str, float]]) -> pd.DataFrame:
     """The latest rounds in up to 20 parts; the proportional share is that of all of them."""
     sums = frame.groupby("group")[["decided", "expected"]].sum()
     proportional = sums["expected"] / sums["decided"].sum()
-    table = pd.DataFrame(rounds, columns=["round", "group"])
+    table = pd.DataFrame(rounds, columns=["round", "group", "part"])
     first, last = int(table["round"].min()), int(table["round"].max())
     width = max((last - first) // 20 + 1, 1)
     table["at"] = (table["round"] - first) // width * width + first
     listed = []
-    for at, part in table.groupby("at")["group"]:
+    for at, some in table.groupby("at"):
+        parts = some.groupby("group")["part"].sum() / some["part"].sum()
         for group in proportional.index:
-            listed.append((at, group, (part == group).mean(), "chosen"))
+            listed.append((at, group, float(parts.get(group, 0.0)), "chosen"))
     chosen = pd.DataFrame(listed, columns=["at", "group", "share", "kind"])
     even = chosen.assign(share=chosen["group"].map(proportional), kind="proportional")
     return pd.concat([chosen, even], ignore_index=True)
@@ -220,15 +222,12 @@ def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
 def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
     """What the model is, in pairs of words."""
     settings = ", ".join(f"{name} = {value}" for name, value in config.settings.items())
-    sizes: dict[str, int] = {}
-    for arm in state.arms:
-        sizes[arm.group] = sizes.get(arm.group, 0) + (not arm.retired)
     waits = "as they arrive" if config.learn == "on arrival" else "when all had the same time"
     shown = [f"{f.name} ({f.allowed}{', ' + f.unit if f.unit else ''})" for f in config.features]
     return [
         ("policy", type(state.policy).__name__),
         ("settings", settings or "the defaults"),
-        ("groups", ", ".join(f"{name} with {number} arms" for name, number in sizes.items())),
+        ("groups", _groups_in_words(state)),
         ("features", "; ".join(shown)),
         ("assumption", "the true averages of the groups are equal at the same features; feedback "
                        "alone cannot check it"),
@@ -237,3 +236,22 @@ def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
         ("newest version", f"{state.version:,}"),
         ("deciding version", f"{decider.version:,}"),
     ]  # fmt: skip
+
+
+def group_names(state: State) -> list[str]:
+    """The groups that decisions can be searched by."""
+    if state.given is not None:
+        return [*state.given.names, UNCERTAIN]
+    return sorted({arm.group for arm in state.arms})
+
+
+def _groups_in_words(state: State) -> str:
+    """The groups of the arms, or the levels of the attributes that candidates bring."""
+    if state.given is not None:
+        attributes = state.given.groups.attributes
+        levels = [f"{name} ({', '.join(listed)})" for name, listed in attributes]
+        return f"{', '.join(levels)}; given with each candidate"
+    sizes: dict[str, int] = {}
+    for arm in state.arms:
+        sizes[arm.group] = sizes.get(arm.group, 0) + (not arm.retired)
+    return ", ".join(f"{name} with {number} arms" for name, number in sizes.items())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from evenhand import __version__
+from evenhand.groups import Groups
 from evenhand.service import _wire as wire
 from evenhand.service._asgi import Endpoint
 from evenhand.service._auth import ADMIN, DECIDE, READ, REVIEW, REWARD
@@ -38,7 +39,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: wire.BulkOutcome}, example={"rewards": [{"id": _ID, "observed": 1.0}]}),
         Endpoint("PUT", "/v1/decisions/{id}/override", api.override, REVIEW,
                  "Overrule a decision, with a reason", wire.OverrideIn, done,
-                 example={"arm": next(iter(config.arms)), "reason": "knows the applicant"}),
+                 example={"arm": config.arms[0], "reason": "knows the applicant"}),
         Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE, "Say that a decision was used",
                  None, done),
         Endpoint("GET", "/v1/decisions", api.search, READ, "Search decisions, the newest first",
@@ -62,7 +63,8 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: dict}),
         Endpoint("GET", "/v1/arms", admin.arms, READ, "All arms", None, {200: wire.ArmsOut}),
         Endpoint("POST", "/v1/arms", admin.add_arm, ADMIN, "Add an arm", wire.ArmIn, done,
-                 example={"name": "south", "group": next(iter(config.arms.values()))}),
+                 example={"name": "south"} if config.groups.changes else
+                 {"name": "south", "group": config.groups.labels[0]}),
         Endpoint("PUT", "/v1/arms/{id}", admin.change_arm, ADMIN,
                  "Rename an arm, retire it, or bring it back", wire.ArmChange, {200: wire.Outcome},
                  example={"retired": True}),
@@ -95,8 +97,20 @@ def endpoints_of(service: Service) -> list[Endpoint]:
 
 def _candidates(config: Config) -> dict[str, Any]:
     features = {feature.name: _example(feature) for feature in config.features}
-    listed = [{"arm": arm, "features": features} for arm in list(config.arms)[:2]]
+    listed = [{"arm": arm, "features": features} for arm in config.arms[:2]]
+    if config.groups.changes:
+        for number, candidate in enumerate(listed):
+            candidate["group"] = _group(config.groups, number)
     return {"candidates": listed}
+
+
+def _group(groups: Groups, number: int) -> Any:
+    """The group of a candidate in an example: a level or, of the second one, probabilities."""
+    told: dict[str, Any] = {}
+    for attribute in groups.attributes:
+        first, second = attribute.levels[:2]
+        told[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
+    return told if len(told) > 1 else told.popitem()[1]
 
 
 def _example(feature: Feature) -> Any:

@@ -149,7 +149,7 @@ class Pages(Forms, Logins):
         return self._page(
             "service_decisions.html", "Decisions", caller, page=page, given=given, kept=kept,
             arms=[arm.name for arm in state.arms], statuses=_looks.STATUSES,
-            groups=sorted({arm.group for arm in state.arms}),
+            groups=_looks.group_names(state),
         )  # fmt: skip
 
     async def decision(self, request: Request, caller: Caller) -> Answer:
@@ -208,7 +208,8 @@ class Pages(Forms, Logins):
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the overview."""
         rows = await in_thread(self._read, _views.tallies)
-        rounds = await in_thread(self._read, _views.latest_rounds)
+        given = self.engine.state.given
+        rounds = await in_thread(self._read, _views.latest_rounds, given)
         return Answer(200, (await in_thread(_looks.shares_svg, rows, rounds)).encode(), SVG, SAFE)
 
     async def bias_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from evenhand._checks import LARGEST
+from evenhand.groups import Groups
 from evenhand.service._features import Encoder
 
 ID = r"^[A-Za-z0-9._~:@-]{1,200}$"
@@ -49,10 +50,10 @@ class RewardsIn(Struct, forbid_unknown_fields=True):
 
 
 class ArmIn(Struct, forbid_unknown_fields=True):
-    """A new arm."""
+    """A new arm. It has no group where candidates bring theirs."""
 
     name: Name
-    group: Name
+    group: Name | None = None
 
 
 class ArmChange(Struct, forbid_unknown_fields=True):
@@ -202,10 +203,10 @@ class BulkOutcome(Struct):
 
 
 class ArmOut(Struct):
-    """An arm."""
+    """An arm; its group is null where candidates bring theirs."""
 
     name: str
-    group: str
+    group: str | None
     retired: bool
 
 
@@ -231,16 +232,20 @@ class Health(Struct):
     detail: str = ""
 
 
-def decision_in(encoder: Encoder, arms: int, most: int) -> type[Struct]:
-    """The body of a decision, for the features of a configuration."""
+def decision_in(encoder: Encoder, groups: Groups, arms: int, most: int) -> type[Struct]:
+    """The body of a decision, for the features and groups of a configuration."""
     value: Any = float if encoder.only_numbers else float | bool | str
+    group: Any = ("group", str | None, None)  # that of the arm, which may be repeated
+    if groups.changes:
+        level = str | dict[str, float] | None
+        several = len(groups.attributes) > 1
+        group = ("group", Annotated[
+            dict[str, level] | None if several else level,
+            Meta(description=_group_words(groups)),
+        ])  # fmt: skip
     candidate = msgspec.defstruct(
         "Candidate",
-        [
-            ("arm", str),
-            ("features", dict[str, value] | list[value]),
-            ("group", str | None, None),
-        ],
+        [("arm", str), ("features", dict[str, value] | list[value]), group],
         forbid_unknown_fields=True,
         gc=False,
     )
@@ -260,3 +265,12 @@ def decision_in(encoder: Encoder, arms: int, most: int) -> type[Struct]:
         forbid_unknown_fields=True,
         gc=False,
     )
+
+
+def _group_words(groups: Groups) -> str:
+    """What a candidate's group may be, in words."""
+    levels = {attribute.name: ", ".join(attribute.levels) for attribute in groups.attributes}
+    if len(levels) == 1:
+        return f"One of {levels.popitem()[1]}; their probabilities; or null if they did not say."
+    listed = "; ".join(f"{name} is one of {words}" for name, words in levels.items())
+    return f"By attribute a level, their probabilities, or null if they did not say: {listed}."

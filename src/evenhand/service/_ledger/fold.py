@@ -20,6 +20,7 @@ from evenhand.recording._replay import checksum
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.entries import Entry
+from evenhand.service._ledger.membership import Membership, membership_of
 
 # What changes the state, besides the number of rounds.
 _TOLD = (kinds.REWARD, kinds.LEARN, kinds.TRUE, kinds.ROWS, kinds.CONTROL)
@@ -49,8 +50,13 @@ class State:
     pinned: int = 0
     truth: bool = False  # whether true rewards are learned
     numbers: dict[str, int] = field(default_factory=dict)
+    given: Membership | None = None  # of groups that candidates bring
 
     def __post_init__(self) -> None:
+        self._number()
+        self.given = membership_of(self.policy.groups, len(self.features))
+
+    def _number(self) -> None:
         self.numbers = {arm.name: number for number, arm in enumerate(self.arms)}
 
     def apply(self, told: Iterable[tuple[Entry, Any]]) -> bool:
@@ -123,7 +129,7 @@ class State:
                 body.name,
                 body.what == "retire" or (arm.retired and body.what == "rename"),
             )
-        self.__post_init__()
+        self._number()
         return body.what == "add"
 
     def checksum(self) -> str:
@@ -213,8 +219,19 @@ def _beginning(about: About, arms: list[Arm]) -> Policy:
 
 
 def grown(groups: Groups, arms: list[Arm]) -> Groups:
-    """The groups of all arms."""
-    return Groups([arm.group for arm in arms], sensitive=groups.sensitive)
+    """The groups of all arms. An arm that was added has the group of one that was there."""
+    if groups.changes:
+        levels = {attribute.name: attribute.levels for attribute in groups.attributes}
+        return Groups.per_round(len(arms), levels)
+    labels = [arm.group for arm in arms]
+    if not groups.attributes:
+        return Groups(labels, sensitive=groups.sensitive)
+    levels_of = dict(zip(groups.labels, groups._levels, strict=True))
+    table = {
+        attribute.name: [levels_of[label][k] for label in labels]
+        for k, attribute in enumerate(groups.attributes)
+    }
+    return Groups.of_attributes(table, sensitive=groups.sensitive)
 
 
 def _snapshots(connection: Connection, seq: int) -> Iterable[tuple[Any, ...]]:

@@ -82,9 +82,9 @@ class SqlLedger:
             row = connection.row("SELECT seq FROM head WHERE one = 1")
             if row is None:
                 return None
-            about, arms, features, _, _ = _described(connection, row[0])
+            about, arms, _, _, _ = _described(connection, row[0])
         policy = to_dict(_beginning(about, arms))
-        return replace(about, features=features, policy=policy, candidates=about.candidates)
+        return replace(about, policy=policy)
 
     def begin(self, about: About) -> None:
         """Begin a new log with this header."""
