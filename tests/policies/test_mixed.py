@@ -376,3 +376,15 @@ def test_references():
     for wrong in ("X", {"sex": "X"}, {"race": "F"}, []):
         with pytest.raises(eh.InputError, match="reference is"):
             of(wrong)
+
+
+def test_rewards_without_noise_leave_a_report():
+    """A spread of arms near zero is no singular matrix."""
+    table = {"sex": ["F", "F", "M", "M"], "age": ["old", "young"] * 2}
+    policy = eh.PooledGroupFair(eh.Groups.of_attributes(table), n_features=3, seed=7)
+    for k in range(12):
+        rows = np.column_stack([np.ones(4), 20 + 10 * np.arange(4) + k % 7, 30 + 5 * np.arange(4)])
+        decision = policy.select(rows)
+        policy.update(decision, float(decision.arm))
+    frame = policy.bias().to_frame()
+    assert len(frame) == 24 and (frame["floor"].dropna() >= 0.0).all()

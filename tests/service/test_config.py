@@ -84,7 +84,7 @@ def test_arms_may_have_several_attributes(tmp_path):
     ("old", "new", "says"),
     [
         ("arms = [", "arm = [", "arm is unknown"),
-        ('"m2"]', '"m1"]', "line 7: arms has a name twice"),
+        ('"m2"]', '"m1"]', "line 9: arms has a name twice"),
         ("arms = [", "# [", "arms has groups, but groups.given"),
         ("with each", "by", "groups.given is 'by candidate'"),
         ('with each candidate"', 'by arm"', "arms is a list"),
@@ -93,7 +93,7 @@ def test_arms_may_have_several_attributes(tmp_path):
         ('["F", "M"]', '["F", 1]', "allowed is a list of texts"),
         ('given =', 'sensitive = "F"\ngiven =', "groups.sensitive is for given = 'by arm'"),
         ('sex = ["F", "M"]', "", "groups.attributes is missing"),
-        ('seed = 7', 'reference = "X"', "reference is 'X'"),
+        ('seed = 7', 'reference = "X"', "allowed are levels of sex"),
         ("PooledGroupFair", "NaiveFair", "compares arms by the group"),
         ('sex = ["F", "M"]', f"sex = {[str(k) for k in range(300)]}", "has 301 intersections"),
     ],
