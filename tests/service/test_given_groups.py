@@ -303,3 +303,22 @@ def test_two_attributes_of_candidates(tmp_path):
         assert server.decide("d", candidates=[{**c, "group": g} for c, g in zip(
             candidates(), groups, strict=True)]).status_code == 200  # fmt: skip
     check_state(f"sqlite:{tmp_path / 'loans.db'}")
+
+
+@pytest.mark.slow
+def test_an_export_is_audited_by_the_candidates_group(tmp_path):
+    config = write_config(tmp_path, **GIVEN)
+    played(config, 300).close()
+    told = evenhand("ledger", "export", config, tmp_path / "out.parquet")
+    assert told.returncode == 0, told.stderr
+    frame = eh.read_log(tmp_path / "out.parquet")
+    columns = ["sex: F", "sex: M", "sex: not stated"]
+    for label, row in zip(frame["group"], frame[columns].to_numpy(), strict=True):
+        certain = dict(zip(("F", "M", "not stated"), row.tolist(), strict=True)).get(label)
+        assert (certain == 1.0) if label != "by probability" else row.tolist() == [0.25, 0.75, 0.0]
+    for log in (tmp_path / "out.parquet", config):  # an export, and the live ledger
+        out = tmp_path / f"{log.stem}.html"
+        audited = evenhand("audit", log, "--missing", "drop", "--out", out)
+        assert audited.returncode == 0, audited.stderr
+        assert "3 groups" in audited.stdout or "4 groups" in audited.stdout
+        assert "Held equal: intercept, income, age" in audited.stdout

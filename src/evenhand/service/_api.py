@@ -119,7 +119,7 @@ class Api:
         learns = self.engine.state.truth
         ask = asks.Reward(request.name, given.observed, given.true, learns)
         await self.engine.submit(ask)
-        return _outcome(ask)
+        return outcome(ask)
 
     async def rewards(self, request: Request) -> Answer:
         """Many rewards, with a status each."""
@@ -145,13 +145,13 @@ class Api:
         await self.engine.submit(ask)
         if ask.status == 422:
             raise Refused("arm", "is not the arm of a candidate of this decision")
-        return _outcome(ask)
+        return outcome(ask)
 
     async def use(self, request: Request) -> Answer:
         """A decision was used; where that has to be confirmed, it waits for a reward from now."""
         ask = asks.Use(request.name)
         await self.engine.submit(ask)
-        return _outcome(ask)
+        return outcome(ask)
 
     # Looking ------------------------------------------------------------------------------------
 
@@ -207,7 +207,8 @@ class Many(asks.Ask):
         self.status = 200
 
 
-def _outcome(ask: asks.Ask) -> Answer:
+def outcome(ask: asks.Ask) -> Answer:
+    """What became of an ask that has no other answer."""
     if ask.status >= 400:
         raise Problem(ask.status, ask.answer or "")
     return Answer(ask.status, encode(Outcome(ask.status, ask.answer or "")))

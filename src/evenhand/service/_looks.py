@@ -8,9 +8,9 @@ import pandas as pd
 
 from evenhand import charts
 from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
+from evenhand._membership import UNCERTAIN
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
-from evenhand.service._ledger.membership import UNCERTAIN
 from evenhand.service._wire import DecisionView
 from evenhand.service.config import Config
 

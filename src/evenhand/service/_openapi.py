@@ -26,7 +26,8 @@ _ID = "0192f3a1-b2c3-7def-8123-456789abcdef"
 
 def endpoints_of(service: Service) -> list[Endpoint]:
     """The routes of the service, those that are hot first."""
-    api, admin, config = service.api, service.admin, service.config
+    api, admin, review = service.api, service.admin, service.review
+    config = service.config
     done = {200: wire.Outcome, 201: wire.Outcome}
     return [
         Endpoint("POST", "/v1/decisions", api.decide, DECIDE, "Decide, or record in shadow mode",
@@ -55,6 +56,15 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: wire.DecisionView}),
         Endpoint("GET", "/v1/decisions/{id}/reasons", api.reasons, READ,
                  "Why a decision was made, feature by feature", None, {200: wire.ReasonsOut}),
+        Endpoint("GET", "/v1/review", review.cases, REVIEW, "The queue of reviewers", None,
+                 {200: wire.QueueOut}, {"limit": "1 to 1000"}),
+        Endpoint("PUT", "/v1/decisions/{id}/review", review.ask, REVIEW,
+                 "Put a decision into the queue of reviewers", None, done),
+        Endpoint("PUT", "/v1/decisions/{id}/claim", review.claim, REVIEW,
+                 "Claim a decision to look at", wire.ClaimIn, done, example={"by": "Ada"}),
+        Endpoint("PUT", "/v1/decisions/{id}/verdict", review.verdict, REVIEW,
+                 "Accept a claimed decision, or override it", wire.VerdictIn, done,
+                 example={"verdict": "accepted", "by": "Ada"}),
         Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned of the bias", None,
                  {200: dict}, {"level": "of the intervals, 0.9 by default"}),
         Endpoint("GET", "/v1/shares", admin.shares, READ, "Shares and rewards by group", None,

@@ -15,9 +15,10 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
 from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.reviewing import queue, reviewers
+from evenhand.service._ledger.reviewing import reviewers
 from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
+from evenhand.service._review import cases
 from evenhand.service._web import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 
 if TYPE_CHECKING:
@@ -168,12 +169,8 @@ class Pages(Forms, Logins):
 
     async def review(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The queue, and how often reviewers change anything."""
-        now = time.time_ns() // 1000
-        waiting = await in_thread(self._read, queue, now)
+        waiting = await in_thread(self._read, cases, self.engine.state, 50)
         people = await in_thread(self._read, reviewers, self.service.config.claim)
-        arms = self.engine.state.arms
-        for case in waiting:
-            case["arm"], case["at"] = arms[case["arm"]].name, _views.moment(case["at"])
         return self._page(
             "service_review.html", "Review", caller, queue=waiting,
             people=_looks.reviewers_table(people), may_review=caller.may(REVIEW),

@@ -63,6 +63,21 @@ class ArmChange(Struct, forbid_unknown_fields=True):
     retired: bool | None = None
 
 
+class ClaimIn(Struct, forbid_unknown_fields=True):
+    """Who looks at a decision; by default the name of the key."""
+
+    by: Name | None = None
+
+
+class VerdictIn(Struct, forbid_unknown_fields=True):
+    """What a reviewer says: accepted, or overridden with another arm and a reason."""
+
+    verdict: Literal["accepted", "overridden"]
+    arm: Name | None = None
+    reason: Words | None = None
+    by: Name | None = None
+
+
 class RollbackIn(Struct, forbid_unknown_fields=True):
     """The version that decides from now on; null for the newest, which learns."""
 
@@ -187,6 +202,33 @@ class ReasonsOut(Struct):
     version: int
     same: bool
     candidates: list[CandidateReasons]
+
+
+class Case(Struct):
+    """A decision that waits for a human. A claim that has expired is none."""
+
+    id: str
+    at: str
+    arm: str
+    group: str
+    claimed_by: str | None
+    claimed_until: str | None
+
+
+class Reviewer(Struct):
+    """How often a reviewer changed anything, and how long they looked."""
+
+    reviewer: str
+    reviewed: int
+    changed: float
+    median_seconds: float
+
+
+class QueueOut(Struct):
+    """What waits for a human, the oldest first, and what reviewers did."""
+
+    queue: list[Case]
+    reviewers: list[Reviewer]
 
 
 class Outcome(Struct):

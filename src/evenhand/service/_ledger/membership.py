@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._membership import labels_of
+from evenhand._membership import UNCERTAIN, cells_of, labels_of
 from evenhand.groups import NOT_STATED, Groups
 
-UNCERTAIN = "by probability"
 ERASED = "erased"
 LABELS = (UNCERTAIN, ERASED, NOT_STATED)  # what no level may be called
 
@@ -67,8 +66,7 @@ class Membership:
 
     def label(self, row: bytes | Array) -> str:
         """The intersection of a context, for tables that are searched."""
-        parts = self.parts(row)
-        return next(iter(parts)) if len(parts) == 1 else UNCERTAIN
+        return cells_of(self.groups, _numbers(row)[None, self.n_features :])[0]
 
     def words(self, rows: Array) -> list[str]:
         """The groups of contexts as people read them, with probabilities."""
