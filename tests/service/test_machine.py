@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from evenhand.groups import PER_ROUND
 from evenhand.service import _deciding, _views
 from evenhand.service._candidate_groups import membership_rows
 from evenhand.service._engine import Engine
@@ -130,6 +131,15 @@ class Ledgers(RuleBasedStateMachine):
     def snapshot(self):
         state = restored(self.engine.store.connection)
         self.write(Keep(state.version, state.to_bytes()))
+
+    @precondition(lambda self: len(self.engine.state.arms) < len(ARMS) + 2)
+    @rule(group=st.sampled_from(["F", "M"]))
+    def add_arm(self, group):
+        """Also after an erasure, when nothing can be learned from the beginning."""
+        number = len(self.engine.state.arms)
+        group = PER_ROUND if self.engine.state.given is not None else group
+        self.write(Note(kinds.ARM, kinds.Arm("add", number, f"new-{number}", group, "Ada")))
+        assert self.engine.state.policy.n_arms == number + 1
 
     @rule(what=st.sampled_from(["pause", "resume"]))
     def stop_and_go(self, what):

@@ -85,6 +85,22 @@ def groups_of(about: About, arms: NDArray[np.int64], contexts: NDArray[np.float6
     return np.array(cells_of(groups, contexts[:, -len(groups.columns) :]), dtype=object)
 
 
+def with_unlearned(frame: pd.DataFrame, rewards: Mapping[str, tuple[float, int]]) -> pd.DataFrame:
+    """The table with rewards that no event brought, in the rows in force that have none.
+
+    They have a time and no number: a replay does not learn them, and an audit sees them.
+    """
+    ids = frame[ORDER[0]]
+    open_ = frame[NAMES["override"]].isna() & frame[NAMES["reward"]].isna() & ids.isin(rewards)
+    if not open_.any():
+        return frame
+    told = [rewards[id] for id in ids[open_]]
+    filled = frame.copy()
+    filled.loc[open_, NAMES["reward"]] = [reward for reward, _ in told]
+    filled.loc[open_, "reward_at"] = _times([at for _, at in told]).to_numpy()
+    return filled
+
+
 def _times(values: Sequence[int | None]) -> pd.Series:
     stamps = np.array([_NOWHERE if t is None else t for t in values], dtype="datetime64[us]")
     return pd.Series(stamps).dt.tz_localize("UTC")

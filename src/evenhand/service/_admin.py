@@ -17,7 +17,7 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Call
-from evenhand.service._ledger.erasing import Erase, is_erased
+from evenhand.service._ledger.erasing import Erase
 from evenhand.service._ledger.exporting import export
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.transaction import Transaction
@@ -162,8 +162,6 @@ class Admin:
             raise Refused("group", f"is missing or new; allowed are {', '.join(sorted(groups))}")
         if not given.name.isprintable() or not given.name.strip():
             raise Refused("name", "cannot be printed")
-        if await in_thread(self.read, is_erased):
-            raise Problem(409, "after an erasure no arm can be added: nothing can be learned anew")
         body = kinds.Arm("add", len(state.arms), given.name, group, request.caller.name)
         await self.engine.settle(_Noted(kinds.ARM, body))
         return Answer(201, encode(Outcome(201, "added")))

@@ -74,8 +74,3 @@ def _entries_about(connection: Connection, ids: list[str]) -> set[int]:
 
 def _chunks(values: list[int]) -> list[list[int]]:
     return [values[first : first + CHUNK] for first in range(0, len(values), CHUNK)]
-
-
-def is_erased(connection: Connection) -> bool:
-    """Whether anything was erased, so that a replay from the beginning is impossible."""
-    return connection.row("SELECT 1 FROM entries WHERE kind = 'erase' LIMIT 1") is not None
