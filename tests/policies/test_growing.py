@@ -12,7 +12,8 @@ PLAIN = (["F", "F", "M", "M"], ["F", "F", "M", "M", "F", "M"])
 TABLE = {"sex": ["F", "F", "M", "M"], "age": ["old", "young"] * 2}
 MORE = {"sex": [*TABLE["sex"], "F", "M"], "age": [*TABLE["age"], "old", "old"]}
 POLICIES = ("TopInterval", "UniformRandom", "GroupFairTopInterval", "NaiveFair", "IntervalChaining",
-            "MultiGroupFairTopInterval", "GroupFairIntervalChaining", "PooledGroupFair")  # fmt: skip
+            "MultiGroupFairTopInterval", "GroupFairIntervalChaining",
+            "PooledGroupFair")  # fmt: skip
 
 
 def cases():
@@ -25,7 +26,7 @@ def cases():
     yield pytest.param("PooledGroupFair", *per_round, id="groups by round")
 
 
-@pytest.mark.parametrize(("name", "before", "after"), cases())
+@pytest.mark.parametrize(("name", "before", "after"), list(cases()))
 def test_it_is_the_policy_that_had_them_all_along(name, before, after):
     kind = getattr(eh, name)
     few, many = (kind(groups, n_features=2, seed=7) for groups in (before, after))
