@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 import waiting
+from evenhand.service.config import load
 from serving import (
     ARMS,
     Server,
@@ -331,3 +332,21 @@ def test_reviewers_claim_and_judge_by_the_api(running):
     assert not {"review-1", "review-2"} & {case["id"] for case in told["queue"]}
     (ada,) = [person for person in told["reviewers"] if person["reviewer"] == "Ada"]
     assert (ada["reviewed"], ada["changed"]) == (2, 0.5)
+
+
+def test_too_many_requests_are_told_when_to_come_back(tmp_path):
+    config = write_config(tmp_path, server="rate = 0.001")
+    key, other = make_key(config), make_key(config, "read", "other")
+    with Server(config, key) as server:
+        first, second = (server.call("GET", "/v1/arms") for _ in range(2))
+        assert (first.status_code, second.status_code) == (200, 429)
+        assert second.headers["content-type"] == "application/problem+json"
+        assert second.headers["retry-after"] == "1000"  # one more in that many seconds
+        assert "0.001 requests a second" in second.json()["detail"]
+        assert server.call("GET", "/healthz", key="").status_code == 200
+        assert server.call("GET", "/v1/arms", key=other).status_code == 200
+
+
+def test_the_rate_is_limited_unless_it_is_said_otherwise(tmp_path):
+    assert load(write_config(tmp_path)).server.rate == 1000
+    assert load(write_config(tmp_path, server="rate = 0")).server.rate == 0

@@ -302,6 +302,23 @@ def test_rewards_that_were_not_learned_are_exported(tmp_path, learn):
     engine.close()
 
 
+def test_a_rollback_outlives_an_erasure(tmp_path):
+    """The version that decides is found again, though entries before it are gone."""
+    config = write_config(tmp_path)
+    engine = play(config)
+    version = engine.state.version - 5
+    back = asks.Note(kinds.CONTROL, kinds.Control("rollback", "Ada", "why", version))
+    erase = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    for ask in (back, erase):
+        engine.state.apply(engine.store.write([ask]).told)
+    assert erase.status == 200
+    engine.close()
+    again = Engine(load(config))
+    again.open()
+    assert again.decider.version == version
+    again.close()
+
+
 def test_arms_can_be_added_after_an_erasure(tmp_path):
     config = write_config(tmp_path, snapshot_every=10)
     engine = play(config)

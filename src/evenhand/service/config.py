@@ -41,7 +41,7 @@ class Server:
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
     max_body: int = 1_000_000
     max_candidates: int = 1000
-    rate: float = 0.0
+    rate: float = 1000.0  # requests a second and key, so that one cannot starve the others
     https: bool = False
     queue: int = 2048
 

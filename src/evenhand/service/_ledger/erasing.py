@@ -39,10 +39,13 @@ class Erase(Ask):
             return
         try:
             state = restored(connection)
+            # The version that decides must be found again as well, after a rollback to it.
+            kept = [restored(connection, state.pinned)] if state.pinned else []
         except InputError as error:
             self.status, self.answer = 409, str(error)
             return
-        Keep(state.version, state.to_bytes()).settle(tx)
+        for version in (*kept, state):
+            Keep(version.version, version.to_bytes()).settle(tx)
         tx.append(kinds.SNAPSHOT, None, kinds.Snapshot(state.checksum(), state.learned))
         decisions, ids = [row[0] for row in rows], [row[1] for row in rows]
         seqs = sorted(_entries_about(connection, ids))
