@@ -14,8 +14,7 @@ from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import Arm, State, restored
 from evenhand.service._ledger.membership import Membership
-from evenhand.service._ledger.schema import TALLIED
-from evenhand.service._ledger.transaction import HOUR
+from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
 from evenhand.service._wire import (
     CandidateReasons,

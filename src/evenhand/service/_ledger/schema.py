@@ -19,9 +19,9 @@ from sqlalchemy import (
     Text,
 )
 
+from evenhand.service._ledger.transaction import TALLIED
+
 metadata = MetaData()
-TALLIED = ("decided", "explored", "rewarded", "late", "missing", "overridden", "expected", "cost",
-           "earned")  # fmt: skip
 # SQLite gives a table its own number only for this type, and then needs no second index.
 _Number = BigInteger().with_variant(Integer, "sqlite")
 
