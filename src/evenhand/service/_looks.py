@@ -9,6 +9,7 @@ import pandas as pd
 from evenhand import charts
 from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
 from evenhand._membership import UNCERTAIN
+from evenhand.policies import NaiveFair, UniformRandom
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
 from evenhand.service._wire import DecisionView
@@ -17,6 +18,7 @@ from evenhand.service.config import Config
 STATUSES = ("waiting", "rewarded", "overridden", "shadow")
 POINTS = 60  # of a picture of time
 LEVEL = 0.9
+FAR = 0.05  # shares that are so far from proportional are spoken of
 
 
 def percent(value: float | None) -> str:
@@ -47,7 +49,9 @@ def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     return of_rows(names, rows)
 
 
-def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> list[str]:
+def shares_words(
+    shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: State
+) -> list[str]:
     """What the table says, for those who would rather read."""
     decided = sum(row["decisions"] for row in shares)
     if not decided:
@@ -63,6 +67,14 @@ def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
             more = "more" if apart > 0 else "less"
             told = f"{abs(apart):.1f} points {more} than its part of the candidates"
         words.append(f"Group {row['group']} got {percent(row['share'])} of the choices, {told}.")
+    far = max(abs(row["share"] - row["proportional_share"]) for row in shares) >= FAR
+    if far and not isinstance(state.policy, (UniformRandom, NaiveFair)):
+        words.append(
+            f"{type(state.policy).__name__} has no quota: it compares candidates by their features "
+            f"and by what it has learned from {state.learned:,} rewards. Shares differ where the "
+            "candidates of the groups differ in their features, and by chance while little is "
+            "known: the page Bias has the intervals. A share alone does not show unequal treatment."
+        )
     rates = [row for row in shares if row["missing_rate"] is not None]
     if len(rates) > 1:
         rates.sort(key=lambda row: row["missing_rate"])

@@ -123,7 +123,8 @@ class Pages(Forms, Logins):
         waiting = await in_thread(self._read, _views.waiting)
         return self._page(
             "service_overview.html", "Overview", caller, table=_looks.shares_table(shares, waiting),
-            words=_looks.shares_words(shares, waiting), decided=any(r["decisions"] for r in shares),
+            words=_looks.shares_words(shares, waiting, self.engine.state),
+            decided=any(r["decisions"] for r in shares),
         )  # fmt: skip
 
     async def bias(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
