@@ -193,7 +193,8 @@ class Pages(Forms, Logins):
             "service_model.html", "Model", caller, card=card, versions=versions[:20],
             newest=state.version, admin=caller.may(ADMIN), may_review=caller.may(REVIEW),
             roles=_auth.ROLES, shown=self._shown.pop(caller.csrf, ""),
-            arms=state.arms, compared=compared, given=given,
+            arms=state.arms, given_groups=state.given is not None,
+            compared=compared, given=given,
         )  # fmt: skip
 
     def _compared(self, version: int) -> Any:
