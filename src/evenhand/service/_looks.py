@@ -53,13 +53,20 @@ def shares_words(
     shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: State
 ) -> list[str]:
     """What the table says, for those who would rather read."""
-    decided = sum(row["decisions"] for row in shares)
+    decided = round(sum(row["decisions"] for row in shares))
     if not decided:
         return ["No decision has been made yet."]
     words = [
         f"{decided:,} decisions were made, and {sum(r['waiting'] for r in waiting):,} of them wait "
         "for their reward."
     ]
+    listed = {row["group"] for row in shares}
+    likely = sum(row["waiting"] for row in waiting if row["group"] not in listed)
+    if likely:
+        words.append(
+            f"{likely:,} of those that wait have a group that is known by probability; the table "
+            "counts them when their reward comes."
+        )
     for row in shares:
         apart = 100 * (row["share"] - row["proportional_share"])
         told = "in proportion to its candidates"
