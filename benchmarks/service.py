@@ -6,155 +6,31 @@ candidates, which inserts one row: with a commit of its own, or with one commit 
 
     python -m benchmarks.service
     python -m benchmarks.service --store postgresql://postgres@127.0.0.1/load
+
+`--write` puts the figures into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import re
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-ARMS, FEATURES, CONNECTIONS = 10, 5, 64
+from benchmarks.sections import put
+from benchmarks.service_load import Load, bodies, config, paced
+from benchmarks.service_times import conditions, times
+
 TICK = os.sysconf("SC_CLK_TCK")
 HERE = Path(__file__).parent
-
-
-def config(folder: Path, store: str, port: int) -> Path:
-    lines = ['title = "Load"', f'store = "{store}"', 'wait = "30 days"', "intercept = false"]
-    lines += [f"[features.x{k}]\nlow = -10\nhigh = 10" for k in range(FEATURES)]
-    lines += ["[arms]", *(f'arm{k} = "{"F" if k % 2 else "M"}"' for k in range(ARMS))]
-    lines += ["[review]\nshare = 0.0", f"[server]\nport = {port}\nqueue = 100000"]
-    path = folder / "load.toml"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
-
-
-def bodies(number: int) -> list[bytes]:
-    rng = np.random.default_rng(1)
-    names = [f"x{k}" for k in range(FEATURES)]
-    listed = []
-    for _ in range(number):
-        rows = rng.normal(size=(ARMS, FEATURES)).round(3).tolist()
-        candidates = [
-            {"arm": f"arm{k}", "features": dict(zip(names, row, strict=True))}
-            for k, row in enumerate(rows)
-        ]
-        listed.append(json.dumps({"candidates": candidates}).encode())
-    return listed
-
-
-def request(method: str, path: str, body: bytes, key: str) -> bytes:
-    head = (
-        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-class Connection(asyncio.Protocol):
-    """One request after another, as fast as answers come."""
-
-    def __init__(self, load: Load) -> None:
-        self.load, self.buffer = load, b""
-
-    def connection_made(self, transport) -> None:
-        self.transport = transport
-        self.next(None)
-
-    def next(self, answer: bytes | None) -> None:
-        data = self.load.take(answer)
-        if data is None:
-            self.transport.close()
-            return
-        self.began = time.perf_counter()
-        self.transport.write(data)
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        length = int(re.search(rb"content-length: (\d+)", self.buffer[:end], re.IGNORECASE)[1])
-        if len(self.buffer) < end + 4 + length:
-            return
-        answer, self.buffer = self.buffer, b""
-        assert answer[9:11] == b"20", answer[:300]
-        self.load.times.append(time.perf_counter() - self.began)
-        self.next(answer)
-
-    def connection_lost(self, _) -> None:
-        self.load.open -= 1
-        if not self.load.open:
-            self.load.done.set()
-
-
-class Load:
-    """Decisions, each followed by its reward if `rewards`."""
-
-    def __init__(self, number: int, key: str, given: list[bytes], rewards: bool = False) -> None:
-        self.left, self.key, self.given, self.rewards = number, key, given, rewards
-        self.times: list[float] = []
-        self.sent = 0
-
-    def take(self, answer: bytes | None) -> bytes | None:
-        if self.rewards and answer is not None and (found := re.search(rb'"id":"([^"]+)"', answer)):
-            path = f"/v1/decisions/{found[1].decode()}/reward"
-            return request("PUT", path, b'{"observed":0.5}', self.key)
-        if self.left <= 0:
-            return None
-        self.left -= 1
-        self.sent += 1
-        return request("POST", "/v1/decisions", self.given[self.sent % len(self.given)], self.key)
-
-    async def run(self, port: int, connections: int = CONNECTIONS) -> float:
-        self.open, self.done = connections, asyncio.Event()
-        began = time.perf_counter()
-        loop = asyncio.get_running_loop()
-        for _ in range(connections):
-            await loop.create_connection(lambda: Connection(self), "127.0.0.1", port)
-        await self.done.wait()
-        return time.perf_counter() - began
-
-
-async def paced(
-    port: int, key: str, given: list[bytes], rate: float, seconds: float
-) -> list[float]:
-    """Latencies at a fixed rate; a request that has to wait for its turn has waited."""
-    times: list[float] = []
-    free: asyncio.Queue = asyncio.Queue()
-    for _ in range(CONNECTIONS):
-        free.put_nowait(await asyncio.open_connection("127.0.0.1", port))
-
-    async def ask(data: bytes, due: float) -> None:
-        reader, writer = await free.get()
-        writer.write(data)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
-        await reader.readexactly(length)
-        times.append(time.perf_counter() - due)
-        free.put_nowait((reader, writer))
-
-    began, tasks = time.perf_counter(), []
-    for number in range(int(rate * seconds)):
-        due = began + number / rate
-        await asyncio.sleep(max(due - time.perf_counter(), 0.0))
-        data = request("POST", "/v1/decisions", given[number % len(given)], key)
-        tasks.append(asyncio.create_task(ask(data, due)))
-    await asyncio.gather(*tasks)
-    while not free.empty():
-        free.get_nowait()[1].close()
-    return times
 
 
 def cpu(pid: int) -> float:
@@ -182,7 +58,8 @@ class Server:
                 await asyncio.sleep(0.05)
 
 
-async def compare(options: argparse.Namespace, folder: Path) -> None:
+async def compare(options: argparse.Namespace, folder: Path) -> list[str]:
+    """The lines of the report."""
     given = bodies(200)
     ports = [options.port + k for k in range(3)]
     ours = config(folder, options.store or "sqlite:load.db", ports[0])
@@ -224,38 +101,62 @@ async def compare(options: argparse.Namespace, folder: Path) -> None:
             server.process.send_signal(signal.SIGTERM)
         for server in servers:
             server.process.wait()
-    report([*servers, both], half)
+    lines = report([*servers, both], half)
     if not options.store:
         size = (folder / "load.db").stat().st_size
         import sqlite3
 
         count = sqlite3.connect(folder / "load.db").execute("SELECT COUNT(*) FROM decisions")
-        print(f"{size / count.fetchone()[0]:.0f} bytes a decision, rewards included")
+        lines.append(f"{size / count.fetchone()[0]:.0f} bytes a decision, rewards included.")
+    return lines
 
 
-def report(servers: list[Server], half: float) -> None:
-    base = servers[1]
-    names = ("endpoint", "a second", "of the bare one that commits together", "CPU us", "p99 ms")
-    print(f"| {' | '.join(names)} |")
-    print("|---|---|---|---|---|")
+def report(servers: list[Server], half: float) -> list[str]:
+    """A table of all, and what its last column means."""
+    names = ("endpoint", "a second", "of the bare one that commits together",
+             "of the bare one with a commit each", "CPU us", "p99 ms")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", "|---|---|---|---|---|---|"]
     for server in servers:
         rate, cost = statistics.median(server.rates), statistics.median(server.costs)
-        ratio = statistics.median(a / b for a, b in zip(server.rates, base.rates, strict=True))
+        ratios = " | ".join(
+            f"{np.median(np.divide(server.rates, other.rates)):.2f}" for other in servers[1:3]
+        )
         p99 = f"{statistics.median(server.p99):.1f}" if server.p99 else ""
-        print(f"| {server.name} | {rate:,.0f} | {ratio:.2f} | {cost:.0f} | {p99} |")
-    print(f"p99 at {half:,.0f} decisions a second, half of what evenhand can do")
+        lines.append(f"| {server.name} | {rate:,.0f} | {ratios} | {cost:.0f} | {p99} |")
+    said = f"p99 at {half:,.0f} decisions a second, half of what evenhand can do."
+    return [*lines, "", said]
+
+
+def about(options: argparse.Namespace, kind: str) -> str:
+    command = "python -m benchmarks.service --write"
+    if options.store:
+        command += " --store postgresql://..."
+    return (
+        f"## The service on {kind}\n\n{datetime.now(UTC):%Y-%m-%d}, by `{command}`: ten candidates "
+        f"of five features, medians of {options.rounds} interleaved rounds of {options.number:,} "
+        "requests on 64 connections; ratios are medians of those within a round. Bare endpoints "
+        f"are FastAPI that inserts one row. {conditions()}\n\n"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__)
     parser.add_argument("--store", help="postgresql://...; an SQLite file unless given")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--number", type=int, default=4000, help="requests of each in a round")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round at half load")
     parser.add_argument("--port", type=int, default=8431)
+    parser.add_argument("--write", action="store_true", help="put the figures into RESULTS.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(compare(options, Path(folder)))
+        lines = asyncio.run(compare(options, Path(folder)))
+        print("\n".join(lines), flush=True)
+        more = times(Path(folder), options.store, options.port + 10)
+        print("\n".join(more))
+    if options.write:
+        kind = "PostgreSQL" if options.store else "SQLite"
+        text = about(options, kind) + "\n".join([*lines, *more])
+        put(f"service on {kind}", text)
 
 
 if __name__ == "__main__":

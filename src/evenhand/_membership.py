@@ -18,6 +18,8 @@ from evenhand.errors import InputError
 from evenhand.groups import NOT_STATED, Attribute, Groups
 
 CLOSE = 1e-6  # how far from 1 a sum of probabilities may be
+UNCERTAIN = "by probability"
+"""The label of whoever has several levels with a probability each, in tables of labels."""
 
 Array = NDArray[np.float64]
 
@@ -55,6 +57,22 @@ def labels_of(groups: Groups, rows: Array) -> list[str]:
         ['not stated', 'F 90 %, M 10 %']
     """
     return [" & ".join(_label(groups, row)) for row in rows]
+
+
+def cells_of(groups: Groups, rows: Array) -> list[str]:
+    """The intersection of every candidate, where it is certain; else `UNCERTAIN`.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand._membership import cells_of, membership
+        >>> groups = eh.Groups.per_round(2, {"sex": ["F", "M"]})
+        >>> cells_of(groups, membership(groups, ["F", {"F": 0.9, "M": 0.1}], 2))
+        ['F', 'by probability']
+    """
+    attributes = len(groups.attributes)
+    certain = np.count_nonzero(rows, axis=1) == attributes
+    labels = labels_of(groups, rows)
+    return [label if sure else UNCERTAIN for label, sure in zip(labels, certain, strict=True)]
 
 
 def _label(groups: Groups, row: Array) -> list[str]:

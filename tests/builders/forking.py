@@ -25,7 +25,8 @@ from evenhand.service.config import load
 from evenhand.service import _deciding
 policy = load(Path(sys.argv[1])).policy()  # compile, or find compiled code
 rows = np.ones((policy.n_arms, policy.n_features))
-policy.propensities(rows); policy.update(policy.select(rows), 1.0)
+given = {"groups": [None] * policy.n_arms} if policy.groups.changes else {}
+policy.propensities(rows, **given); policy.update(policy.select(rows, **given), 1.0)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 print("ready", flush=True)
 for line in sys.stdin:

@@ -34,13 +34,7 @@ unit = "1000 EUR a year"
 [features.age]
 low = 18
 high = 120
-[arms]
-f1 = "F"
-f2 = "F"
-m1 = "M"
-m2 = "M"
-[groups]
-sensitive = "F"
+{groups}
 [policy]
 name = "{policy}"
 seed = 7
@@ -49,6 +43,26 @@ port = {port}
 {server}
 """
 ARMS = ("f1", "f2", "m1", "m2")
+BY_ARM = """
+[arms]
+f1 = "F"
+f2 = "F"
+m1 = "M"
+m2 = "M"
+[groups]
+sensitive = "F"
+"""
+# The same arms, whose candidates bring their groups.
+GIVEN = {
+    "more": f"arms = {json.dumps(ARMS)}",
+    "groups": """
+[groups]
+given = "with each candidate"
+[groups.attributes]
+sex = ["F", "M"]
+""",
+}
+TWO_ATTRIBUTES = {**GIVEN, "groups": GIVEN["groups"] + 'age = ["old", "young"]\n'}
 
 
 def free_port() -> int:
@@ -60,7 +74,7 @@ def free_port() -> int:
 def write_config(folder: Path, **settings) -> Path:
     usual = {
         "store": "sqlite:loans.db", "wait": "30 days", "learn": "on arrival", "use": "assumed",
-        "snapshot_every": 20_000, "more": "", "server": "", "port": free_port(),
+        "snapshot_every": 20_000, "more": "", "groups": BY_ARM, "server": "", "port": free_port(),
         "policy": "PooledGroupFair", "name": "loans.toml",
     }  # fmt: skip
     values = {**usual, **settings}
@@ -144,6 +158,12 @@ class Server:
 
     def __exit__(self, *_) -> None:
         self.stop()
+
+
+def with_groups(given: list[dict], seed: int = 0) -> list[dict]:
+    """Candidates that bring their groups: known, by probability, and not stated."""
+    levels = ["F", "M", {"F": 0.25, "M": 0.75}, None]
+    return [{**one, "group": levels[(place + seed) % 4]} for place, one in enumerate(given)]
 
 
 def candidates(seed: float = 0.0) -> list[dict]:

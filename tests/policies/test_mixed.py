@@ -376,3 +376,36 @@ def test_references():
     for wrong in ("X", {"sex": "X"}, {"race": "F"}, []):
         with pytest.raises(eh.InputError, match="reference is"):
             of(wrong)
+
+
+def test_rewards_without_noise_leave_a_report():
+    """A spread of arms near zero is no singular matrix."""
+    table = {"sex": ["F", "F", "M", "M"], "age": ["old", "young"] * 2}
+    policy = eh.PooledGroupFair(eh.Groups.of_attributes(table), n_features=3, seed=7)
+    for k in range(12):
+        rows = np.column_stack([np.ones(4), 20 + 10 * np.arange(4) + k % 7, 30 + 5 * np.arange(4)])
+        decision = policy.select(rows)
+        policy.update(decision, float(decision.arm))
+    frame = policy.bias().to_frame()
+    assert len(frame) == 24 and (frame["floor"].dropna() >= 0.0).all()
+
+
+@pytest.mark.parametrize("first", range(1, 12))
+@pytest.mark.parametrize("reward", [0.0, 5.0])
+def test_the_first_reward_to_come_may_be_of_any_round(first, reward):
+    """Nothing is settled then, and the state is still made of numbers, in any order."""
+    groups = eh.Groups.per_round(4, {"sex": ["F", "M"]})
+    rng = np.random.default_rng(first)
+    rows, members = rng.normal(size=(3, 2)), [["F"], ["M"], [None]]
+    rewards, rounds = [reward, 1.0, -2.0], [first, first + 3, max(first - 1, 1)]
+    tables = []
+    for order in ([0, 1, 2], [2, 1, 0]):
+        policy = eh.PooledGroupFair(groups, n_features=2, seed=7)
+        for k in order:
+            policy.absorb([k], rows[[k]], [rewards[k]], rounds=[rounds[k]], groups=members[k])
+            for table in policy._state.own:
+                assert np.isfinite(table).all()
+        policy.round = 20
+        tables.append(policy.select(np.ones((4, 2)), groups=["F", "M"] * 2))
+    first_table, second_table = (decision.scores.table for decision in tables)
+    np.testing.assert_allclose(first_table, second_table, rtol=1e-8, atol=1e-8)

@@ -49,9 +49,14 @@ def test_an_answer_that_was_lost_counts_once(running, unreliable):
     second = client.decide(candidates())
     client.override(second["id"], other if other != second["arm"] else made["arm"], "because")
     client.use(second["id"])
+    third = client.decide(candidates())
+    client.call("PUT", f"/v1/decisions/{third['id']}/review")
+    client.claim(third["id"], by="Ada")
+    assert third["id"] in [case["id"] for case in client.queue()["queue"]]
+    assert client.judge(third["id"], by="Ada")["status"] == 200  # the answer of 201 was lost
     after = running.call("GET", "/v1/model/versions").json()
-    assert (after["round"] - before["round"], after["learned"] - before["learned"]) == (2, 1)
-    assert min(seen.values()) == 2  # every answer was lost once
+    assert (after["round"] - before["round"], after["learned"] - before["learned"]) == (3, 1)
+    assert {n for (method, *_), n in seen.items() if method != "GET"} == {2}  # all lost once
     assert client.decision(made["id"])["reward"]["value"] == 2.0
     assert client.reasons(made["id"])["same"] is True
     assert client.bias()["words"]

@@ -9,8 +9,9 @@ import textwrap
 import pandas as pd
 import pytest
 
+import evenhand as eh
 from evenhand.service.config import load
-from serving import evenhand, write_config
+from serving import BY_ARM, GIVEN, evenhand, write_config
 
 BASE = """
     wait = "30 days"
@@ -71,12 +72,38 @@ def test_errors_name_the_line_and_the_key(tmp_path, old, new, says):
     assert told.startswith("loans.toml") and says.replace("arms :", "arms:") in told, told
 
 
-def test_several_attributes_are_crossed(tmp_path):
+def test_arms_may_have_several_attributes(tmp_path):
     text = BASE.replace('sensitive = "F"', "")
     for sex in ("F", "M"):
         text = text.replace(f'"{sex}"', f'{{ sex = "{sex}", age = "old" }}')
     path = written(tmp_path, text)
-    assert load(path).groups().names == ("F & old", "M & old")
+    assert [a.levels for a in load(path).groups.attributes] == [("F", "M"), ("old",)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("arms = [", "arm = [", "arm is unknown"),
+        ('"m2"]', '"m1"]', "line 9: arms has a name twice"),
+        ("arms = [", "# [", "arms has groups, but groups.given"),
+        ("with each", "by", "groups.given is 'by candidate'"),
+        ('with each candidate"', 'by arm"', "arms is a list"),
+        ('["F", "M"]', '["F"]', "sex has levels"),
+        ('["F", "M"]', '["F", "by probability"]', "a word of the service"),
+        ('["F", "M"]', '["F", 1]', "allowed is a list of texts"),
+        ('given =', 'sensitive = "F"\ngiven =', "groups.sensitive is for given = 'by arm'"),
+        ('sex = ["F", "M"]', "", "groups.attributes is missing"),
+        ('seed = 7', 'reference = "X"', "allowed are levels of sex"),
+        ("PooledGroupFair", "NaiveFair", "compares arms by the group"),
+        ('sex = ["F", "M"]', f"sex = {[str(k) for k in range(300)]}", "has 301 intersections"),
+    ],
+)  # fmt: skip
+def test_groups_of_candidates_are_checked(tmp_path, old, new, says):
+    config = write_config(tmp_path, **GIVEN)
+    assert load(config).groups == eh.Groups.per_round(4, {"sex": ["F", "M"]})
+    config.write_text(config.read_text().replace(old, new, 1))
+    with pytest.raises(ValueError, match=says):
+        load(config)
 
 
 @pytest.mark.slow
@@ -102,7 +129,15 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
     assert told.returncode == 0, told.stderr
     loaded = load(config)
     assert [f.name for f in loaded.features] == ["income", "children", "job", "owner", "same"]
-    assert loaded.arms == {"north": "F", "south": "M"}
+    assert loaded.arms == ("north", "south") and loaded.groups.labels == ("F", "M")
+    words = ("--group", "sex,job", "--arm", "branch", "--reward", "paid")
+    for more, name in (((), "several.toml"), (("--given",), "given.toml")):
+        told = evenhand("serve", "--init", table, tmp_path / name, *words, *more)
+        assert told.returncode == 0, told.stderr
+        loaded = load(tmp_path / name)
+        assert [f.name for f in loaded.features] == ["income", "children", "owner", "same"]
+        assert [attribute.name for attribute in loaded.groups.attributes] == ["sex", "job"]
+        assert loaded.groups.changes == bool(more) and loaded.arms == ("north", "south")
     missing = evenhand("serve", "--init", table, tmp_path / "other.toml")
     assert missing.returncode == 2 and "--group is missing" in missing.stderr
 
@@ -116,8 +151,10 @@ def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
         ("[features.age]", "[features.years]", "features are"),
         ('m2 = "M"', 'm2 = "M"\nm3 = "M"', "add it with POST /v1/arms"),
         ("PooledGroupFair", "TopInterval", "policy is TopInterval"),
+        (BY_ARM, GIVEN["groups"], "groups are not those"),
     ):
-        config.write_text(text.replace(old, new))
+        more = GIVEN["more"] if old is BY_ARM else ""
+        config.write_text(f"{more}\n{text.replace(old, new)}")
         told = evenhand("serve", config)
         assert told.returncode == 2 and says in told.stderr, told.stderr
 

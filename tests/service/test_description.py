@@ -7,18 +7,19 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 import waiting
-from serving import Server, make_key, write_config
+from serving import GIVEN, TWO_ATTRIBUTES, Server, make_key, write_config
 
 pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "given", "two attributes"])
 def server(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("description")
     store = "sqlite:loans.db"
     if request.param == "postgresql":
         store = request.getfixturevalue("server_of_postgres").database("described")
-    config = write_config(folder, store=store)
+    groups = {"given": GIVEN, "two attributes": TWO_ATTRIBUTES}.get(request.param, {})
+    config = write_config(folder, store=store, **groups)
     with Server(config, make_key(config)) as server:
         server.described = server.call("GET", "/openapi.json").json()["paths"]
         yield server

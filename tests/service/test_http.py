@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 import waiting
+from evenhand.service.config import load
 from serving import (
     ARMS,
     Server,
@@ -291,3 +292,61 @@ def test_texts_are_kept_as_hashes_only(tmp_path):
     for file in tmp_path.iterdir():
         assert b"SECRET" not in file.read_bytes()
     check_state(f"sqlite:{tmp_path / 'loans.db'}")
+
+
+def test_reviewers_claim_and_judge_by_the_api(running):
+    for id in ("review-1", "review-2"):
+        running.decide(id)
+        assert running.call("PUT", f"/v1/decisions/{id}/review").status_code == 201
+
+    def put(id, what, **body):
+        return running.call("PUT", f"/v1/decisions/{id}/{what}", body)
+
+    accepted = {"verdict": "accepted"}
+    assert put("nothing", "claim", by="Ada").status_code == 404
+    assert put("review-1", "verdict", by="Ada", **accepted).status_code == 409  # not claimed
+    assert put("review-1", "claim", by="Ada").status_code == 201
+    assert put("review-1", "claim", by="Bo").status_code == 409
+    queue = running.call("GET", "/v1/review?limit=1000").json()["queue"]
+    claimed = {case["id"]: (case["claimed_by"], case["claimed_until"]) for case in queue}
+    assert claimed["review-1"][0] == "Ada" and claimed["review-1"][1] is not None
+    assert claimed["review-2"] == (None, None)
+    assert put("review-1", "verdict", by="Bo", **accepted).status_code == 409
+    statuses = [put("review-1", "verdict", by="Ada", **accepted).status_code for _ in range(2)]
+    assert statuses == [201, 200]  # an answer that was lost counts once
+    assert put("review-1", "claim", by="Ada").status_code == 409
+
+    arm = running.call("GET", "/v1/decisions/review-2").json()["arm"]
+    other = next(name for name in ARMS if name != arm)
+    change = {"verdict": "overridden", "arm": other, "by": "Ada"}
+    assert put("review-2", "claim", by="Ada").status_code == 201
+    assert put("review-2", "verdict", **change).json()["field"] == "reason"
+    wrong = {**change, "arm": "nobody", "reason": "why"}
+    assert put("review-2", "verdict", **wrong).json()["field"] == "arm"
+    assert put("review-2", "verdict", by="Ada", arm=other, **accepted).json()["field"] == "arm"
+    change["reason"] = "knows the applicant"
+    assert [put("review-2", "verdict", **change).status_code for _ in range(2)] == [201, 200]
+    seen = running.call("GET", "/v1/decisions/review-2").json()
+    assert (seen["arm"], seen["override"]["reason"]) == (other, "knows the applicant")
+    told = running.call("GET", "/v1/review?limit=1000").json()
+    assert not {"review-1", "review-2"} & {case["id"] for case in told["queue"]}
+    (ada,) = [person for person in told["reviewers"] if person["reviewer"] == "Ada"]
+    assert (ada["reviewed"], ada["changed"]) == (2, 0.5)
+
+
+def test_too_many_requests_are_told_when_to_come_back(tmp_path):
+    config = write_config(tmp_path, server="rate = 0.001")
+    key, other = make_key(config), make_key(config, "read", "other")
+    with Server(config, key) as server:
+        first, second = (server.call("GET", "/v1/arms") for _ in range(2))
+        assert (first.status_code, second.status_code) == (200, 429)
+        assert second.headers["content-type"] == "application/problem+json"
+        assert second.headers["retry-after"] == "1000"  # one more in that many seconds
+        assert "0.001 requests a second" in second.json()["detail"]
+        assert server.call("GET", "/healthz", key="").status_code == 200
+        assert server.call("GET", "/v1/arms", key=other).status_code == 200
+
+
+def test_the_rate_is_limited_unless_it_is_said_otherwise(tmp_path):
+    assert load(write_config(tmp_path)).server.rate == 1000
+    assert load(write_config(tmp_path, server="rate = 0")).server.rate == 0

@@ -17,12 +17,15 @@ import pytest
 import waiting
 from forking import Forked, Nursery
 from serving import (
+    GIVEN,
     candidates,
     check_acknowledged,
     check_chain,
     check_state,
     free_port,
     make_key,
+    rows_of,
+    with_groups,
     write_config,
 )
 
@@ -32,8 +35,8 @@ KILLS = int(os.environ.get("EVENHAND_KILLS", "100"))
 class Callers:
     """Threads that decide and reward, and remember what was acknowledged."""
 
-    def __init__(self, servers, number=4) -> None:
-        self.servers, self.stop = servers, False
+    def __init__(self, servers, number=4, made=candidates) -> None:
+        self.servers, self.stop, self.made = servers, False, made
         self.decided: set[str] = set()
         self.rewarded: dict[str, float] = {}
         self.unanswered = 0
@@ -53,7 +56,7 @@ class Callers:
             server = chance.choice(self.servers)
             client.headers["Authorization"] = f"Bearer {server.key}"
             id, value = f"t{number}-{count}", chance.random()
-            body = {"id": id, "candidates": candidates(count)}
+            body = {"id": id, "candidates": self.made(count)}
             count += 1
             # The same id until it is answered, as a client with retries does.
             if self.answered(client, "POST", f"{server.url}/v1/decisions", body):
@@ -116,6 +119,31 @@ def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
     check_acknowledged(place, callers.decided, callers.rewarded)
     check_state(store)
     assert callers.unanswered > 0  # some requests were under way when it was killed
+
+
+@pytest.mark.slow
+def test_groups_of_candidates_survive_kills(tmp_path):
+    config = write_config(tmp_path, snapshot_every=100, **GIVEN)
+    key, nursery = make_key(config), Nursery(config)
+    server = Forked(nursery, config, key).start()
+    callers = Callers([server], made=lambda k: with_groups(candidates(k), k))
+    try:
+        for _ in range(min(KILLS, 20)):
+            new_work(callers)
+            server.kill()
+            server.start()
+        new_work(callers)
+    finally:
+        callers.end()
+        server.stop()
+        nursery.close()
+    place = tmp_path / "loans.db"
+    check_chain(place)
+    check_acknowledged(place, callers.decided, callers.rewarded)
+    check_state(f"sqlite:{place}")
+    ((decided, expected),) = rows_of(place, "SELECT SUM(decided), SUM(expected) FROM tallies")
+    ((number,),) = rows_of(place, "SELECT COUNT(*) FROM decisions")
+    assert decided == pytest.approx(number) and expected == pytest.approx(number)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,24 +16,29 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from evenhand.groups import PER_ROUND
 from evenhand.service import _deciding, _views
+from evenhand.service._candidate_groups import membership_rows
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Keep, Note
 from evenhand.service._ledger.erasing import Erase
 from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.membership import ERASED
 from evenhand.service.config import load
-from serving import ARMS, check_chain, rows_of, write_config
+from serving import ARMS, GIVEN, check_chain, rows_of, write_config
 
 
 class Ledgers(RuleBasedStateMachine):
     """What callers were told, beside what the ledger says."""
 
+    settings: ClassVar[dict[str, str]] = {"policy": "TopInterval"}
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="evenhand-"))
-        self.config = load(write_config(self.folder, policy="TopInterval"))
+        self.config = load(write_config(self.folder, **self.settings))
         self.decided: dict[str, str] = {}
         self.rewards: dict[str, float] = {}
         self.overridden: dict[str, int] = {}
@@ -53,12 +59,20 @@ class Ledgers(RuleBasedStateMachine):
         elif self.engine.state.pinned != before:
             self.engine._use_state(self.engine.state)
 
+    def contexts(self, rng: np.random.Generator) -> np.ndarray:
+        rows = rng.normal(size=(4, 3)).round(3)
+        if self.engine.state.given is None:
+            return rows
+        levels = ["F", "M", None, {"F": 0.3, "M": 0.7}]
+        groups = [levels[k] for k in rng.integers(4, size=4)]
+        return np.column_stack([rows, membership_rows(self.config.groups, groups)])
+
     def some_id(self, data) -> str:
         return data.draw(st.sampled_from(sorted(self.decided)))
 
     @rule(seed=st.integers(0, 999), person=st.sampled_from(["p1", "p2", "p3"]))
     def decide(self, seed, person):
-        rows = np.random.default_rng(seed).normal(size=(4, 3)).round(3)
+        rows = self.contexts(np.random.default_rng(seed))
         id = f"d{len(self.decided)}"
         ask = self.engine.prepare(id, list(ARMS), rows, person=person)
         self.write(ask)
@@ -118,6 +132,15 @@ class Ledgers(RuleBasedStateMachine):
         state = restored(self.engine.store.connection)
         self.write(Keep(state.version, state.to_bytes()))
 
+    @precondition(lambda self: len(self.engine.state.arms) < len(ARMS) + 2)
+    @rule(group=st.sampled_from(["F", "M"]))
+    def add_arm(self, group):
+        """Also after an erasure, when nothing can be learned from the beginning."""
+        number = len(self.engine.state.arms)
+        group = PER_ROUND if self.engine.state.given is not None else group
+        self.write(Note(kinds.ARM, kinds.Arm("add", number, f"new-{number}", group, "Ada")))
+        assert self.engine.state.policy.n_arms == number + 1
+
     @rule(what=st.sampled_from(["pause", "resume"]))
     def stop_and_go(self, what):
         self.write(Note(kinds.CONTROL, kinds.Control(what, "Ada", "why")))
@@ -133,7 +156,7 @@ class Ledgers(RuleBasedStateMachine):
     def crash(self, written):
         """The process ends within a transaction, before or after its last statement."""
         store = self.engine.store
-        ask = self.engine.prepare("lost", list(ARMS), np.zeros((4, 3)))
+        ask = self.engine.prepare("lost", list(ARMS), self.contexts(np.random.default_rng(0)))
         from evenhand.service._ledger.transaction import Transaction
 
         tx = Transaction(store.connection, "", store.rules)
@@ -170,6 +193,19 @@ class Ledgers(RuleBasedStateMachine):
             whole = restored(self.engine.store.connection, snapshots=False)
             assert whole.checksum() == state.checksum()
 
+    @invariant()
+    def groups_are_counted_and_erased(self):
+        place = self.folder / "loans.db"
+        ((counted,),) = rows_of(place, "SELECT SUM(decided) FROM tallies")
+        assert (counted or 0.0) == pytest.approx(len(self.decided))
+        if self.engine.state.given is None:
+            return
+        labels = dict(rows_of(place, "SELECT id, grp FROM decisions"))
+        assert {id for id, label in labels.items() if label == ERASED} == self.erased
+        told = "SELECT kind, body FROM entries WHERE body IS NOT NULL AND kind = 'decision'"
+        left = [kinds.decode(kind, bytes(body)) for kind, body in rows_of(place, told)]
+        assert len(left) == len(self.decided) - len(self.erased)
+
     @precondition(lambda self: self.decided.keys() - self.erased and not self.erased)
     @rule(data=st.data())
     def make_again(self, data):
@@ -185,5 +221,16 @@ class Ledgers(RuleBasedStateMachine):
 
 
 Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
+
+
+class LedgersOfGivenGroups(Ledgers):
+    """The same where candidates bring their groups."""
+
+    settings: ClassVar[dict[str, str]] = {"policy": "PooledGroupFair", **GIVEN}
+
+
+LedgersOfGivenGroups.TestCase.settings = settings(max_examples=15, stateful_step_count=25)
 TestLedgers = Ledgers.TestCase
+TestLedgersOfGivenGroups = LedgersOfGivenGroups.TestCase
+TestLedgersOfGivenGroups.pytestmark = [pytest.mark.slow]
 TestLedgers.pytestmark = [pytest.mark.slow]

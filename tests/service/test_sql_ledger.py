@@ -14,6 +14,7 @@ from evenhand.recording._replay import checksum
 from evenhand.service import SqlLedger
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks, migrating
+from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.copying import copy
 from evenhand.service._ledger.database import Database
 from evenhand.service._ledger.erasing import Erase
@@ -268,3 +269,79 @@ def test_true_rewards_are_learned_in_the_order_of_the_ledger(tmp_path):
     assert "There are 13 true rewards" in policy.bias().to_words()
     again = restored(engine.store.connection, snapshots=False)
     assert again.checksum() == engine.state.checksum()
+
+
+@pytest.mark.parametrize("learn", ["on arrival", "after wait"])
+def test_rewards_that_were_not_learned_are_exported(tmp_path, learn):
+    """Late ones and, where all are to have the same time, those that are held back."""
+    wait = "0 seconds" if learn == "on arrival" else "1 hour"
+    config = write_config(tmp_path, wait=wait, learn=learn)
+    engine = Engine(load(config))
+    engine.open()
+    rows = np.column_stack([np.ones(4), np.ones((4, 2))])
+    for k in range(3):
+        engine.state.apply(engine.store.write([engine.prepare(f"d{k}", list(ARMS), rows)]).told)
+    arms = dict(rows_of(tmp_path / "loans.db", "SELECT id, arm FROM decisions"))
+    other = (arms["d1"] + 1) % 4
+    some = [asks.Override("d1", other, lambda _: "F", "because", "Ada"), asks.Expire()]
+    engine.state.apply(engine.store.write(some).told)
+    late = [asks.Reward(f"d{k}", float(k), None) for k in range(2)]
+    engine.state.apply(engine.store.write(late).told)
+    assert {ask.status for ask in late} == ({410} if learn == "on arrival" else {201})
+    assert engine.state.learned == 0
+    told = evenhand("ledger", "export", config, tmp_path / "out.csv")
+    assert told.returncode == 0, told.stderr
+    frame = eh.read_log(tmp_path / "out.csv").set_index("seq")
+    assert frame["learned"].isna().all() and frame["reward_seq"].isna().all()
+    paid = frame[frame["reward"].notna()]
+    assert paid[["decision_id", "item_id", "reward"]].values.tolist() == [
+        ["d0", arms["d0"], 0.0], ["d1", other, 1.0],
+    ]  # fmt: skip
+    assert paid["reward_at"].notna().all()
+    assert checksum(eh.replay(tmp_path / "out.csv")) == engine.state.checksum()
+    engine.close()
+
+
+def test_a_rollback_outlives_an_erasure(tmp_path):
+    """The version that decides is found again, though entries before it are gone."""
+    config = write_config(tmp_path)
+    engine = play(config)
+    version = engine.state.version - 5
+    back = asks.Note(kinds.CONTROL, kinds.Control("rollback", "Ada", "why", version))
+    erase = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    for ask in (back, erase):
+        engine.state.apply(engine.store.write([ask]).told)
+    assert erase.status == 200
+    engine.close()
+    again = Engine(load(config))
+    again.open()
+    assert again.decider.version == version
+    again.close()
+
+
+def test_arms_can_be_added_after_an_erasure(tmp_path):
+    config = write_config(tmp_path, snapshot_every=10)
+    engine = play(config)
+    erase = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    engine.state.apply(engine.store.write([erase]).told)
+    new = asks.Note(kinds.ARM, kinds.Arm("add", 4, "f3", "F", "Ada"))
+    assert engine.state.apply(engine.store.write([new]).told)
+    state = restored(engine.store.connection)
+    assert state.policy.n_arms == 5 and state.policy.counts.tolist()[4] == 0
+    assert state.policy.counts.sum() == engine.state.policy.counts.sum()
+    engine._use_state(state)
+    rows = np.column_stack([np.ones(5), np.random.default_rng(5).normal(size=(5, 2))])
+    some = [engine.prepare("with-f3", [*ARMS, "f3"], rows), asks.Reward("with-f3", 1.0, None)]
+    engine.state.apply(engine.store.write(some).told)
+    before = engine.state.checksum()
+    engine.close()
+    again = Engine(load(config))  # from the snapshot of five arms, and from the one of four
+    again.open()
+    assert again.state.checksum() == before
+    raw = sqlite3.connect(tmp_path / "loans.db")
+    last = "SELECT MAX(seq) FROM entries WHERE kind = 'erase'"
+    raw.execute(f"DELETE FROM snapshots WHERE seq > ({last})")
+    raw.commit()
+    raw.close()
+    assert restored(again.store.connection).checksum() == before
+    again.close()

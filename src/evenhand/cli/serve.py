@@ -30,11 +30,15 @@ def add(commands: Any) -> None:
         help="write a commented CONFIG from a CSV or Parquet file of yours, and end",
     )  # fmt: skip
     for name, words in (
-        ("group", "the column of groups"),
+        ("group", "the column of groups, or several: sex,age"),
         ("arm", "the column of arms (default: every group is an arm)"),
         ("reward", "the column of rewards, which is no feature"),
     ):
         command.add_argument(f"--{name}", metavar="COLUMN", help=f"with --init: {words}")
+    command.add_argument(
+        "--given", action="store_true",
+        help="with --init: groups are given with each candidate, so arms have none",
+    )  # fmt: skip
     command.add_argument("--port", type=int, metavar="N", help="instead of that of the file")
     command.add_argument(
         "--key", action="append", metavar="NAME=ROLE,ROLE",
@@ -74,7 +78,7 @@ def _init(options: argparse.Namespace) -> int:
         raise InputError(f"CONFIG {path} exists already; give another name")
     if not options.init.is_file():
         raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
-    text = for_table(options.init, path, options.group, options.arm, options.reward)
+    text = for_table(options.init, path, options.group, options.arm, options.reward, options.given)
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"wrote {path}; look through it, then: evenhand serve {path}\n")
     return 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError, InputError
 from evenhand.events._candidates import CHANCES, CONTEXTS, to_json
 from evenhand.events._header import About, one_line
-from evenhand.events._rows import are_older
+from evenhand.events._rows import are_older, groups_of
 from evenhand.events._schema import NAMES, ORDER_SCHEMA
 from evenhand.events.columns import ORDER
 
@@ -184,9 +184,12 @@ def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
     if name in _TIMES and name not in about.features:
         times: NDArray[Any] = frame[name].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
         return times.astype("<i8").tobytes()
-    if name == NAMES["group"]:  # the arm determines its text
-        expected = np.array(about.labels, dtype=object)[frame[NAMES["arm"]].to_numpy()]
-        same: NDArray[np.bool_] = np.asarray(frame[name].to_numpy(dtype=object) == expected)
+    if name == NAMES["group"]:  # the arm or the context determines its text
+        arms, told = frame[NAMES["arm"]].to_numpy(), frame[name].to_numpy(dtype=object)
+        expected = groups_of(about, arms, frame[list(about.features)].to_numpy(dtype=np.float64))
+        # Older logs have a word of the arm where groups came with the context.
+        older = np.array(about.labels, dtype=object)[arms]
+        same: NDArray[np.bool_] = np.asarray((told == expected) | (told == older))
         return same.tobytes()
     if name == _ID and name not in about.features:  # ids have no line breaks
         return "".join(f"{'' if pd.isna(id) else id}\n" for id in frame[name]).encode()

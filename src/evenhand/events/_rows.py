@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from evenhand._membership import cells_of
 from evenhand.errors import DamagedError
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates, from_json
 from evenhand.events._header import VERSION, About
@@ -27,6 +29,7 @@ from evenhand.events.event import (
     RowsAbsorbed,
     TrueRewardObserved,
 )
+from evenhand.groups import Groups
 
 # The fields of a row, in this order; `context` and the fields about all arms are lists.
 FIELDS = (
@@ -45,7 +48,8 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
 
     None is missing. The columns about all arms are used only if the log keeps candidates.
     """
-    arms, labels = columns["arm"], about.labels
+    arms = columns["arm"]
+    table = np.array(columns["context"], dtype=np.float64).reshape(len(arms), len(about.features))
     typed: dict[str, Any] = {
         "timestamp": _times(columns["timestamp"]),
         "round": _whole(columns["round"]),
@@ -53,7 +57,7 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
         "position": pd.array(np.zeros(len(arms), dtype=np.int64), dtype="Int64"),
         "reward": np.array(columns["reward"], dtype=np.float64),
         "propensity": np.array(columns["propensity"], dtype=np.float64),
-        "group": pd.array([labels[arm] for arm in arms], dtype="str"),
+        "group": pd.array(groups_of(about, np.array(arms, dtype=np.int64), table), dtype="str"),
         "true_reward": np.array(columns["true_reward"], dtype=np.float64),
         "override": _whole(columns["override"]),
         "explored": pd.array(list(columns["explored"]), dtype="boolean"),
@@ -65,12 +69,36 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
             named[name] = pd.array(list(columns[name]), dtype="str")
         else:
             named[name] = (_times if name.endswith("_at") else _whole)(columns[name])
-    table = np.array(columns["context"], dtype=np.float64).reshape(len(arms), len(about.features))
     named |= dict(zip(about.features, table.T, strict=True))
     if about.candidates:
         for name, values in ((CONTEXTS, "contexts"), (CHANCES, "propensities")):
             named[name] = pd.Series(list(columns[values]), dtype=object)
     return pd.DataFrame(named)
+
+
+def groups_of(about: About, arms: NDArray[np.int64], contexts: NDArray[np.float64]) -> NDArray[Any]:
+    """The group of every row: that of its arm, or that which came with its context."""
+    levels = about.policy["settings"]["groups"].get("per_round")
+    if levels is None or not len(arms):
+        return np.array(about.labels, dtype=object)[arms]
+    groups = Groups.per_round(len(about.labels), levels)
+    return np.array(cells_of(groups, contexts[:, -len(groups.columns) :]), dtype=object)
+
+
+def with_unlearned(frame: pd.DataFrame, rewards: Mapping[str, tuple[float, int]]) -> pd.DataFrame:
+    """The table with rewards that no event brought, in the rows in force that have none.
+
+    They have a time and no number: a replay does not learn them, and an audit sees them.
+    """
+    ids = frame[ORDER[0]]
+    open_ = frame[NAMES["override"]].isna() & frame[NAMES["reward"]].isna() & ids.isin(rewards)
+    if not open_.any():
+        return frame
+    told = [rewards[id] for id in ids[open_]]
+    filled = frame.copy()
+    filled.loc[open_, NAMES["reward"]] = [reward for reward, _ in told]
+    filled.loc[open_, "reward_at"] = _times([at for _, at in told]).to_numpy()
+    return filled
 
 
 def _times(values: Sequence[int | None]) -> pd.Series:

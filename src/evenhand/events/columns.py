@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from evenhand.errors import DataError, blank, setting
+from evenhand.groups import NOT_STATED
 
 # The names by which a role is recognised, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -36,6 +37,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 NEEDED = ("group", "reward")
 ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
 """Columns of evenhand's own logs about the order of events: neither roles nor features."""
+_DID_NOT_SAY = f": {NOT_STATED}"  # what the last column of an attribute's levels ends with
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def find_columns(
     """
     roles = find_roles(names, given)
     if features is None:
-        ours = ORDER if {*ORDER} <= {*names} else ()  # another log may use one of these names
+        ours = _ours(names)
         listed = [name for name in names if name not in {*roles.values(), *leave_out, *ours}]
     else:
         listed = list(dict.fromkeys(features))
@@ -101,6 +103,15 @@ def find_columns(
     if wrong:
         raise DataError(f"features: {wrong[0]!r} is the reward; a reward cannot be a feature")
     return Columns(features=tuple(listed), **roles)
+
+
+def _ours(names: Sequence[str]) -> list[str]:
+    """The columns of our logs that are no features; another log may use one of these names."""
+    if not {*ORDER} <= {*names}:
+        return []
+    attributes = [name.removesuffix(NOT_STATED) for name in names if name.endswith(_DID_NOT_SAY)]
+    membership = [name for name in names if name.startswith(tuple(attributes))]
+    return [*ORDER, *membership]
 
 
 def find_roles(

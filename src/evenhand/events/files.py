@@ -15,6 +15,7 @@ from evenhand.errors import DamagedError, DataError, InputError
 from evenhand.events._header import About
 from evenhand.events._journal import Journal, Mark, sum_after
 from evenhand.events._read import Whole, read_whole
+from evenhand.events._rows import with_unlearned
 from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
 from evenhand.events._tables import log_path, stop_if_unwritable, write_table
 from evenhand.events._unfold import events_of
@@ -159,10 +160,18 @@ class FileLedger:
         """Wait until everything so far would survive a power failure."""
         self._writing().sync()
 
-    def close(self, ended: Mapping[str, Any] | None = None) -> None:
+    def close(
+        self,
+        ended: Mapping[str, Any] | None = None,
+        unlearned: Mapping[str, tuple[float, int]] | None = None,
+    ) -> None:
         """Put everything into the table, and release the files.
 
         The journal is removed only after the table was read back and is correct.
+
+        Args:
+            ended: what the policy was in the end.
+            unlearned: by decision, rewards that were observed and not learned, and when they came.
         """
         journal = self._writing()
         try:
@@ -179,7 +188,7 @@ class FileLedger:
                 sum=self._sum(),
                 replaced=tuple(map(tuple, whole.replaced)),  # type: ignore[arg-type]
             )
-            write_table(self.path, about, whole.frame)
+            write_table(self.path, about, with_unlearned(whole.frame, unlearned or {}))
             journal.remove()
         finally:
             self.release()

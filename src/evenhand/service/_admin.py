@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
+from evenhand.groups import PER_ROUND
 from evenhand.service import _auth, _deciding, _views
 from evenhand.service._api import encode, whole
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Call
-from evenhand.service._ledger.erasing import Erase, is_erased
+from evenhand.service._ledger.erasing import Erase
 from evenhand.service._ledger.exporting import export
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.transaction import Transaction
@@ -137,7 +138,10 @@ class Admin:
     async def arms(self, request: Request) -> Answer:
         """All arms, their groups, and whether they can still be chosen."""
         request.given({})
-        arms = [ArmOut(arm.name, arm.group, arm.retired) for arm in self.engine.state.arms]
+        state = self.engine.state
+        arms = [
+            ArmOut(arm.name, None if state.given else arm.group, arm.retired) for arm in state.arms
+        ]
         return Answer(200, encode(ArmsOut(arms)))
 
     async def add_arm(self, request: Request) -> Answer:
@@ -145,19 +149,20 @@ class Admin:
         given = msgspec.json.decode(request.body, type=ArmIn)
         assert request.caller is not None
         state = self.engine.state
+        if state.given is not None and given.group is not None:
+            raise Refused("group", "is given, but candidates bring their groups; leave it out")
+        group = PER_ROUND if state.given is not None else given.group
         known = state.numbers.get(given.name)
         if known is not None:
-            if state.arms[known].group == given.group:
+            if state.arms[known].group == group:
                 return Answer(200, encode(Outcome(200, "the arm is there already")))
             raise Problem(409, "another arm has this name", "name")
         groups = {arm.group for arm in state.arms}
-        if given.group not in groups:
-            raise Refused("group", f"is new; allowed are {', '.join(sorted(groups))}")
+        if group not in groups:
+            raise Refused("group", f"is missing or new; allowed are {', '.join(sorted(groups))}")
         if not given.name.isprintable() or not given.name.strip():
             raise Refused("name", "cannot be printed")
-        if await in_thread(self.read, is_erased):
-            raise Problem(409, "after an erasure no arm can be added: nothing can be learned anew")
-        body = kinds.Arm("add", len(state.arms), given.name, given.group, request.caller.name)
+        body = kinds.Arm("add", len(state.arms), given.name, group, request.caller.name)
         await self.engine.settle(_Noted(kinds.ARM, body))
         return Answer(201, encode(Outcome(201, "added")))
 

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.service import _views
 from evenhand.service._asgi import Answer, Request, in_thread
+from evenhand.service._candidate_groups import membership_rows
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks
 from evenhand.service._ledger.transaction import decision_of
@@ -37,7 +40,9 @@ class Api:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         most = engine.config.server.max_candidates
-        self.decision_type = decision_in(engine.encoder, len(engine.state.arms), most)
+        self.decision_type = decision_in(
+            engine.encoder, engine.config.groups, len(engine.state.arms), most
+        )
         self._decision = msgspec.json.Decoder(self.decision_type)
 
     # Deciding -----------------------------------------------------------------------------------
@@ -62,9 +67,7 @@ class Api:
         features = [candidate.features for candidate in candidates]
         rows = engine.encoder.rows(features)
         texts = engine.encoder.texts_of(features) if engine.encoder.texts else None
-        for place, candidate in enumerate(candidates):
-            if candidate.group is not None:
-                self._check_group(place, candidate)
+        rows = self._with_groups(rows, candidates)
         ask = engine.prepare(given.id, arms, rows, shadow, given.chosen, given.person, texts)
         await engine.submit(ask)
         if ask.status == 410:
@@ -74,7 +77,7 @@ class Api:
         known = ask.answer
         body = decision_of(known)
         assert body is not None
-        out = _views.decision_out(known.id, known.at, body, known.override, engine.state.arms)
+        out = _views.decision_out(known.id, known.at, body, known.override, engine.state)
         return Answer(ask.status, encode(out))
 
     @staticmethod
@@ -89,12 +92,22 @@ class Api:
             raise Refused("available", "is empty; at least one candidate has to be available")
         return open_
 
-    def _check_group(self, place: int, candidate: Any) -> None:
-        """Groups are those of the arms; a caller may repeat them, to be sure."""
+    def _with_groups(self, rows: NDArray[np.float64], candidates: list[Any]) -> Any:
+        """Contexts with the groups that candidates bring.
+
+        Where groups are those of the arms, a caller may repeat them, to be sure.
+        """
         state = self.engine.state
-        number = state.numbers.get(candidate.arm)
-        if number is not None and state.arms[number].group != candidate.group:
-            raise Refused(f"candidates[{place}].group", "is not the group of this arm")
+        if state.given is not None:
+            given = [candidate.group for candidate in candidates]
+            return np.concatenate([rows, membership_rows(state.given.groups, given)], axis=1)
+        for place, candidate in enumerate(candidates):
+            number = state.numbers.get(candidate.arm)
+            if candidate.group is None or number is None:
+                continue
+            if state.arms[number].group != candidate.group:
+                raise Refused(f"candidates[{place}].group", "is not the group of this arm")
+        return rows
 
     # What happens afterwards --------------------------------------------------------------------
 
@@ -106,7 +119,7 @@ class Api:
         learns = self.engine.state.truth
         ask = asks.Reward(request.name, given.observed, given.true, learns)
         await self.engine.submit(ask)
-        return _outcome(ask)
+        return outcome(ask)
 
     async def rewards(self, request: Request) -> Answer:
         """Many rewards, with a status each."""
@@ -132,13 +145,13 @@ class Api:
         await self.engine.submit(ask)
         if ask.status == 422:
             raise Refused("arm", "is not the arm of a candidate of this decision")
-        return _outcome(ask)
+        return outcome(ask)
 
     async def use(self, request: Request) -> Answer:
         """A decision was used; where that has to be confirmed, it waits for a reward from now."""
         ask = asks.Use(request.name)
         await self.engine.submit(ask)
-        return _outcome(ask)
+        return outcome(ask)
 
     # Looking ------------------------------------------------------------------------------------
 
@@ -194,7 +207,8 @@ class Many(asks.Ask):
         self.status = 200
 
 
-def _outcome(ask: asks.Ask) -> Answer:
+def outcome(ask: asks.Ask) -> Answer:
+    """What became of an ask that has no other answer."""
     if ask.status >= 400:
         raise Problem(ask.status, ask.answer or "")
     return Answer(ask.status, encode(Outcome(ask.status, ask.answer or "")))

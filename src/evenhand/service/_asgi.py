@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -175,7 +176,7 @@ class Application:
             if not caller.may(endpoint.role):
                 raise Problem(403, f"it needs the role {endpoint.role}")
             if self._bucket is not None and not self._bucket.take(caller.name):
-                raise Problem(429, headers={"Retry-After": "1"})
+                raise self._too_many(self._bucket)
         body = b""
         if scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
             body = await self._body(receive, headers)
@@ -185,6 +186,15 @@ class Application:
             return await endpoint.handler(request)
         assert self.pages is not None
         return await self.pages(request)
+
+    @staticmethod
+    def _too_many(bucket: Bucket) -> Problem:
+        detail = (
+            f"allowed are {bucket.rate:g} requests a second for each key; server.rate in the "
+            "configuration says how many"
+        )
+        seconds = max(ceil(1.0 / bucket.rate), 1)  # until one more is allowed
+        return Problem(429, detail, headers={"Retry-After": str(seconds)})
 
     async def _body(self, receive: Any, headers: Mapping[bytes, bytes]) -> bytes:
         most = self.server.max_body

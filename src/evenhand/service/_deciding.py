@@ -51,7 +51,7 @@ def seeded(state: State, seed: int) -> None:
     state.policy.round = round
 
 
-def rows_of(body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
+def rows_of(state: State, body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
     """The contexts of all arms, and which were available; None if all were."""
     assert body.contexts is not None and body.propensities is not None
     n, d = len(body.propensities) // 8, body.width // 8
@@ -60,13 +60,18 @@ def rows_of(body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
     missing = np.logical_or.reduce(np.isnan(rows), axis=1)
     if not missing.any():
         return np.ascontiguousarray(rows), None
-    return np.where(missing[:, None], 0.0, rows), ~missing
+    return np.where(missing[:, None], blank(state), rows), ~missing
+
+
+def blank(state: State) -> Array:
+    """The context of an arm that is not available."""
+    return np.zeros(len(state.features)) if state.given is None else state.given.blank
 
 
 def again(state: State, body: kinds.Decision, seed: int) -> Chosen:
     """Make a decision again, on the state of its version."""
     seeded(state, seed)
-    rows, available = rows_of(body)
+    rows, available = rows_of(state, body)
     return choose(state.policy, rows, available, body.draw)
 
 
@@ -81,18 +86,19 @@ def contributions(state: State, body: kinds.Decision) -> Array:
     Estimates and corrections are linear in the context, so the scores at unit contexts are their
     coefficients.
     """
-    rows, available = rows_of(body)
-    n, d = rows.shape
+    rows, available = rows_of(state, body)
+    n, d = len(rows), len(state.features)
     policy, round = state.policy, state.policy.round
     coefficients = np.empty((n, d))
     for k in range(d):
         policy.round = max(body.draw - 1, 0)
-        unit = np.zeros((n, d))
+        unit = rows.copy()  # with the groups that candidates brought
+        unit[:, :d] = 0.0
         unit[:, k] = 1.0
         scores = policy.select(unit).scores
         coefficients[:, k] = scores.estimate + scores.correction
     policy.round = round
-    table: Array = coefficients * rows
+    table: Array = coefficients * rows[:, :d]
     return table if available is None else np.where(available[:, None], table, np.nan)
 
 

@@ -30,20 +30,20 @@ store = "sqlite:demo.db"
 wait = "2 minutes"
 
 [features.hrat]
-low = 0
-high = 100
-unit = "housing expense, % of income"
+low = -25
+high = 75
+unit = "housing expense, % of income above 25"
 [features.obrat]
-low = 0
-high = 100
-unit = "other obligations, % of income"
+low = -32
+high = 68
+unit = "other obligations, % of income above 32"
 [features.loanprc]
-low = 0
-high = 5
-unit = "loan, part of the price"
-[features.chist]
+low = -0.8
+high = 4.2
+unit = "loan, part of the price above 0.8"
+[features.delinquent]
 type = "yes-no"
-unit = "no delinquent accounts"
+unit = "has delinquent accounts"
 [features.pubrec]
 type = "yes-no"
 unit = "filed for bankruptcy"
@@ -65,7 +65,11 @@ share = 0.05
 [server]
 port = {port}
 """
-FEATURES = ("hrat", "obrat", "loanprc", "chist", "pubrec")
+FEATURES = ("hrat", "obrat", "loanprc", "delinquent", "pubrec")
+COLUMNS = ("hrat", "obrat", "loanprc", "chist", "pubrec")  # of the table
+# Numbers are given from what is usual on: the arm itself is then the worth of a usual application,
+# which is learned sooner than that of one without any expense.
+USUAL = {"hrat": 25.0, "obrat": 32.0, "loanprc": 0.8}
 SIZES = ("small", "middle", "large")
 
 
@@ -80,18 +84,20 @@ class Applications(NamedTuple):
 def applications() -> Applications:
     """The mortgage applications or, where they cannot be had, ones that are made up."""
     try:
-        frame = datasets.load("mortgage").dropna(subset=[*FEATURES, "approve", "race"])
+        frame = datasets.load("mortgage").dropna(subset=[*COLUMNS, "approve", "race"])
         title = "Mortgages in Boston, 1990 (demo)"
         note = "applications are real; the reward is what the lender decided about each"
     except (MissingExtraError, EvenhandError, OSError):
         frame = _made_up()
         title = "Made-up mortgages (demo)"
         note = "applications and feedback are made up, because the mortgage data are not there"
-    frame = frame[["race", "approve", *FEATURES]].copy()
+    frame = frame[["race", "approve", *COLUMNS]].assign(delinquent=1.0 - frame["chist"])
     frame["group"] = np.where(frame["race"] == "black", "black", "not black")
     cut = pd.qcut(frame["loanprc"], 3, labels=False)
     names = frame["group"].str.replace("not black", "other").astype(str)
     frame["arm"] = [f"{name}-{SIZES[int(k)]}-loan" for name, k in zip(names, cut, strict=True)]
+    for name, usual in USUAL.items():
+        frame[name] -= usual
     return Applications(title, frame, note)
 
 

@@ -25,6 +25,7 @@ from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
 from evenhand.service._ledger.database import Database, Unavailable
 from evenhand.service._ledger.erasing import Erase
 from evenhand.service._ledger.fold import State, restored
+from evenhand.service._ledger.membership import membership_of
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
 from evenhand.service._preparing import Preparing
@@ -41,13 +42,14 @@ class Engine(Preparing):
 
     def __init__(self, config: Config) -> None:
         self.config, self.database = config, Database(config.store)
+        self.encoder = config.encoder()
         self.rules = Rules(
             int(config.wait * 1e6),
             config.learn == AFTER_WAIT,
             config.use == CONFIRMED,
             config.default_reward,
+            membership_of(config.groups, len(self.encoder.columns)),
         )
-        self.encoder = config.encoder()
         self.state: State
         self.decider: State  # the state that decides: the newest, or one that was rolled back to
         self.draws = 0  # the last round whose random numbers this process used
@@ -90,6 +92,16 @@ class Engine(Preparing):
                 f"ledger {self.database.name} began with {', '.join(state.features)}; use another "
                 "store for other features"
             )
+        groups = state.policy.groups
+        if groups.changes != config.groups.changes or (
+            groups.changes and groups.attributes != config.groups.attributes
+        ):
+            how = "with each candidate" if groups.changes else "by arm"
+            levels = f", {', '.join(groups.columns)}" if groups.changes else ""
+            raise InputError(
+                f"{config.path.name}: groups are not those that the ledger {self.database.name} "
+                f"began with ({how}{levels}); use another store for other groups"
+            )
         known = {arm.name for arm in state.arms}
         first = [name for name in config.arms if name not in known]
         if first and len(config.arms) > len(state.arms):
@@ -105,10 +117,11 @@ class Engine(Preparing):
 
     def _warm(self) -> None:
         """Compile what the first request would wait for."""
-        n, d = len(self.state.arms), len(self.state.features)
         copy = restored(self.store.connection)
-        chosen = _deciding.choose(copy.policy, np.ones((n, d)), None, 1)
-        copy.policy.absorb(np.array([chosen.decision.arm]), np.ones((1, d)), np.zeros(1))
+        row = _deciding.blank(copy).copy()
+        row[: len(copy.features)] = 1.0
+        chosen = _deciding.choose(copy.policy, np.tile(row, (len(copy.arms), 1)), None, 1)
+        copy.policy.absorb(np.array([chosen.decision.arm]), row[None], np.zeros(1))
 
     def run(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to write, in a thread of its own."""

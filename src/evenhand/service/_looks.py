@@ -8,6 +8,8 @@ import pandas as pd
 
 from evenhand import charts
 from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
+from evenhand._membership import UNCERTAIN
+from evenhand.policies import NaiveFair, UniformRandom
 from evenhand.service._deciding import bias_of as bias_rows
 from evenhand.service._ledger.fold import State
 from evenhand.service._wire import DecisionView
@@ -16,6 +18,7 @@ from evenhand.service.config import Config
 STATUSES = ("waiting", "rewarded", "overridden", "shadow")
 POINTS = 60  # of a picture of time
 LEVEL = 0.9
+FAR = 0.05  # shares that are so far from proportional are spoken of
 
 
 def percent(value: float | None) -> str:
@@ -46,15 +49,24 @@ def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     return of_rows(names, rows)
 
 
-def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> list[str]:
+def shares_words(
+    shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: State
+) -> list[str]:
     """What the table says, for those who would rather read."""
-    decided = sum(row["decisions"] for row in shares)
+    decided = round(sum(row["decisions"] for row in shares))
     if not decided:
         return ["No decision has been made yet."]
     words = [
         f"{decided:,} decisions were made, and {sum(r['waiting'] for r in waiting):,} of them wait "
         "for their reward."
     ]
+    listed = {row["group"] for row in shares}
+    likely = sum(row["waiting"] for row in waiting if row["group"] not in listed)
+    if likely:
+        words.append(
+            f"{likely:,} of those that wait have a group that is known by probability; the table "
+            "counts them when their reward comes."
+        )
     for row in shares:
         apart = 100 * (row["share"] - row["proportional_share"])
         told = "in proportion to its candidates"
@@ -62,6 +74,14 @@ def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
             more = "more" if apart > 0 else "less"
             told = f"{abs(apart):.1f} points {more} than its part of the candidates"
         words.append(f"Group {row['group']} got {percent(row['share'])} of the choices, {told}.")
+    far = max(abs(row["share"] - row["proportional_share"]) for row in shares) >= FAR
+    if far and not isinstance(state.policy, (UniformRandom, NaiveFair)):
+        words.append(
+            f"{type(state.policy).__name__} has no quota: it compares candidates by their features "
+            f"and by what it has learned from {state.learned:,} rewards. Shares differ where the "
+            "candidates of the groups differ in their features, and by chance while little is "
+            "known: the page Bias has the intervals. A share alone does not show unequal treatment."
+        )
     rates = [row for row in shares if row["missing_rate"] is not None]
     if len(rates) > 1:
         rates.sort(key=lambda row: row["missing_rate"])
@@ -75,7 +95,7 @@ def shares_words(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     return words
 
 
-def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str]]) -> str:
+def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str, float]]) -> str:
     """Shares of the choices beside the groups' parts of the candidates.
 
     Over time or, in the first hours, over rounds: `rounds` are the latest, with the chosen groups.
@@ -119,18 +139,19 @@ def _by_time(frame: pd.DataFrame) -> pd.DataFrame:
     return sums.melt(["at", "group"], ["chosen", "proportional"], "kind", "share")
 
 
-def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str]]) -> pd.DataFrame:
+def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str, float]]) -> pd.DataFrame:
     """The latest rounds in up to 20 parts; the proportional share is that of all of them."""
     sums = frame.groupby("group")[["decided", "expected"]].sum()
     proportional = sums["expected"] / sums["decided"].sum()
-    table = pd.DataFrame(rounds, columns=["round", "group"])
+    table = pd.DataFrame(rounds, columns=["round", "group", "part"])
     first, last = int(table["round"].min()), int(table["round"].max())
     width = max((last - first) // 20 + 1, 1)
     table["at"] = (table["round"] - first) // width * width + first
     listed = []
-    for at, part in table.groupby("at")["group"]:
+    for at, some in table.groupby("at"):
+        parts = some.groupby("group")["part"].sum() / some["part"].sum()
         for group in proportional.index:
-            listed.append((at, group, (part == group).mean(), "chosen"))
+            listed.append((at, group, float(parts.get(group, 0.0)), "chosen"))
     chosen = pd.DataFrame(listed, columns=["at", "group", "share", "kind"])
     even = chosen.assign(share=chosen["group"].map(proportional), kind="proportional")
     return pd.concat([chosen, even], ignore_index=True)
@@ -220,15 +241,12 @@ def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
 def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
     """What the model is, in pairs of words."""
     settings = ", ".join(f"{name} = {value}" for name, value in config.settings.items())
-    sizes: dict[str, int] = {}
-    for arm in state.arms:
-        sizes[arm.group] = sizes.get(arm.group, 0) + (not arm.retired)
     waits = "as they arrive" if config.learn == "on arrival" else "when all had the same time"
     shown = [f"{f.name} ({f.allowed}{', ' + f.unit if f.unit else ''})" for f in config.features]
     return [
         ("policy", type(state.policy).__name__),
         ("settings", settings or "the defaults"),
-        ("groups", ", ".join(f"{name} with {number} arms" for name, number in sizes.items())),
+        ("groups", _groups_in_words(state)),
         ("features", "; ".join(shown)),
         ("assumption", "the true averages of the groups are equal at the same features; feedback "
                        "alone cannot check it"),
@@ -237,3 +255,22 @@ def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
         ("newest version", f"{state.version:,}"),
         ("deciding version", f"{decider.version:,}"),
     ]  # fmt: skip
+
+
+def group_names(state: State) -> list[str]:
+    """The groups that decisions can be searched by."""
+    if state.given is not None:
+        return [*state.given.names, UNCERTAIN]
+    return sorted({arm.group for arm in state.arms})
+
+
+def _groups_in_words(state: State) -> str:
+    """The groups of the arms, or the levels of the attributes that candidates bring."""
+    if state.given is not None:
+        attributes = state.given.groups.attributes
+        levels = [f"{name} ({', '.join(listed)})" for name, listed in attributes]
+        return f"{', '.join(levels)}; given with each candidate"
+    sizes: dict[str, int] = {}
+    for arm in state.arms:
+        sizes[arm.group] = sizes.get(arm.group, 0) + (not arm.retired)
+    return ", ".join(f"{name} with {number} arms" for name, number in sizes.items())

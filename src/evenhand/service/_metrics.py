@@ -58,11 +58,13 @@ class Metrics:
                 counter = self._rewards
             else:
                 continue
-            key = (counter, body.arm)
-            child = self._children.get(key)
-            if child is None:
-                child = self._children[key] = counter.labels(arms[body.arm].group)
-            child.inc()
+            group, given = arms[body.arm].group, self.engine.state.given
+            parts = {group: 1.0} if given is None else given.parts(_row(body))
+            for name, part in parts.items():
+                child = self._children.get((counter, name))
+                if child is None:
+                    child = self._children[counter, name] = counter.labels(name)
+                child.inc(part)
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""
@@ -73,3 +75,8 @@ class Metrics:
         gauges["ready"].set(not engine.ready)
         gauges["paused"].set(engine.state.paused)
         return generate_latest(self.registry)
+
+
+def _row(body: kinds.Decision | kinds.Reward) -> bytes:
+    """The context of the chosen arm."""
+    return (body.row(body.arm) or b"") if isinstance(body, kinds.Decision) else body.context

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from evenhand import __version__
+from evenhand.groups import Groups
 from evenhand.service import _wire as wire
 from evenhand.service._asgi import Endpoint
 from evenhand.service._auth import ADMIN, DECIDE, READ, REVIEW, REWARD
@@ -25,7 +26,8 @@ _ID = "0192f3a1-b2c3-7def-8123-456789abcdef"
 
 def endpoints_of(service: Service) -> list[Endpoint]:
     """The routes of the service, those that are hot first."""
-    api, admin, config = service.api, service.admin, service.config
+    api, admin, review = service.api, service.admin, service.review
+    config = service.config
     done = {200: wire.Outcome, 201: wire.Outcome}
     return [
         Endpoint("POST", "/v1/decisions", api.decide, DECIDE, "Decide, or record in shadow mode",
@@ -38,7 +40,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: wire.BulkOutcome}, example={"rewards": [{"id": _ID, "observed": 1.0}]}),
         Endpoint("PUT", "/v1/decisions/{id}/override", api.override, REVIEW,
                  "Overrule a decision, with a reason", wire.OverrideIn, done,
-                 example={"arm": next(iter(config.arms)), "reason": "knows the applicant"}),
+                 example={"arm": config.arms[0], "reason": "knows the applicant"}),
         Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE, "Say that a decision was used",
                  None, done),
         Endpoint("GET", "/v1/decisions", api.search, READ, "Search decisions, the newest first",
@@ -54,6 +56,15 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: wire.DecisionView}),
         Endpoint("GET", "/v1/decisions/{id}/reasons", api.reasons, READ,
                  "Why a decision was made, feature by feature", None, {200: wire.ReasonsOut}),
+        Endpoint("GET", "/v1/review", review.cases, REVIEW, "The queue of reviewers", None,
+                 {200: wire.QueueOut}, {"limit": "1 to 1000"}),
+        Endpoint("PUT", "/v1/decisions/{id}/review", review.ask, REVIEW,
+                 "Put a decision into the queue of reviewers", None, done),
+        Endpoint("PUT", "/v1/decisions/{id}/claim", review.claim, REVIEW,
+                 "Claim a decision to look at", wire.ClaimIn, done, example={"by": "Ada"}),
+        Endpoint("PUT", "/v1/decisions/{id}/verdict", review.verdict, REVIEW,
+                 "Accept a claimed decision, or override it", wire.VerdictIn, done,
+                 example={"verdict": "accepted", "by": "Ada"}),
         Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned of the bias", None,
                  {200: dict}, {"level": "of the intervals, 0.9 by default"}),
         Endpoint("GET", "/v1/shares", admin.shares, READ, "Shares and rewards by group", None,
@@ -62,7 +73,8 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: dict}),
         Endpoint("GET", "/v1/arms", admin.arms, READ, "All arms", None, {200: wire.ArmsOut}),
         Endpoint("POST", "/v1/arms", admin.add_arm, ADMIN, "Add an arm", wire.ArmIn, done,
-                 example={"name": "south", "group": next(iter(config.arms.values()))}),
+                 example={"name": "south"} if config.groups.changes else
+                 {"name": "south", "group": config.groups.labels[0]}),
         Endpoint("PUT", "/v1/arms/{id}", admin.change_arm, ADMIN,
                  "Rename an arm, retire it, or bring it back", wire.ArmChange, {200: wire.Outcome},
                  example={"retired": True}),
@@ -95,8 +107,20 @@ def endpoints_of(service: Service) -> list[Endpoint]:
 
 def _candidates(config: Config) -> dict[str, Any]:
     features = {feature.name: _example(feature) for feature in config.features}
-    listed = [{"arm": arm, "features": features} for arm in list(config.arms)[:2]]
+    listed = [{"arm": arm, "features": features} for arm in config.arms[:2]]
+    if config.groups.changes:
+        for number, candidate in enumerate(listed):
+            candidate["group"] = _group(config.groups, number)
     return {"candidates": listed}
+
+
+def _group(groups: Groups, number: int) -> Any:
+    """The group of a candidate in an example: a level or, of the second one, probabilities."""
+    told: dict[str, Any] = {}
+    for attribute in groups.attributes:
+        first, second = attribute.levels[:2]
+        told[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
+    return told if len(told) > 1 else told.popitem()[1]
 
 
 def _example(feature: Feature) -> Any:

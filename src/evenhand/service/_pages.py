@@ -15,9 +15,10 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
 from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.reviewing import queue, reviewers
+from evenhand.service._ledger.reviewing import reviewers
 from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
+from evenhand.service._review import cases
 from evenhand.service._web import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ class Pages(Forms, Logins):
         waiting = await in_thread(self._read, _views.waiting)
         return self._page(
             "service_overview.html", "Overview", caller, table=_looks.shares_table(shares, waiting),
-            words=_looks.shares_words(shares, waiting), decided=any(r["decisions"] for r in shares),
+            words=_looks.shares_words(shares, waiting, self.engine.state),
+            decided=any(r["decisions"] for r in shares),
         )  # fmt: skip
 
     async def bias(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
@@ -149,7 +151,7 @@ class Pages(Forms, Logins):
         return self._page(
             "service_decisions.html", "Decisions", caller, page=page, given=given, kept=kept,
             arms=[arm.name for arm in state.arms], statuses=_looks.STATUSES,
-            groups=sorted({arm.group for arm in state.arms}),
+            groups=_looks.group_names(state),
         )  # fmt: skip
 
     async def decision(self, request: Request, caller: Caller) -> Answer:
@@ -168,12 +170,8 @@ class Pages(Forms, Logins):
 
     async def review(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The queue, and how often reviewers change anything."""
-        now = time.time_ns() // 1000
-        waiting = await in_thread(self._read, queue, now)
+        waiting = await in_thread(self._read, cases, self.engine.state, 50)
         people = await in_thread(self._read, reviewers, self.service.config.claim)
-        arms = self.engine.state.arms
-        for case in waiting:
-            case["arm"], case["at"] = arms[case["arm"]].name, _views.moment(case["at"])
         return self._page(
             "service_review.html", "Review", caller, queue=waiting,
             people=_looks.reviewers_table(people), may_review=caller.may(REVIEW),
@@ -195,7 +193,8 @@ class Pages(Forms, Logins):
             "service_model.html", "Model", caller, card=card, versions=versions[:20],
             newest=state.version, admin=caller.may(ADMIN), may_review=caller.may(REVIEW),
             roles=_auth.ROLES, shown=self._shown.pop(caller.csrf, ""),
-            arms=state.arms, compared=compared, given=given,
+            arms=state.arms, given_groups=state.given is not None,
+            compared=compared, given=given,
         )  # fmt: skip
 
     def _compared(self, version: int) -> Any:
@@ -208,7 +207,8 @@ class Pages(Forms, Logins):
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the overview."""
         rows = await in_thread(self._read, _views.tallies)
-        rounds = await in_thread(self._read, _views.latest_rounds)
+        given = self.engine.state.given
+        rounds = await in_thread(self._read, _views.latest_rounds, given)
         return Answer(200, (await in_thread(_looks.shares_svg, rows, rounds)).encode(), SVG, SAFE)
 
     async def bias_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,10 @@ class Preparing:
         person: str | None = None,
         texts: list[tuple[str, ...]] | None = None,
     ) -> Decide:
-        """Choose among candidates: names of arms, contexts, and texts that are only hashed."""
+        """Choose among candidates: names of arms, contexts, and texts that are only hashed.
+
+        Groups that candidates bring stand behind the features of their contexts.
+        """
         state = self.decider
         numbers = self._numbers(arms)
         n = len(self.state.arms)
@@ -52,7 +56,7 @@ class Preparing:
         else:
             available = np.zeros(n, dtype=np.bool_)
             available[numbers] = True
-            table = np.zeros((n, rows.shape[1]))
+            table = np.tile(_deciding.blank(self.state), (n, 1))
             table[numbers] = rows
             if len(arms) == n:
                 available = None
@@ -65,7 +69,8 @@ class Preparing:
         self.draws = max(self.draws, self.state.round + self.flying) + 1
         made = _deciding.choose(state.policy, table, available, self.draws)
         decision = made.decision
-        group = self.state.arms[decision.arm].group
+        row = table[decision.arm]
+        group, parts, expected = self._groups(decision.arm, row, numbers, rows)
         digest = hashlib.blake2b(made.contexts, digest_size=16)
         hashed = b""
         if texts:
@@ -77,7 +82,7 @@ class Preparing:
             decision.arm,
             decision.propensity,
             decision.explored,
-            decision.context.size,
+            row.size,
             made.contexts,
             made.propensities,
             state.version,
@@ -95,14 +100,29 @@ class Preparing:
             if number not in numbers:
                 raise Refused("chosen", "is not the arm of a candidate")
             if number != decision.arm:
-                row = np.ascontiguousarray(table[number]).tobytes()
-                override = kinds.Override(0, number, row, "", "", True)
-                override_group = self.state.arms[number].group
+                other = np.ascontiguousarray(table[number])
+                override = kinds.Override(0, number, other.tobytes(), "", "", True)
+                override_group = self._groups(number, other, numbers, rows)[0]
         own = id is None
         name = new_id() if id is None else id
-        expected = self._shares(numbers)
         review = not shadow and is_sampled(name, self.config.review_share)
-        return Decide(name, own, body, group, expected, made.cost, review, override, override_group)
+        return Decide(
+            name, own, body, group, parts, expected, made.cost, review, override, override_group
+        )
+
+    def _groups(
+        self,
+        arm: int,
+        row: NDArray[np.float64],
+        numbers: list[int],
+        rows: NDArray[np.float64],
+    ) -> tuple[str, Mapping[str, float], Mapping[str, float]]:
+        """The group of a candidate, how far each group counts for it, and among all of them."""
+        given = self.state.given
+        if given is not None:
+            return given.label(row), given.parts(row), given.expected(rows)
+        group = self.state.arms[arm].group
+        return group, {group: 1}, self._shares(numbers)
 
     def _numbers(self, arms: list[str]) -> list[int]:
         known, every = self.state.numbers, self.state.arms

@@ -20,6 +20,7 @@ from evenhand.service._ledger.asks import Call
 from evenhand.service._metrics import Metrics
 from evenhand.service._openapi import describe, endpoints_of
 from evenhand.service._pages import Pages
+from evenhand.service._review import Review
 from evenhand.service._wire import Health
 from evenhand.service.config import Config
 
@@ -35,6 +36,7 @@ class Service:
         self.keys.load(self.engine.store.connection)
         self.metrics = Metrics(self.engine)
         self.api, self.admin = Api(self.engine), Admin(self.engine, self.keys)
+        self.review = Review(self.engine)
         self.engine.listeners.append(self._keys_changed)
         self.endpoints: list[Endpoint] = endpoints_of(self)
         self._description = encode(describe(self.endpoints, config))

@@ -13,8 +13,8 @@ from evenhand.service import _deciding
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import Arm, State, restored
-from evenhand.service._ledger.schema import TALLIED
-from evenhand.service._ledger.transaction import HOUR
+from evenhand.service._ledger.membership import Membership
+from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
 from evenhand.service._wire import (
     CandidateReasons,
@@ -31,7 +31,7 @@ from evenhand.service._wire import (
 
 _ALL = (
     "SELECT d.seq, d.id, d.at, d.grp, e.body, w.due, w.rewarded, u.at, r.reward, r.at, r.late, "
-    "t.reward, t.at, o.arm, o.grp, o.reason, o.by, o.at, o.shadow "
+    "t.reward, t.at, o.arm, o.reason, o.by, o.at, o.shadow "
     "FROM decisions d JOIN entries e ON e.seq = d.seq "
     "LEFT JOIN waiting w ON w.decision = d.seq LEFT JOIN rewards r ON r.decision = d.seq "
     "LEFT JOIN truths t ON t.decision = d.seq LEFT JOIN overrides o ON o.decision = d.seq "
@@ -47,12 +47,12 @@ def moment(at: int | None) -> str | None:
 
 
 def decision_out(
-    id: str, at: int, body: kinds.Decision, override: int | None, arms: Sequence[Arm]
+    id: str, at: int, body: kinds.Decision, override: int | None, state: State
 ) -> DecisionOut:
     """A decision as it is answered, from what the ledger keeps of it."""
     chances = np.frombuffer(body.propensities or b"")
     table = np.frombuffer(body.scores, dtype=np.float32).astype(np.float64).reshape(3, -1)
-    numbers: Any = range(len(chances))
+    arms, numbers = state.arms, list(range(len(chances)))
     if body.contexts is not None and len(body.contexts) > body.width:
         firsts = np.frombuffer(body.contexts)[:: max(body.width // 8, 1)]
         numbers = np.flatnonzero(firsts == firsts).tolist()  # those that are no NaN
@@ -60,10 +60,11 @@ def decision_out(
     width = table[1].tolist()
     known = np.isfinite(table[1]).tolist()
     arm = body.arm if override is None else override
+    groups = groups_of(state, body, numbers)
     return DecisionOut(
         id,
         arms[arm].name,
-        arms[arm].group,
+        groups[numbers.index(arm)],
         body.propensity,
         body.explored,
         body.round,
@@ -73,7 +74,7 @@ def decision_out(
         arms[body.arm].name,
         Scores(
             [arms[number].name for number in numbers],
-            [arms[number].group for number in numbers],
+            groups,
             chances.tolist(),
             table[0].tolist(),
             table[2].tolist(),
@@ -83,25 +84,33 @@ def decision_out(
     )
 
 
+def groups_of(state: State, body: kinds.Decision, numbers: Sequence[int]) -> list[str]:
+    """The groups of candidates: those of their arms, or what came with them, in words."""
+    if state.given is None:
+        return [state.arms[number].group for number in numbers]
+    rows = [np.frombuffer(body.row(number) or b"") for number in numbers]
+    return state.given.words(np.array(rows))
+
+
 def one(connection: Connection, id: str, state: State) -> DecisionView:
     """A decision with all that happened to it."""
     row = connection.row(f"{_ALL} WHERE d.id = ?", (id,))
     if row is None:
         raise Problem(404, "there is no decision with this id")
     (_, _, at, _, packed, due, rewarded, used, reward, reward_at, late, truth, truth_at,
-     arm, group, reason, by, override_at, shadow) = row  # fmt: skip
+     arm, reason, by, override_at, shadow) = row  # fmt: skip
     if packed is None:
         raise Problem(410, "the decision was erased")
     body: kinds.Decision = kinds.decode(kinds.DECISION, bytes(packed))
-    out = decision_out(id, at, body, arm, state.arms)
-    rows, available = _deciding.rows_of(body)
+    out = decision_out(id, at, body, arm, state)
+    rows, available = _deciding.rows_of(state, body)
     names = state.features
     if available is not None:
         rows = rows[available]
     override = None
     if arm is not None:
         when = moment(override_at) or ""
-        override = OverrideView(state.arms[arm].name, group, reason, by, when, bool(shadow))
+        override = OverrideView(out.arm, out.group, reason, by, when, bool(shadow))
     return DecisionView(
         **{name: getattr(out, name) for name in DecisionOut.__struct_fields__},
         contexts={name: rows[:, k].tolist() for k, name in enumerate(names)},
@@ -157,19 +166,20 @@ def page(
     if status is not None:
         where.append(tests[status])
     sql = (
-        "SELECT d.seq, d.id, d.at, d.arm, r.reward, w.rewarded, o.arm, o.shadow FROM decisions d "
+        "SELECT d.seq, d.id, d.at, d.arm, COALESCE(o.grp, d.grp), r.reward, w.rewarded, o.arm, "
+        "o.shadow FROM decisions d "
         "LEFT JOIN waiting w ON w.decision = d.seq LEFT JOIN rewards r ON r.decision = d.seq "
         "LEFT JOIN overrides o ON o.decision = d.seq "
         f"WHERE {' AND '.join(where)} ORDER BY d.seq DESC LIMIT ?"
     )
     rows = connection.rows(sql, (*values, limit + 1))
     lines = []
-    for _, id, at, number, reward, rewarded, override, shadow in rows[:limit]:
+    for _, id, at, number, label, reward, rewarded, override, shadow in rows[:limit]:
         in_force = state.arms[number if override is None else override]
         waits = rewarded is not None and not rewarded
         overridden = override is not None and not shadow
         when = moment(at) or ""
-        lines.append(Line(id, when, in_force.name, in_force.group, reward, waits, overridden))
+        lines.append(Line(id, when, in_force.name, label, reward, waits, overridden))
     return Page(lines, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
 
@@ -186,7 +196,8 @@ def reasons(
     table = _deciding.contributions(state, body)
     same = chosen.decision.arm == body.arm and chosen.scores == body.scores
     candidates = []
-    for number in np.flatnonzero(~np.isnan(table).any(axis=1)).tolist():
+    numbers = np.flatnonzero(~np.isnan(table).any(axis=1)).tolist()
+    for number, group in zip(numbers, groups_of(state, body, numbers), strict=True):
         against = table[number] - table[body.arm]
         by = against if number != body.arm else table[number]
         order = np.argsort(-np.abs(by), kind="stable").tolist()
@@ -198,7 +209,7 @@ def reasons(
         arm = names[number]
         candidates.append(
             CandidateReasons(
-                arm.name, arm.group, is_chosen, float(table[number].sum()), listed,
+                arm.name, group, is_chosen, float(table[number].sum()), listed,
                 _words(listed, is_chosen, labels),
             )
         )  # fmt: skip
@@ -258,19 +269,24 @@ def shares(connection: Connection, since: int = 0) -> list[dict[str, Any]]:
         listed.append(
             {
                 "group": group,
-                "decisions": row["decided"],
+                "decisions": _count(row["decided"]),
                 "share": row["decided"] / decided if decided else None,
                 "proportional_share": row["expected"] / decided if decided else None,
-                "rewards": row["rewarded"],
+                "rewards": _count(row["rewarded"]),
                 "mean_reward": row["earned"] / row["rewarded"] if row["rewarded"] else None,
-                "missing": row["missing"],
+                "missing": _count(row["missing"]),
                 "missing_rate": row["missing"] / answered if answered else None,
-                "late": row["late"],
-                "overridden": row["overridden"],
+                "late": _count(row["late"]),
+                "overridden": _count(row["overridden"]),
                 "exploration_cost": row["cost"] / row["decided"] if row["decided"] else None,
             }
         )
     return listed
+
+
+def _count(number: float) -> float:
+    """A whole number, unless candidates with probabilities count for several groups."""
+    return round(number) if abs(number - round(number)) < 1e-6 else round(number, 3)
 
 
 def waiting(connection: Connection) -> list[dict[str, Any]]:
@@ -301,7 +317,20 @@ def versions(connection: Connection) -> list[dict[str, Any]]:
     ]
 
 
-def latest_rounds(connection: Connection, number: int = 20_000) -> list[tuple[int, str]]:
-    """The latest rounds and the group that each chose."""
-    sql = "SELECT round, grp FROM decisions ORDER BY seq DESC LIMIT ?"
-    return [(round, group) for round, group in connection.rows(sql, (number,))]
+def latest_rounds(
+    connection: Connection, given: Membership | None, number: int = 20_000
+) -> list[tuple[int, str, float]]:
+    """The latest rounds and the group that each chose; several, if they are probabilities."""
+    sql = "SELECT round, grp, 1 FROM decisions ORDER BY seq DESC LIMIT ?"
+    if given is None:
+        return [(round, group, part) for round, group, part in connection.rows(sql, (number,))]
+    sql = (
+        "SELECT e.body FROM decisions d JOIN entries e ON e.seq = d.seq "
+        "WHERE e.body IS NOT NULL ORDER BY d.seq DESC LIMIT ?"
+    )
+    rounds = []
+    for (packed,) in connection.rows(sql, (number // 10,)):
+        body: kinds.Decision = kinds.decode(kinds.DECISION, bytes(packed))
+        parts = given.parts(body.row(body.arm) or b"")
+        rounds += [(body.round, group, part) for group, part in parts.items()]
+    return rounds

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from evenhand._checks import LARGEST
+from evenhand.groups import Groups
 from evenhand.service._features import Encoder
 
 ID = r"^[A-Za-z0-9._~:@-]{1,200}$"
@@ -49,10 +50,10 @@ class RewardsIn(Struct, forbid_unknown_fields=True):
 
 
 class ArmIn(Struct, forbid_unknown_fields=True):
-    """A new arm."""
+    """A new arm. It has no group where candidates bring theirs."""
 
     name: Name
-    group: Name
+    group: Name | None = None
 
 
 class ArmChange(Struct, forbid_unknown_fields=True):
@@ -60,6 +61,21 @@ class ArmChange(Struct, forbid_unknown_fields=True):
 
     name: Name | None = None
     retired: bool | None = None
+
+
+class ClaimIn(Struct, forbid_unknown_fields=True):
+    """Who looks at a decision; by default the name of the key."""
+
+    by: Name | None = None
+
+
+class VerdictIn(Struct, forbid_unknown_fields=True):
+    """What a reviewer says: accepted, or overridden with another arm and a reason."""
+
+    verdict: Literal["accepted", "overridden"]
+    arm: Name | None = None
+    reason: Words | None = None
+    by: Name | None = None
 
 
 class RollbackIn(Struct, forbid_unknown_fields=True):
@@ -188,6 +204,33 @@ class ReasonsOut(Struct):
     candidates: list[CandidateReasons]
 
 
+class Case(Struct):
+    """A decision that waits for a human. A claim that has expired is none."""
+
+    id: str
+    at: str
+    arm: str
+    group: str
+    claimed_by: str | None
+    claimed_until: str | None
+
+
+class Reviewer(Struct):
+    """How often a reviewer changed anything, and how long they looked."""
+
+    reviewer: str
+    reviewed: int
+    changed: float
+    median_seconds: float
+
+
+class QueueOut(Struct):
+    """What waits for a human, the oldest first, and what reviewers did."""
+
+    queue: list[Case]
+    reviewers: list[Reviewer]
+
+
 class Outcome(Struct):
     """What became of something that was sent."""
 
@@ -202,10 +245,10 @@ class BulkOutcome(Struct):
 
 
 class ArmOut(Struct):
-    """An arm."""
+    """An arm; its group is null where candidates bring theirs."""
 
     name: str
-    group: str
+    group: str | None
     retired: bool
 
 
@@ -231,16 +274,20 @@ class Health(Struct):
     detail: str = ""
 
 
-def decision_in(encoder: Encoder, arms: int, most: int) -> type[Struct]:
-    """The body of a decision, for the features of a configuration."""
+def decision_in(encoder: Encoder, groups: Groups, arms: int, most: int) -> type[Struct]:
+    """The body of a decision, for the features and groups of a configuration."""
     value: Any = float if encoder.only_numbers else float | bool | str
+    group: Any = ("group", str | None, None)  # that of the arm, which may be repeated
+    if groups.changes:
+        level = str | dict[str, float] | None
+        several = len(groups.attributes) > 1
+        group = ("group", Annotated[
+            dict[str, level] | None if several else level,
+            Meta(description=_group_words(groups)),
+        ])  # fmt: skip
     candidate = msgspec.defstruct(
         "Candidate",
-        [
-            ("arm", str),
-            ("features", dict[str, value] | list[value]),
-            ("group", str | None, None),
-        ],
+        [("arm", str), ("features", dict[str, value] | list[value]), group],
         forbid_unknown_fields=True,
         gc=False,
     )
@@ -260,3 +307,12 @@ def decision_in(encoder: Encoder, arms: int, most: int) -> type[Struct]:
         forbid_unknown_fields=True,
         gc=False,
     )
+
+
+def _group_words(groups: Groups) -> str:
+    """What a candidate's group may be, in words."""
+    levels = {attribute.name: ", ".join(attribute.levels) for attribute in groups.attributes}
+    if len(levels) == 1:
+        return f"One of {levels.popitem()[1]}; their probabilities; or null if they did not say."
+    listed = "; ".join(f"{name} is one of {words}" for name, words in levels.items())
+    return f"By attribute a level, their probabilities, or null if they did not say: {listed}."

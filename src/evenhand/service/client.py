@@ -65,27 +65,78 @@ def _answer(response: httpx.Response) -> Any:
 
 
 class _Calls:
-    """What both clients ask for: method, path and body of every call."""
+    """What both clients ask for. `call` sends it: at once, or when it is awaited."""
 
-    @staticmethod
-    def _decision(
-        candidates: Candidates, id: str | None, person: str | None, chosen: str | None
-    ) -> dict[str, Any]:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Any other call; all calls of the service can be sent again."""
+        raise NotImplementedError
+
+    def decide(
+        self,
+        candidates: Candidates,
+        id: str | None = None,
+        person: str | None = None,
+        chosen: str | None = None,
+    ) -> Any:
+        """Choose among candidates; with `chosen`, record your own choice in shadow mode.
+
+        A candidate has an arm, its features and, where candidates bring them, its group: a level,
+        probabilities of the levels, or None for not stated.
+        """
         body: dict[str, Any] = {"id": id or new_id(), "candidates": list(candidates)}
         if person is not None:
             body["person"] = person
         if chosen is not None:
             body |= {"mode": "shadow", "chosen": chosen}
-        return body
+        return self.call("POST", "/v1/decisions", body)
 
-    @staticmethod
-    def _reward(observed: float | None, true: float | None) -> dict[str, float]:
-        given = {"observed": observed, "true": true}
-        return {name: value for name, value in given.items() if value is not None}
+    def reward(self, id: str, observed: float | None = None, true: float | None = None) -> Any:
+        """Give the observed reward of a decision, the true one, or both."""
+        return self.call("PUT", _of(id, "/reward"), _given(observed=observed, true=true))
 
-    @staticmethod
-    def _of(id: str, what: str = "") -> str:
-        return f"/v1/decisions/{quote(id, safe='')}{what}"
+    def override(self, id: str, arm: str, reason: str) -> Any:
+        """Overrule a decision."""
+        return self.call("PUT", _of(id, "/override"), {"arm": arm, "reason": reason})
+
+    def use(self, id: str) -> Any:
+        """Say that a decision was used."""
+        return self.call("PUT", _of(id, "/use"))
+
+    def decision(self, id: str) -> Any:
+        """A decision and what happened to it."""
+        return self.call("GET", _of(id))
+
+    def reasons(self, id: str) -> Any:
+        """Why a decision was made."""
+        return self.call("GET", _of(id, "/reasons"))
+
+    def bias(self) -> Any:
+        """What was learned of the bias."""
+        return self.call("GET", "/v1/bias")
+
+    def queue(self) -> Any:
+        """What waits for a reviewer, and what reviewers did."""
+        return self.call("GET", "/v1/review")
+
+    def claim(self, id: str, by: str | None = None) -> Any:
+        """Take a decision to look at; others cannot until the claim expires."""
+        return self.call("PUT", _of(id, "/claim"), _given(by=by))
+
+    def judge(
+        self, id: str, arm: str | None = None, reason: str | None = None, by: str | None = None
+    ) -> Any:
+        """Accept a decision that you have claimed or, with `arm` and `reason`, override it."""
+        verdict = "accepted" if arm is None else "overridden"
+        body = {"verdict": verdict, **_given(arm=arm, reason=reason, by=by)}
+        return self.call("PUT", _of(id, "/verdict"), body)
+
+
+def _of(id: str, what: str = "") -> str:
+    return f"/v1/decisions/{quote(id, safe='')}{what}"
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class Client(_Calls):
@@ -120,40 +171,6 @@ class Client(_Calls):
             transport=transport,
         )  # fmt: skip
         self._tries = tries
-
-    def decide(
-        self,
-        candidates: Candidates,
-        id: str | None = None,
-        person: str | None = None,
-        chosen: str | None = None,
-    ) -> Any:
-        """Choose among candidates; with `chosen`, record your own choice in shadow mode."""
-        return self.call("POST", "/v1/decisions", self._decision(candidates, id, person, chosen))
-
-    def reward(self, id: str, observed: float | None = None, true: float | None = None) -> Any:
-        """Give the observed reward of a decision, the true one, or both."""
-        return self.call("PUT", self._of(id, "/reward"), self._reward(observed, true))
-
-    def override(self, id: str, arm: str, reason: str) -> Any:
-        """Overrule a decision."""
-        return self.call("PUT", self._of(id, "/override"), {"arm": arm, "reason": reason})
-
-    def use(self, id: str) -> Any:
-        """Say that a decision was used."""
-        return self.call("PUT", self._of(id, "/use"))
-
-    def decision(self, id: str) -> Any:
-        """A decision and what happened to it."""
-        return self.call("GET", self._of(id))
-
-    def reasons(self, id: str) -> Any:
-        """Why a decision was made."""
-        return self.call("GET", self._of(id, "/reasons"))
-
-    def bias(self) -> Any:
-        """What was learned of the bias."""
-        return self.call("GET", "/v1/bias")
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Any other call; all calls of the service can be sent again."""
@@ -210,43 +227,6 @@ class AsyncClient(_Calls):
             transport=transport,
         )  # fmt: skip
         self._tries = tries
-
-    async def decide(
-        self,
-        candidates: Candidates,
-        id: str | None = None,
-        person: str | None = None,
-        chosen: str | None = None,
-    ) -> Any:
-        """Choose among candidates; with `chosen`, record your own choice in shadow mode."""
-        body = self._decision(candidates, id, person, chosen)
-        return await self.call("POST", "/v1/decisions", body)
-
-    async def reward(
-        self, id: str, observed: float | None = None, true: float | None = None
-    ) -> Any:
-        """Give the observed reward of a decision, the true one, or both."""
-        return await self.call("PUT", self._of(id, "/reward"), self._reward(observed, true))
-
-    async def override(self, id: str, arm: str, reason: str) -> Any:
-        """Overrule a decision."""
-        return await self.call("PUT", self._of(id, "/override"), {"arm": arm, "reason": reason})
-
-    async def use(self, id: str) -> Any:
-        """Say that a decision was used."""
-        return await self.call("PUT", self._of(id, "/use"))
-
-    async def decision(self, id: str) -> Any:
-        """A decision and what happened to it."""
-        return await self.call("GET", self._of(id))
-
-    async def reasons(self, id: str) -> Any:
-        """Why a decision was made."""
-        return await self.call("GET", self._of(id, "/reasons"))
-
-    async def bias(self) -> Any:
-        """What was learned of the bias."""
-        return await self.call("GET", "/v1/bias")
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
         """Any other call; all calls of the service can be sent again."""

@@ -15,6 +15,7 @@ from evenhand.groups import Groups
 from evenhand.policies import PooledGroupFair
 from evenhand.policies._settings import POLICIES, settings_of
 from evenhand.policies.base import Policy
+from evenhand.service._arms import arms_and_groups
 from evenhand.service._features import CATEGORY, TEXT, TYPES, YES_NO, Encoder, Feature
 
 SECONDS = {
@@ -40,7 +41,7 @@ class Server:
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
     max_body: int = 1_000_000
     max_candidates: int = 1000
-    rate: float = 0.0
+    rate: float = 1000.0  # requests a second and key, so that one cannot starve the others
     https: bool = False
     queue: int = 2048
 
@@ -62,7 +63,7 @@ class Config:
         ... north-m = "M"
         ... ''')
         >>> config = load(path)
-        >>> config.wait, config.encoder().columns, config.groups().names
+        >>> config.wait, config.encoder().columns, config.groups.names
         (2592000.0, ('intercept', 'income'), ('F', 'M'))
         >>> config.policy()
         PooledGroupFair(n_arms=2, groups=F, M, n_features=2, rounds=0)
@@ -78,8 +79,8 @@ class Config:
     retention: float
     features: tuple[Feature, ...]
     intercept: bool
-    arms: dict[str, str]
-    sensitive: str | None
+    arms: tuple[str, ...]
+    groups: Groups
     policy_name: str
     settings: dict[str, Any]
     server: Server = field(default_factory=Server)
@@ -91,14 +92,10 @@ class Config:
         """How features become the columns of a context."""
         return Encoder(self.features, self.intercept)
 
-    def groups(self) -> Groups:
-        """The groups of the arms that the service begins with."""
-        return Groups(list(self.arms.values()), sensitive=self.sensitive)
-
     def policy(self) -> Policy:
         """The policy, before it has learned anything."""
         kind = POLICIES[self.policy_name]
-        return kind(self.groups(), len(self.encoder().columns), **self.settings)
+        return kind(self.groups, len(self.encoder().columns), **self.settings)
 
 
 def _is_number(value: Any) -> bool:
@@ -114,14 +111,14 @@ _TEXTS = Kind(
     lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
 )
 _TABLE = Kind("a table", lambda value: isinstance(value, dict))
+_ARMS = Kind("a table, or a list of names", lambda value: isinstance(value, (dict, list)))
 _FILE = {
     "title": _TEXT, "store": _TEXT, "wait": _TEXT, "learn": _TEXT, "use": _TEXT,
     "default_reward": _NUMBER, "retention": _TEXT, "intercept": _SWITCH,
-    "snapshot_every": _WHOLE, "features": _TABLE, "arms": _TABLE, "groups": _TABLE,
+    "snapshot_every": _WHOLE, "features": _TABLE, "arms": _ARMS, "groups": _TABLE,
     "policy": _TABLE, "server": _TABLE, "review": _TABLE,
 }  # fmt: skip
 _FEATURE = {"type": _TEXT, "unit": _TEXT, "low": _NUMBER, "high": _NUMBER, "values": _TEXTS}
-_GROUPS = {"sensitive": _TEXT}
 _REVIEW = {
     "share": Kind("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
     "claim": _TEXT,
@@ -149,7 +146,8 @@ def load(path: str | Path) -> Config:
     where = Path(path)
     if not where.is_file():
         raise InputError(f"CONFIG is {str(path)!r}, but there is no such file")
-    file = TomlFile(where, above=[key for key, kind in _FILE.items() if kind is not _TABLE])
+    tables = (_TABLE, _ARMS)
+    file = TomlFile(where, above=[key for key, kind in _FILE.items() if kind not in tables])
     data = file.checked("", file.data, _FILE)
     features = tuple(
         _feature(file, name, given) for name, given in data.get("features", {}).items()
@@ -162,6 +160,7 @@ def load(path: str | Path) -> Config:
         file.refuse("features", "has texts only, which are not learned; give another feature")
     if len(set(columns)) < len(columns):
         file.refuse("features", "has two features with the same column; rename one")
+    arms, groups = arms_and_groups(file, data)
     name, settings = _policy(file, data)
     review = file.checked("review.", data.get("review", {}), _REVIEW)
     config = Config(
@@ -175,8 +174,8 @@ def load(path: str | Path) -> Config:
         retention=_duration(file, "retention", data.get("retention", "25 months")),
         features=features,
         intercept=intercept,
-        arms=_arms(file, data.get("arms", {})),
-        sensitive=file.checked("groups.", data.get("groups", {}), _GROUPS).get("sensitive"),
+        arms=arms,
+        groups=groups,
         policy_name=name,
         settings=settings,
         server=_server(file, data.get("server", {})),
@@ -214,31 +213,6 @@ def _feature(file: TomlFile, name: str, given: Any) -> Feature:
     return Feature(name, kind, given.get("unit", ""), low, high, values)
 
 
-def _arms(file: TomlFile, given: Mapping[str, Any]) -> dict[str, str]:
-    if not given:
-        file.refuse("arms", 'is missing; give a table with a line per arm, such as north = "F"')
-    arms, attributes = {}, None
-    for name, group in given.items():
-        key = f"arms.{name}"
-        _checked_name(file, key, name)
-        if isinstance(group, dict) and group and all(isinstance(g, str) for g in group.values()):
-            if attributes not in (None, tuple(group)):
-                file.refuse(key, f"has attributes {', '.join(group)}; others have {attributes}")
-            attributes = tuple(group)
-            arms[name] = " & ".join(group.values())
-        elif isinstance(group, str) and group.strip():
-            arms[name] = group
-        else:
-            file.refuse(key, 'has no group; give it as "F", or as { sex = "F", age = "old" }')
-    return arms
-
-
-def _checked_name(file: TomlFile, key: str, name: str) -> None:
-    """Refuse a name that pages and files could not show."""
-    if not name.strip() or not name.isprintable() or len(name) > 200:
-        file.refuse(key, "has a name that is empty, too long or cannot be printed; rename it")
-
-
 def _policy(file: TomlFile, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     given = dict(data.get("policy", {}))
     name = given.pop("name", PooledGroupFair.__name__)
@@ -251,9 +225,6 @@ def _policy(file: TomlFile, data: Mapping[str, Any]) -> tuple[str, dict[str, Any
 
 
 def _try_policy(file: TomlFile, config: Config) -> None:
-    if config.sensitive is not None and config.sensitive not in config.arms.values():
-        names = ", ".join(dict.fromkeys(config.arms.values()))
-        file.refuse("groups.sensitive", f"is {config.sensitive!r}; allowed are {names}")
     try:
         config.policy()
     except EvenhandError as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from evenhand._columns.files import read_table
 from evenhand.errors import InputError, setting
+from evenhand.service._arms import WITH_CANDIDATES
 from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO
 
 MOST_CATEGORIES, MOST_ARMS = 12, 200
@@ -18,7 +20,7 @@ _HEAD = """\
 # Made from {table}; look through it, because ranges are those of the table.
 
 title = {title}
-store = "sqlite:{stem}.db"        # or "postgresql://USER@HOST/DATABASE", for several replicas
+{arms}store = "sqlite:{stem}.db"        # or "postgresql://USER@HOST/DATABASE", for several replicas
 wait = "30 days"                  # how long a decision waits for its reward
 learn = "on arrival"              # or "after wait": on arrival favours groups that answer early
 # use = "confirmed"               # decisions wait for a reward only after PUT use
@@ -30,7 +32,7 @@ retention = "25 months"           # persons cannot be erased earlier, unless it 
 _TAIL = """
 [policy]
 name = "PooledGroupFair"          # the one that we recommend
-# reference = "mean"              # or a group whose feedback is known to be right
+# reference = "mean"              # or a group or level whose feedback is known to be right
 
 [review]
 share = 0.1                       # of the decisions that humans look at
@@ -41,23 +43,29 @@ host = "127.0.0.1"                # only this machine; put a proxy with TLS befo
 port = 8321
 # hosts = ["loans.example.org"]   # the names under which it is reached
 # https = true                    # behind a proxy with TLS: cookies are sent over TLS only
-# rate = 100                      # requests a second and key
+# rate = 1000                     # requests a second and key; 0 for no limit
 # max_body = 1000000              # bytes
 # max_candidates = 1000
 """
 
 
 def for_table(
-    table: Path, config: Path, group: str | None, arm: str | None, reward: str | None
+    table: Path,
+    config: Path,
+    group: str | None,
+    arm: str | None,
+    reward: str | None,
+    given: bool = False,
 ) -> str:
     """The text of a configuration.
 
     Args:
         table: a CSV or Parquet file.
         config: the file that it is for.
-        group: the column of groups.
+        group: the column of groups, or several with commas between them.
         arm: the column of arms; by default each group is an arm.
         reward: the column of rewards, which is no feature.
+        given: whether candidates bring their groups, so that arms have none.
 
     Example:
         >>> import tempfile, pathlib
@@ -70,7 +78,9 @@ def for_table(
         (True, False)
     """
     frame = read_table(table)
-    for name, column in (("group", group), ("arm", arm), ("reward", reward)):
+    groups = [group] if group is None or group in frame else group.split(",")
+    named = [*(("group", column) for column in groups), ("arm", arm), ("reward", reward)]
+    for name, column in named:
         if column is not None and column not in frame:
             raise InputError(
                 f"{setting(name)} is {column!r}, which is no column of {table.name}; "
@@ -81,18 +91,29 @@ def for_table(
             f"{setting('group')} is missing; give the column of {table.name} that says which group "
             f"a row belongs to: {', '.join(map(str, frame.columns))}"
         )
+    if given and arm is None:
+        raise InputError(
+            f"{setting('arm')} is missing; candidates bring their groups, so give the column of "
+            f"{table.name} that says what can be chosen: {', '.join(map(str, frame.columns))}"
+        )
+    columns = [str(column) for column in groups]
+    listed, tables = "", _arms(frame, columns, arm) if not given else _levels(frame, columns)
+    if given:
+        names = _checked(frame[arm].dropna().astype(str).unique(), arm)
+        listed = f"arms = {json.dumps(names, ensure_ascii=False)}\n"
     head = _HEAD.format(
-        name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem
-    )
-    left = {group, arm, reward}
+        name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem,
+        arms=listed,
+    )  # fmt: skip
+    left = {*columns, arm, reward}
     parts = [_feature(frame[name]) for name in frame.columns if name not in left]
     features = "\n".join(part for part in parts if part)
-    return f"{head}{features}\n{_arms(frame, group, arm)}{_TAIL}"
+    return f"{head}{features}\n{tables}{_TAIL}"
 
 
 def _feature(column: pd.Series) -> str:
     """A feature, or a comment that says why the column is none."""
-    name = json.dumps(str(column.name)) if not str(column.name).isidentifier() else column.name
+    name = _key(str(column.name))
     values = column.dropna()
     lines = [f"[features.{name}]"]
     if pd.api.types.is_bool_dtype(column) or (
@@ -123,24 +144,54 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def _arms(frame: pd.DataFrame, group: str, arm: str | None) -> str:
-    rows = frame.dropna(subset=[group] if arm is None else [group, arm])
-    names = rows[group if arm is None else arm].astype(str)
-    pairs = pd.DataFrame({"arm": names, "group": rows[group].astype(str)}).drop_duplicates()
+def _arms(frame: pd.DataFrame, groups: list[str], arm: str | None) -> str:
+    rows = frame.dropna(subset=groups if arm is None else [*groups, arm]).astype(str)
+    pairs = rows[groups].assign(label=rows[groups].agg(" & ".join, axis=1))
+    pairs["arm"] = pairs["label"] if arm is None else rows[arm]
+    pairs = pairs.drop_duplicates()
     if arm is not None and pairs["arm"].duplicated().any():
-        pairs["arm"] = pairs["group"] + "-" + pairs["arm"]  # the same arm in several groups
-    if len(pairs) > MOST_ARMS:
-        raise InputError(
-            f"{setting('arm')} is {arm!r}, which has {len(pairs)} values; allowed are up to "
-            f"{MOST_ARMS} arms"
-        )
+        pairs["arm"] = pairs["label"] + "-" + pairs["arm"]  # the same arm in several groups
+    _checked(pairs["arm"], arm)
     lines = ["[arms]                            # name = group"]
-    for _, row in pairs.sort_values(["group", "arm"]).iterrows():
-        lines.append(f"{json.dumps(row['arm'], ensure_ascii=False)} = {json.dumps(row['group'])}")
-    first = sorted(pairs["group"].unique())[0]
+    for _, row in pairs.sort_values(["label", "arm"]).iterrows():
+        levels = ", ".join(f"{_key(name)} = {_text(row[name])}" for name in groups)
+        told = f"{{ {levels} }}" if len(groups) > 1 else _text(row["label"])
+        lines.append(f"{_text(row['arm'])} = {told}")
+    first = sorted(pairs["label"].unique())[0]
     lines += [
         "",
         "[groups]",
-        f"# sensitive = {json.dumps(first)}    # whose feedback may be distorted",
+        f"# sensitive = {_text(first)}    # whose feedback may be distorted",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _levels(frame: pd.DataFrame, groups: list[str]) -> str:
+    """The groups that candidates bring."""
+    lines = [
+        "[groups]",
+        f'given = "{WITH_CANDIDATES}"       # a level, probabilities, or null if not stated',
+        "[groups.attributes]",
+    ]
+    for name in groups:
+        levels = sorted(frame[name].dropna().astype(str).unique())
+        lines.append(f"{_key(name)} = {json.dumps(levels, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"
+
+
+def _checked(given: Iterable[str], arm: str | None) -> list[str]:
+    names = sorted(given)
+    if len(names) > MOST_ARMS:
+        raise InputError(
+            f"{setting('arm')} is {arm!r}, which has {len(names)} values; allowed are up to "
+            f"{MOST_ARMS} arms"
+        )
+    return names
+
+
+def _key(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else _text(name)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

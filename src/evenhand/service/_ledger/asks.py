@@ -49,6 +49,7 @@ class Decide(Ask):
         own_id: bool,
         body: kinds.Decision,
         group: str,
+        parts: Mapping[str, float],
         expected: Mapping[str, float],
         cost: float,
         review: bool = False,
@@ -56,7 +57,7 @@ class Decide(Ask):
         chosen_group: str = "",
     ) -> None:
         self.id, self.own_id, self.body, self.group = id, own_id, body, group
-        self.expected, self.cost, self.review = expected, cost, review
+        self.parts, self.expected, self.cost, self.review = parts, expected, cost, review
         self.chosen, self.chosen_group = chosen, chosen_group
 
     def ids(self) -> Iterable[str]:
@@ -89,9 +90,8 @@ class Decide(Ask):
             tx.write("waiting", entry.seq, known.due, known.group_in_force)
         if self.review:
             tx.write("reviews", entry.seq, at)
-        for name, share in self.expected.items():
-            tx.tally(at, name, expected=share)
-        tx.tally(at, group, decided=1, explored=body.explored, cost=self.cost)
+        tx.tally(at, self.expected, expected=1)
+        tx.tally(at, self.parts, decided=1, explored=body.explored, cost=self.cost)
         if not self.own_id:
             tx.remember(known)
         self.status, self.answer = 201, known
@@ -145,12 +145,12 @@ class Reward(OfDecision):
         kind = kinds.REWARD if in_time else kinds.LATE
         entry = tx.append(kind, known.id, body, event=body.learned)
         tx.write("rewards", known.seq, entry.seq, entry.at, value, int(not in_time))
-        group = known.group_in_force
+        parts = tx.parts(known.group_in_force, body.context)
         if in_time:
             tx.write("held" if held else "settled", known.seq)
-            tx.tally(entry.at, group, rewarded=1, earned=value)
+            tx.tally(entry.at, parts, rewarded=1, earned=value)
         else:
-            tx.tally(entry.at, group, late=1)
+            tx.tally(entry.at, parts, late=1)
         known.reward, known.late = value, int(not in_time)
         known.rewarded, known.due = (1, known.due) if held else (known.rewarded, None)
 
@@ -188,7 +188,7 @@ class Override(OfDecision):
             self.status, self.answer = 409, "the decision has its reward; it cannot be changed now"
             return
         override = kinds.Override(known.seq, self.arm, row, self.reason, self.by)
-        _override(tx, known, override, self.groups(self.arm))
+        _override(tx, known, override, tx.label(self.groups(self.arm), row))
         self.status = 201
 
 
@@ -199,8 +199,9 @@ def _override(tx: Transaction, known: Known, body: kinds.Override, group: str) -
         int(body.shadow),
     )  # fmt: skip
     known.override, known.override_grp, known.override_body = body.arm, group, entry.body
-    if not body.shadow:
-        tx.tally(entry.at, known.grp, overridden=1)
+    chosen = decision_of(known)
+    if not body.shadow and chosen is not None:
+        tx.tally(entry.at, tx.parts(known.grp, chosen.row(known.arm) or b""), overridden=1)
 
 
 class Use(OfDecision):
@@ -280,17 +281,18 @@ class Expire(Ask):
     def settle(self, tx: Transaction) -> None:
         """Learn the rewards that were held back; note which did not come."""
         rows = tx.connection.rows(
-            "SELECT w.decision, w.grp, w.rewarded, d.id FROM waiting w "
+            "SELECT w.decision, d.id FROM waiting w "
             "JOIN decisions d ON d.seq = w.decision WHERE w.due <= ? "
             "ORDER BY w.due, w.decision LIMIT ?",
             (tx.now, self.most),
         )
-        tx.look_up(row[3] for row in rows)
+        tx.look_up(row[1] for row in rows)
         missing = []
-        for seq, group, _, id in rows:
+        for seq, id in rows:
             known = tx.known(id)
             if known is None or known.due is None:
                 continue  # settled in this very transaction
+            parts = _parts_in_force(tx, known)
             tx.write("settled", seq)
             known.due = None
             if known.rewarded and known.reward is not None:
@@ -301,13 +303,19 @@ class Expire(Ask):
                 entry = tx.append(kinds.REWARD, id, body, event=True)
                 tx.write("rewards", seq, entry.seq, entry.at, value, 0)
                 known.reward, known.late = value, 0
-                tx.tally(tx.now, group, missing=1)
+                tx.tally(tx.now, parts, missing=1)
             else:
                 missing.append(seq)
-                tx.tally(tx.now, group, missing=1)
+                tx.tally(tx.now, parts, missing=1)
         if missing:
             tx.append(kinds.EXPIRED, None, kinds.Expired(missing))
         self.status, self.answer = 200, len(rows)
+
+
+def _parts_in_force(tx: Transaction, known: Known) -> Mapping[str, float]:
+    """The groups of the arm that counts; a body is read only where candidates bring them."""
+    row = b"" if tx.rules.given is None else reward_of(known, 0.0, learned=False).context
+    return tx.parts(known.group_in_force, row)
 
 
 def true_of(known: Known, value: float, learned: bool) -> kinds.TrueReward:

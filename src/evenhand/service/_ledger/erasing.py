@@ -7,6 +7,7 @@ from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Keep
 from evenhand.service._ledger.database import Connection, marks
 from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.membership import ERASED
 from evenhand.service._ledger.transaction import CHUNK, Transaction
 
 _PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")
@@ -38,13 +39,18 @@ class Erase(Ask):
             return
         try:
             state = restored(connection)
+            # The version that decides must be found again as well, after a rollback to it.
+            kept = [restored(connection, state.pinned)] if state.pinned else []
         except InputError as error:
             self.status, self.answer = 409, str(error)
             return
-        Keep(state.version, state.to_bytes()).settle(tx)
+        for version in (*kept, state):
+            Keep(version.version, version.to_bytes()).settle(tx)
         tx.append(kinds.SNAPSHOT, None, kinds.Snapshot(state.checksum(), state.learned))
         decisions, ids = [row[0] for row in rows], [row[1] for row in rows]
         seqs = sorted(_entries_about(connection, ids))
+        # The group of an arm is not the person's; one that came with a candidate is.
+        group = "" if tx.rules.given is None else f", grp = '{ERASED}'"
         for some in _chunks(seqs):
             connection.rows(
                 f"UPDATE entries SET body = NULL, salt = NULL WHERE seq IN ({marks(some)})", some
@@ -53,7 +59,7 @@ class Erase(Ask):
             for table in _PROJECTIONS:
                 connection.rows(f"DELETE FROM {table} WHERE decision IN ({marks(some)})", some)
             connection.rows(
-                f"UPDATE decisions SET person = NULL WHERE seq IN ({marks(some)})", some
+                f"UPDATE decisions SET person = NULL{group} WHERE seq IN ({marks(some)})", some
             )
         tx.append(kinds.ERASE, None, kinds.Erase(seqs, self.by, self.reason))
         self.status, self.answer = 200, len(decisions)
@@ -71,8 +77,3 @@ def _entries_about(connection: Connection, ids: list[str]) -> set[int]:
 
 def _chunks(values: list[int]) -> list[list[int]]:
     return [values[first : first + CHUNK] for first in range(0, len(values), CHUNK)]
-
-
-def is_erased(connection: Connection) -> bool:
-    """Whether anything was erased, so that a replay from the beginning is impossible."""
-    return connection.row("SELECT 1 FROM entries WHERE kind = 'erase' LIMIT 1") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 from evenhand.events.files import FileLedger
-from evenhand.service._ledger.erasing import is_erased
+from evenhand.service._ledger.fold import is_erased
 from evenhand.service._ledger.log import SqlLedger
 
 TOGETHER = 5000
@@ -15,6 +15,9 @@ TOGETHER = 5000
 
 def export(url: str, path: Path) -> int:
     """Write the events of a ledger to a Parquet or CSV file, and return their number.
+
+    Rewards that came too late, or wait until all have had the same time, are in it as well; they
+    have no number in the order of learning.
 
     `evenhand audit`, `evenhand value` and `eh.replay` read it like any other log.
     """
@@ -30,6 +33,7 @@ def export(url: str, path: Path) -> int:
                     f"{ledger.name} has entries that were erased, so it cannot be exported as a "
                     "log that can be replayed"
                 )
+            unlearned = ledger.unlearned()  # before the events: what is learned meanwhile is there
         file = FileLedger(path, sync=60.0)
         try:
             file.begin(ledger.about)
@@ -37,7 +41,7 @@ def export(url: str, path: Path) -> int:
             while some := list(islice(events, TOGETHER)):
                 file.append(some)
             number = file.head
-            file.close()
+            file.close(unlearned=unlearned)
         except BaseException:
             file.release()
             raise

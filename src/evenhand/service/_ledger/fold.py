@@ -6,13 +6,14 @@ import json
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About
 from evenhand.groups import Groups
+from evenhand.policies._growing import with_more_arms
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.saving import from_dict, to_dict
@@ -20,6 +21,7 @@ from evenhand.recording._replay import checksum
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.entries import Entry
+from evenhand.service._ledger.membership import Membership, membership_of
 
 # What changes the state, besides the number of rounds.
 _TOLD = (kinds.REWARD, kinds.LEARN, kinds.TRUE, kinds.ROWS, kinds.CONTROL)
@@ -49,8 +51,13 @@ class State:
     pinned: int = 0
     truth: bool = False  # whether true rewards are learned
     numbers: dict[str, int] = field(default_factory=dict)
+    given: Membership | None = None  # of groups that candidates bring
 
     def __post_init__(self) -> None:
+        self._number()
+        self.given = membership_of(self.policy.groups, len(self.features))
+
+    def _number(self) -> None:
         self.numbers = {arm.name: number for number, arm in enumerate(self.arms)}
 
     def apply(self, told: Iterable[tuple[Entry, Any]]) -> bool:
@@ -123,7 +130,7 @@ class State:
                 body.name,
                 body.what == "retire" or (arm.retired and body.what == "rename"),
             )
-        self.__post_init__()
+        self._number()
         return body.what == "add"
 
     def checksum(self) -> str:
@@ -162,23 +169,51 @@ def restored(connection: Connection, upto: int | None = None, snapshots: bool = 
     if last is None:
         raise InputError("there is no ledger yet; start the service once")
     seq = last[0] if upto is None else min(upto, last[0])
-    about, arms, features, paused, pinned = _described(connection, seq)
+    told = described(connection, seq)
+    about, arms = told.about, told.arms
     state = State(
-        _beginning(about, arms), arms, features, 1, paused=paused, pinned=pinned, truth=about.truth
-    )
+        _beginning(about, arms), arms, told.features, 1, paused=told.paused, pinned=told.pinned,
+        truth=about.truth,
+    )  # fmt: skip
     state.round = int(about.policy["round"])
-    for row in _snapshots(connection, seq) if snapshots else ():
-        found = _from_snapshot(state, *row)
-        if found is not None:
-            state = found
-            break
+    kept = [_from_snapshot(state, *row) for row in _snapshots(connection, seq) if snapshots]
+    usable = [snapshot for snapshot in kept if snapshot is not None]
+    whole = [snapshot for snapshot in usable if snapshot.policy.n_arms == len(arms)]
+    if whole:
+        state = whole[0]
+    elif usable and is_erased(connection, seq):
+        # The beginning is gone, so arms that came later are added where they came.
+        state = usable[0]
+        for added in told.added:
+            if added > state.version:
+                _fold(connection, state, added)
+                state.policy = with_more_arms(
+                    state.policy, grown(state.policy.groups, arms[: state.policy.n_arms + 1])
+                )
     _fold(connection, state, seq)
     return state
 
 
-def _described(
-    connection: Connection, seq: int
-) -> tuple[About, list[Arm], tuple[str, ...], bool, bool | int]:
+def is_erased(connection: Connection, upto: int | None = None) -> bool:
+    """Whether anything was erased, so that a replay from the beginning is impossible."""
+    before = "" if upto is None else " AND seq <= ?"
+    sql = f"SELECT 1 FROM entries WHERE kind = 'erase'{before} LIMIT 1"
+    return connection.row(sql, () if upto is None else (upto,)) is not None
+
+
+class Described(NamedTuple):
+    """What is known of a ledger up to an entry, besides what was learned."""
+
+    about: About
+    arms: list[Arm]
+    features: tuple[str, ...]
+    paused: bool
+    pinned: int
+    added: list[int]  # the entries that added an arm
+
+
+def described(connection: Connection, seq: int) -> Described:
+    """The header, arms and controls up to an entry."""
     row = connection.row("SELECT body FROM entries WHERE seq = 1 AND kind = 'begin'")
     if row is None or row[0] is None:
         raise DamagedError("the ledger has no beginning; use an undamaged copy")
@@ -188,15 +223,17 @@ def _described(
     state.arms = [Arm(*pair) for pair in zip(begin.arms, about.labels, strict=True)]
     state.paused, state.pinned = False, 0
     sql = (
-        "SELECT kind, body FROM entries WHERE kind IN ('arm', 'control') AND seq <= ? ORDER BY seq"
+        "SELECT seq, kind, body FROM entries WHERE kind IN ('arm', 'control') AND seq <= ? "
+        "ORDER BY seq"
     )
-    for kind, body in connection.rows(sql, (seq,)):
+    added = []
+    for number, kind, body in connection.rows(sql, (seq,)):
         told = kinds.decode(kind, bytes(body))
-        if kind == kinds.ARM:
-            state._arm(told)
-        else:
+        if kind == kinds.CONTROL:
             state._control(told)
-    return about, state.arms, tuple(begin.features), state.paused, state.pinned
+        elif state._arm(told):
+            added.append(number)
+    return Described(about, state.arms, tuple(begin.features), state.paused, state.pinned, added)
 
 
 def _beginning(about: About, arms: list[Arm]) -> Policy:
@@ -213,8 +250,19 @@ def _beginning(about: About, arms: list[Arm]) -> Policy:
 
 
 def grown(groups: Groups, arms: list[Arm]) -> Groups:
-    """The groups of all arms."""
-    return Groups([arm.group for arm in arms], sensitive=groups.sensitive)
+    """The groups of all arms. An arm that was added has the group of one that was there."""
+    if groups.changes:
+        levels = {attribute.name: attribute.levels for attribute in groups.attributes}
+        return Groups.per_round(len(arms), levels)
+    labels = [arm.group for arm in arms]
+    if not groups.attributes:
+        return Groups(labels, sensitive=groups.sensitive)
+    levels_of = dict(zip(groups.labels, groups._levels, strict=True))
+    table = {
+        attribute.name: [levels_of[label][k] for label in labels]
+        for k, attribute in enumerate(groups.attributes)
+    }
+    return Groups.of_attributes(table, sensitive=groups.sensitive)
 
 
 def _snapshots(connection: Connection, seq: int) -> Iterable[tuple[Any, ...]]:
@@ -226,12 +274,10 @@ def _snapshots(connection: Connection, seq: int) -> Iterable[tuple[Any, ...]]:
 
 
 def _from_snapshot(state: State, packed: bytes) -> State | None:
-    """The state of a snapshot; None if it is damaged, or of fewer arms."""
+    """The state of a snapshot; None if it is damaged."""
     try:
         data = json.loads(zlib.decompress(bytes(packed)))
         policy = from_dict(data["policy"])
-        if policy.n_arms != len(state.arms):
-            return None
         return State(
             policy, state.arms, state.features, int(data["version"]), int(data["round"]),
             int(data["learned"]), state.paused, state.pinned, state.truth,

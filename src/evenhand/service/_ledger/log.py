@@ -25,7 +25,7 @@ from evenhand.policies.saving import to_dict
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import reward_of, true_of
 from evenhand.service._ledger.database import Connection, Database
-from evenhand.service._ledger.fold import _beginning, _described, erased
+from evenhand.service._ledger.fold import _beginning, described, erased
 from evenhand.service._ledger.transaction import Known, Rules, Transaction
 
 _NEVER = 2**62  # decisions of a log wait for their reward as long as it takes
@@ -82,9 +82,8 @@ class SqlLedger:
             row = connection.row("SELECT seq FROM head WHERE one = 1")
             if row is None:
                 return None
-            about, arms, features, _, _ = _described(connection, row[0])
-        policy = to_dict(_beginning(about, arms))
-        return replace(about, features=features, policy=policy, candidates=about.candidates)
+            told = described(connection, row[0])
+        return replace(told.about, policy=to_dict(_beginning(told.about, told.arms)))
 
     def begin(self, about: About) -> None:
         """Begin a new log with this header."""
@@ -222,6 +221,15 @@ class SqlLedger:
                 if body is None:
                     raise erased(seq)
                 yield event_of(kind, event, at, subject, kinds.decode(kind, bytes(body)), n_arms)
+
+    def unlearned(self) -> dict[str, tuple[float, int]]:
+        """By decision: rewards that are recorded and not learned, and when they came."""
+        sql = (
+            "SELECT d.id, r.reward, r.at FROM rewards r JOIN decisions d ON d.seq = r.decision "
+            "LEFT JOIN waiting w ON w.decision = r.decision WHERE r.late = 1 OR w.rewarded = 1"
+        )
+        with self.database.reading() as connection:
+            return {id: (reward, at) for id, reward, at in connection.stream(sql)}
 
     # Snapshots ----------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-NEWEST = "0002"
-KNOWN = ("0001", "0002")
+NEWEST = "0003"
+KNOWN = ("0001", "0002", "0003")
 
 
 def upgrade(url: str, revision: str = NEWEST) -> None:

@@ -85,13 +85,19 @@ class Judge(OfDecision):
             self.status, self.answer = 404, "there is no decision with this id"
             return
         row = tx.connection.row(
-            "SELECT claimed_by, claimed_until, verdict FROM reviews WHERE decision = ?",
+            'SELECT claimed_by, claimed_until, verdict, "by" FROM reviews WHERE decision = ?',
             (known.seq,),
         )
-        if row is None or row[2] is not None or row[0] != self.by or row[1] <= tx.now:
+        verdict = ACCEPTED if self.arm is None else OVERRIDDEN
+        if row is not None and row[2:] == (verdict, self.by) and known.override == self.arm:
+            self.status = 200  # the same again, because an answer was lost
+            return
+        if row is not None and row[2] is not None:
+            self.status, self.answer = 409, "this decision was reviewed before"
+            return
+        if row is None or row[0] != self.by or row[1] <= tx.now:
             self.status, self.answer = 409, "claim this decision first; your claim may have expired"
             return
-        verdict = ACCEPTED if self.arm is None else OVERRIDDEN
         if self.arm is not None:
             override = Override(self.id, self.arm, self.groups, self.reason, self.by)
             override.settle(tx)
@@ -116,7 +122,8 @@ def queue(connection: Connection, now: int, limit: int = 50) -> list[dict[str, A
     )
     return [
         {"id": id, "at": at, "arm": arm, "group": group,
-         "claimed_by": who if who is not None and until > now else None}
+         "claimed_by": who if who is not None and until > now else None,
+         "claimed_until": until if who is not None and until > now else None}
         for id, at, arm, group, who, until in rows
     ]  # fmt: skip
 

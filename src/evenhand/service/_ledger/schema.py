@@ -19,6 +19,8 @@ from sqlalchemy import (
     Text,
 )
 
+from evenhand.service._ledger.transaction import TALLIED
+
 metadata = MetaData()
 # SQLite gives a table its own number only for this type, and then needs no second index.
 _Number = BigInteger().with_variant(Integer, "sqlite")
@@ -111,12 +113,9 @@ tallies = Table(
     "tallies", metadata,
     Column("hour", _Number, primary_key=True, autoincrement=False),
     Column("grp", Text, primary_key=True),
-    *(Column(name, BigInteger, nullable=False) for name in
-      ("decided", "explored", "rewarded", "late", "missing", "overridden")),
-    *(Column(name, Float(53), nullable=False) for name in ("expected", "cost", "earned")),
+    # Numbers with fractions since schema 3: probabilities count for several groups.
+    *(Column(name, Float(53), nullable=False) for name in TALLIED),
 )  # fmt: skip
-TALLIED = ("decided", "explored", "rewarded", "late", "missing", "overridden", "expected", "cost",
-           "earned")  # fmt: skip
 
 snapshots = Table(
     "snapshots", metadata,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from time import time_ns
 from typing import Any, NamedTuple
@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection, Unavailable, marks
 from evenhand.service._ledger.entries import GENESIS, Chain, Entry
-from evenhand.service._ledger.schema import TALLIED
+from evenhand.service._ledger.membership import Membership
 
 HOUR = 3_600_000_000  # microseconds
 CHUNK = 400  # parameters of one query
+# What is counted by hour and group. It is here and not in `schema`, which needs SQLAlchemy: a start
+# without a migration does without it.
+TALLIED = ("decided", "explored", "rewarded", "late", "missing", "overridden", "expected", "cost",
+           "earned")  # fmt: skip
 ENTRY = "seq, kind, at, subject, event, salt, body, digest, hash"
 _INSERTS = {
     "entries": f"INSERT INTO entries ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -79,12 +83,13 @@ class Known:
 
 
 class Rules(NamedTuple):
-    """What the configuration says about rewards."""
+    """What the configuration says about rewards, and about groups that candidates bring."""
 
     wait: int  # microseconds
     after_wait: bool
     confirmed: bool
     default_reward: float | None
+    given: Membership | None = None
 
 
 class Transaction:
@@ -148,13 +153,22 @@ class Transaction:
         """Add a row of a projection."""
         self._rows[table].append(values)
 
-    def tally(self, at: int, group: str, **counts: float) -> None:
+    def label(self, group: str, row: bytes) -> str:
+        """The group of an arm, or of the candidate with this context."""
+        return group if self.rules.given is None else self.rules.given.label(row)
+
+    def parts(self, group: str, row: bytes) -> Mapping[str, float]:
+        """How far each group counts: all of the arm's, or those of the candidate."""
+        return {group: 1} if self.rules.given is None else self.rules.given.parts(row)
+
+    def tally(self, at: int, parts: Mapping[str, float], **counts: float) -> None:
         """Count something, by hour and group."""
-        row = self._tallies.get((at // HOUR, group))
-        if row is None:
-            row = self._tallies[at // HOUR, group] = [0] * 6 + [0.0] * 3
-        for name, number in counts.items():
-            row[_PLACE[name]] += number
+        for group, part in parts.items():
+            row = self._tallies.get((at // HOUR, group))
+            if row is None:
+                row = self._tallies[at // HOUR, group] = [0] * 6 + [0.0] * 3
+            for name, number in counts.items():
+                row[_PLACE[name]] += part * number
 
     def remember(self, known: Known) -> None:
         """Keep a decision of this transaction for what follows in it."""

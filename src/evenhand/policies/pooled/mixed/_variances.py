@@ -32,7 +32,8 @@ GRID = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 def _pooled(data, d):  # type: ignore[no-untyped-def]
     """X'X / N of all rewards, their mean square, and that around one regression for all."""
     stays_a_function()
-    number, M = data.total[1], np.empty((d, d))
+    # The first rewards to come may be of rounds after the limit: then nothing is settled yet.
+    number, M = max(data.total[1], 1.0), np.empty((d, d))
     square = data.total[0] / number
     left = square
     for k in range(d):

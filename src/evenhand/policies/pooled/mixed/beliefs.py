@@ -170,8 +170,11 @@ class MixedBeliefs:
         arms, kinds = self.design.weights(self.design.levels), self.design.kinds
         prior = np.where(kinds == kinds.max(), self._of_cells, self._flat)
         prior = prior if len(self.design.cells) else np.full(len(kinds), self._flat)
-        left = np.linalg.inv(np.diag(1.0 / prior) + arms.T @ arms / self._tau2)
-        variance = np.einsum("rq,qp,rp->r", weights, left, weights)
+        # The inverse of diag(1 / prior) + arms' arms / tau2, in a form that no small tau2 breaks.
+        root = np.sqrt(prior)
+        _, sizes, V = np.linalg.svd(arms * root)
+        sizes = np.pad(sizes, (0, len(V) - len(sizes)))
+        variance = ((weights * root) @ V.T) ** 2 @ (self._tau2 / (self._tau2 + sizes**2))
         floor: Array = np.sqrt(np.maximum(variance, 0.0))
         return floor
 

@@ -1,0 +1,94 @@
+"""The endpoints of reviewers: the queue, claims, and verdicts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from evenhand.service._api import encode, outcome, whole
+from evenhand.service._asgi import Answer, Request, in_thread
+from evenhand.service._engine import Engine
+from evenhand.service._ledger.database import Connection
+from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.reviewing import (
+    OVERRIDDEN,
+    AskReview,
+    Claim,
+    Judge,
+    queue,
+    reviewers,
+)
+from evenhand.service._problems import Refused
+from evenhand.service._views import moment
+from evenhand.service._wire import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
+
+_claim = msgspec.json.Decoder(ClaimIn)
+_verdict = msgspec.json.Decoder(VerdictIn)
+
+
+class Review:
+    """Handlers that share an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def cases(self, request: Request) -> Answer:
+        """What waits for a human, the oldest first; and how often reviewers change anything."""
+        limit = whole(request.given({"limit": 4}), "limit", 1, 1000) or 100
+        return Answer(200, encode(await in_thread(self._read, limit)))
+
+    def _read(self, limit: int) -> QueueOut:
+        with self.engine.database.reading() as connection:
+            people = reviewers(connection, self.engine.config.claim)
+            listed = cases(connection, self.engine.state, limit)
+        return QueueOut(listed, [Reviewer(**person) for person in people])
+
+    async def ask(self, request: Request) -> Answer:
+        """Put a decision into the queue, besides those that were drawn."""
+        return await self._settled(AskReview(request.name))
+
+    async def claim(self, request: Request) -> Answer:
+        """Take a decision to look at. Others cannot take it until the claim expires."""
+        given = _claim.decode(request.body or b"{}")
+        return await self._settled(
+            Claim(request.name, _who(request, given.by), self.engine.config.claim)
+        )
+
+    async def verdict(self, request: Request) -> Answer:
+        """Accept a decision that you have claimed, or override it with a reason."""
+        given = _verdict.decode(request.body)
+        state, arm = self.engine.state, None
+        if given.verdict == OVERRIDDEN:
+            if given.arm is None or given.arm not in state.numbers:
+                raise Refused("arm", "is missing or unknown; an override needs another arm")
+            if given.reason is None:
+                raise Refused("reason", "is missing; an override needs a reason")
+            arm = state.numbers[given.arm]
+        elif given.arm is not None:
+            raise Refused("arm", "is given, but the verdict is that the arm is accepted")
+        by, reason = _who(request, given.by), given.reason or ""
+        ask = Judge(request.name, by, reason, arm, lambda number: state.arms[number].group)
+        return await self._settled(ask)
+
+    async def _settled(self, ask: Any) -> Answer:
+        await self.engine.submit(ask)
+        if ask.status == 422:
+            raise Refused("arm", "is not the arm of a candidate of this decision")
+        return outcome(ask)
+
+
+def cases(connection: Connection, state: State, limit: int) -> list[Case]:
+    """The queue, as callers and pages read it."""
+    rows = queue(connection, time.time_ns() // 1000, limit)
+    return [
+        Case(row["id"], moment(row["at"]) or "", state.arms[row["arm"]].name, row["group"],
+             row["claimed_by"], moment(row["claimed_until"]))
+        for row in rows
+    ]  # fmt: skip
+
+
+def _who(request: Request, by: str | None) -> str:
+    assert request.caller is not None
+    return by or request.caller.name
