@@ -289,6 +289,6 @@ def _solve_for_e(out, kappa2, etas, by_means):  # type: ignore[no-untyped-def]
 
 @subroutine
 def noise_of_truth(residual, number, fitted, known):  # type: ignore[no-untyped-def]
-    """sigma_z^2 from the squared residuals of true rewards, with a prior at the noise of feedback."""
+    """sigma_z^2 from squared residuals of true rewards, with a prior at the noise of feedback."""
     left = max(number - fitted, 0.0)
     return max((max(residual, 0.0) + PRIOR_NUMBER * known) / (left + PRIOR_NUMBER), 1e-4 * known)

@@ -21,23 +21,21 @@ from evenhand.policies.decision import Decision
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
     EMPTY,
-    FIRST_TRUE,
     LATEST,
     LIMIT,
     NUMBER,
     OF_TRUTH,
     SEEN,
-    STALE,
-    TRUE_NUMBER,
     PooledState,
     new_state,
 )
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._true_rewards import merge_truth
 from evenhand.policies.pooled.beliefs import Beliefs
 from evenhand.policies.pooled.mixed import _choosing as _choosing
 from evenhand.policies.pooled.mixed._design import design_of, reference_of
-from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._layout import OF_MIXED_TRUTH, MixedState
 from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
 from evenhand.policies.pooled.mixed._learning import merge_mixed
 from evenhand.policies.pooled.mixed._rule import MixedRule
@@ -100,7 +98,8 @@ class PooledGroupFair(Policy):
     """
 
     learns_by_round = True
-    added_since = OF_TRUTH
+    learns_truth = True
+    added_since = (*OF_TRUTH, *OF_MIXED_TRUTH)
     estimates_variances = True
     takes_membership = True
 
@@ -138,7 +137,7 @@ class PooledGroupFair(Policy):
     def _units_of(self, given: object) -> tuple[float, float] | str:
         """The setting `true_units`, checked."""
         if isinstance(given, str) and given == "estimate":
-            if (self._weights > 0.0).all():
+            if self._is_free(self._weights):
                 raise InputError(
                     "true_units is 'estimate', and the reference is the mean of the groups; name "
                     "a group as reference whose feedback is undistorted, or give (scale, offset)"
@@ -154,11 +153,6 @@ class PooledGroupFair(Policy):
                 "a scale above 0 and an offset"
             )
         return scale, offset
-
-    @property
-    def learns_truth(self) -> bool:  # type: ignore[override]
-        """Not with attributes, groups by round, or arms that come once."""
-        return not self._is_mixed
 
     @property
     def _is_mixed(self) -> bool:
@@ -188,6 +182,12 @@ class PooledGroupFair(Policy):
         shares: NDArray[np.float64] = weights / weights.sum()
         return shares
 
+    def _is_free(self, weights: NDArray[np.float64]) -> bool:
+        """Whether a reference is that of nobody, so that it may be distorted itself."""
+        if self._design is None:
+            return bool((weights > 0.0).all())
+        return bool((weights[1 : 1 + self._design.n_levels][self._design.stated] > 0.0).all())
+
     # The maths ----------------------------------------------------------------------------------
 
     def learns(self) -> PooledState | MixedState:
@@ -200,6 +200,7 @@ class PooledGroupFair(Policy):
 
     def rule(self) -> PooledRule | MixedRule:
         """The groups, and what they are compared with."""
+        units = (0.0, 0.0) if isinstance(self.true_units, str) else self.true_units
         if self._design is not None:
             design, noise = self._design, self.noise
             return MixedRule(
@@ -210,15 +211,18 @@ class PooledGroupFair(Policy):
                 self._weights,
                 -1.0 if isinstance(noise, str) else noise**2,
                 self.arms == "recurring",
+                self._is_free(self._weights),
+                *units,
+                self.probe,
             )
         return PooledRule(
             self.n_features,
             self.groups.of,
             self.groups.sizes.astype(np.float64),
             self._weights,
-            bool((self._weights > 0.0).all()),
+            self._is_free(self._weights),
             -1.0 if isinstance(self.noise, str) else self.noise**2,
-            *((0.0, 0.0) if isinstance(self.true_units, str) else self.true_units),
+            *units,
             self.probe,
         )
 
@@ -236,11 +240,7 @@ class PooledGroupFair(Policy):
         mine.common[NUMBER] += its.common[NUMBER]
         mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
         mine.true[...] += its.true
-        mine.truth[TRUE_NUMBER] += its.truth[TRUE_NUMBER]
-        rounds = [r for r in (mine.truth[FIRST_TRUE], its.truth[FIRST_TRUE]) if r > 0.0]
-        mine.truth[FIRST_TRUE] = min(rounds, default=0.0)
-        if mine.truth[TRUE_NUMBER] or mine.common[NUMBER]:
-            mine.common[STALE] = 1.0
+        merge_truth(mine, its)
         if mine.common[NUMBER]:
             work_out_all(self._rule, mine)
 

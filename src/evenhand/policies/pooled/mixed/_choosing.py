@@ -22,7 +22,7 @@ from evenhand.policies._state import (
     WIDTH,
 )
 from evenhand.policies.pooled._choosing import BONUS, VALUE, envelope, half_normal_draw, highest
-from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, NUMBER, REWARD_UNIT
+from evenhand.policies.pooled._layout import EMPTY, IN_USE, N_NUMBERS, NUMBER, REWARD_UNIT
 from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
 
 
@@ -37,13 +37,19 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
     stays_a_function()
     d, unit = rule.n_features, own.common[REWARD_UNIT]
     weights, x = np.empty(rule.kinds.size), np.empty(d)
+    effects = distortion = own.means[0]
+    if own.truth[IN_USE] > 0.0:
+        effects, distortion = own.after[0], own.after[1]
     for i in range(n):
         for k in range(d):
             x[k] = contexts[i, k] * own.common[N_NUMBERS + k]
         fill_weights(rule, i, contexts[i], weights)
-        estimate, correction = _mean_at(own, weights, rule.reference, x)
+        estimate, correction = _mean_at(effects, distortion, weights, rule.reference, x)
+        if own.truth[IN_USE] > 0.0:
+            for k in range(d):
+                correction -= own.after[2, k] * x[k]
         if rule.recurs:
-            own_part, variance = _own_at(own, i, x)
+            own_part, variance = _own_at(own, i, effects, x)
             estimate += own_part
         else:
             variance = _variance_at(own, rule.reference, x)
@@ -61,26 +67,27 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _mean_at(own, weights, reference, x):  # type: ignore[no-untyped-def]
+def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-untyped-def]
     """What the effects of a candidate's columns add up to, and what corrects them."""
     d, mean, correction = x.size, 0.0, 0.0
     for column in range(weights.size):
-        here = 0.0
+        here = distorted = 0.0
         for k in range(d):
-            here += own.means[0, column * d + k] * x[k]
+            here += effects[column * d + k] * x[k]
+            distorted += distortion[column * d + k] * x[k]
         mean += weights[column] * here
-        correction += (reference[column] - weights[column]) * here
+        correction += (reference[column] - weights[column]) * distorted
     return mean, correction
 
 
 @subroutine
-def _own_at(own, i, x):  # type: ignore[no-untyped-def]
+def _own_at(own, i, effects, x):  # type: ignore[no-untyped-def]
     """What is the arm's own, delta_i . x, and x' S_i x."""
     d, size, total, variance = x.size, own.means.shape[1], 0.0, 0.0
     for k in range(d):
         delta = own.arms[i, d * d + k]
         for j in range(size):
-            delta -= own.arms[i, d * d + d + k * size + j] * own.means[0, j]
+            delta -= own.arms[i, d * d + d + k * size + j] * effects[j]
         total += x[k] * delta
         for j in range(d):
             variance += x[k] * own.arms[i, k * d + j] * x[j]

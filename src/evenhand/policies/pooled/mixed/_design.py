@@ -32,6 +32,12 @@ class Design(NamedTuple):
         """Of all attributes together."""
         return sum(len(attribute.levels) for attribute in self.attributes)
 
+    @property
+    def stated(self) -> NDArray[np.bool_]:
+        """Which levels are stated, among all levels; those of fixed groups are, whatever they say."""
+        levels = [level for attribute in self.attributes for level in attribute.levels]
+        return np.array([level != NOT_STATED or len(self.levels) > 0 for level in levels])
+
     def first_of(self, attribute: int) -> int:
         """The number of the first level of an attribute, among all levels."""
         return sum(len(item.levels) for item in self.attributes[:attribute])
