@@ -288,6 +288,46 @@ def work_out_effects(kinds, variances, post):  # type: ignore[no-untyped-def]
 
 
 @subroutine
+def folded(table, basis, d):  # type: ignore[no-untyped-def]
+    """(basis (x) I)' table."""
+    stays_a_function()
+    out = np.zeros((basis.shape[1] * d, table.shape[1]))
+    for column in range(basis.shape[0]):
+        for row in range(basis.shape[1]):
+            share = basis[column, row]
+            if share != 0.0:
+                for k in range(d):
+                    for j in range(table.shape[1]):
+                        out[row * d + k, j] += share * table[column * d + k, j]
+    return out
+
+
+@subroutine
+def work_out_in(basis, kinds, variances, post):  # type: ignore[no-untyped-def]
+    """V and M^ in the directions of a basis (`Design.basis`) alone.
+
+    With flat priors they are unknown in all others, and large numbers would cancel.
+    """
+    stays_a_function()
+    size, d = post.M.size, variances.v.size
+    precision = np.empty((size, size))
+    least = fill_precision(kinds, variances, post, precision)
+    V = folded(folded(precision, basis, d).T, basis, d)
+    invert_with_determinant(V, least)
+    r, back = folded(post.r.reshape(size, 1), basis, d), basis.T
+    half = folded(folded(V, back, d).T, back, d)
+    M = np.zeros((V.shape[0], 1))
+    for k in range(V.shape[0]):
+        for c in range(V.shape[0]):
+            M[k, 0] += V[k, c] * r[c, 0]
+    M = folded(M, back, d)
+    for k in range(size):
+        post.M[k] = M[k, 0]
+        for c in range(size):
+            post.V[k, c] = half[k, c]
+
+
+@subroutine
 def invert_with_determinant(matrix, least):  # type: ignore[no-untyped-def]
     """Invert a symmetric matrix in place; the logarithm of the determinant of its inverse."""
     stays_a_function()

@@ -71,7 +71,8 @@ def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore
         return
     size = own.m_at_0.size
     truth = truth_in_units(own.true, own.true_arms, size, scale, offset, unit, of_rewards)
-    keep(own, blend(data, rule.kinds, variances, post, truth, rule.reference, rule.free, -1.0))
+    kinds, reference, none = rule.kinds, rule.reference, np.empty((0, 0))
+    keep(own, blend(data, kinds, variances, post, truth, reference, rule.free, none, -1.0))
 
 
 @subroutine

@@ -6,12 +6,12 @@ A candidate with weights w has the bias, at a context x,
 
 as in `evenhand.policies.pooled._truth`: eta is how much better a level or an intersection truly is,
 and psi_0 is the bias of the reference itself, 0 where it is named; Omega is the sum of those of all
-attributes. So its true reward is
+attributes. So with f = ((w - ref) (x) x, -x) and e = (eta, psi_0), its true reward is
 
-    ref (x) x . M + f . e + delta_i . x + noise(sigma_z^2),  f = ((w - ref) (x) x, -x), e = (eta, psi_0)
+    ref (x) x . M + f . e + delta_i . x + noise(sigma_z^2)
 
-Given the feedback, what is the arm's own is delta_i ~ N(u_i - D_i M, S_i). With B_i = ref (x) I - D_i,
-and J_i, j_i and E_i of `_blend.look_at_arm`, truth has of M the information B_i' J_i B_i. As in
+Given the feedback, the arm's own delta_i is N(u_i - D_i M, S_i). With B_i = ref (x) I - D_i, and
+J_i, j_i and E_i of `_blend.look_at_arm`, truth has of M the information B_i' J_i B_i. As in
 `_posterior.work_out`, f of an arm's rewards is taken apart into its mean, a_i (x) x, and the rest:
 where membership is fixed there is none, and then truth has of e the information a_i a_i' (x) J_i.
 Where arms come once, there is no delta: all rewards are as those of one arm with S = 0.
@@ -25,46 +25,65 @@ from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
 from evenhand.policies.pooled._blend import (
     PASSES,
+    Information,
     blank_blend,
     blank_information,
     look_at_arm,
     noise_of_truth,
     work_out_blend,
 )
-from evenhand.policies.pooled.mixed._posterior import ROUNDING, fill_precision, mean_weight
+from evenhand.policies.pooled.mixed._posterior import (
+    ROUNDING,
+    fill_precision,
+    folded,
+    mean_weight,
+)
 
 
 @subroutine
-def blend(data, kinds, variances, post, truth, reference, free, kappa2):  # type: ignore[no-untyped-def]
+def blend(data, kinds, variances, post, truth, reference, free, basis, kappa2):  # type: ignore[no-untyped-def]
     """The posterior after feedback and truth; kappa^2 is estimated where it is negative.
 
-    `truth` has the sums of true rewards, as `data` has those of feedback.
+    `truth` has the sums of true rewards, as `data` has those of feedback. The means of the result
+    are M, or basis' M if there is a basis (`Design.basis`): with flat priors, M itself is unknown
+    in some directions, and large numbers would cancel.
     """
     stays_a_function()
     size, d = post.M.size, variances.v.size
-    out, sigma2 = blank_blend(size, size - d, d, free), variances.sigma2[0]
+    of_means = basis.shape[1] * d if basis.size else size
+    out, sigma2 = blank_blend(of_means, size - d, d, free), variances.sigma2[0]
     for _ in range(PASSES):
-        blend_in(data, kinds, variances, post, truth, reference, sigma2, kappa2, out)
-        sigma2 = _noise_of_truth(post, truth, reference, variances.sigma2[0], out)
+        blend_in(data, kinds, variances, post, truth, reference, basis, sigma2, kappa2, out)
+        sigma2 = _noise_of_truth(post, truth, reference, basis, variances.sigma2[0], out)
     return out
 
 
 @subroutine
-def blend_in(data, kinds, variances, post, truth, reference, sigma2, kappa2, out):  # type: ignore[no-untyped-def]
+def blend_in(data, kinds, variances, post, truth, reference, basis, sigma2, kappa2, out):  # type: ignore[no-untyped-def]
     """Fill in the posterior after true rewards, if their noise is sigma2."""
     stays_a_function()
     size, d = post.M.size, variances.v.size
-    said = blank_information(size, out.n.size)
+    said, means = blank_information(size, out.n.size), post.M.copy()
     if data.number.size:
         _look(data, variances, post, truth, reference, sigma2, said)
     else:
         _look_at_once(truth, reference, sigma2, d, said)
-    least = fill_precision(kinds, variances, post, out.R)
-    for k in range(size):
-        for c in range(size):
-            out.R[k, c] += said.mm[k, c]
-    omega_inverse = _omega_inverse(variances)
-    work_out_blend(said, omega_inverse, post.M, least, kappa2, out)
+    precision = np.empty((size, size))
+    least = fill_precision(kinds, variances, post, precision)
+    if basis.size:
+        said = Information(
+            folded(folded(said.mm, basis, d).T, basis, d),
+            folded(said.me, basis, d),
+            said.ee,
+            folded(said.of_m.reshape(size, 1), basis, d).reshape(out.m_at_0.size),
+            said.of_e,
+        )
+        precision = folded(folded(precision, basis, d).T, basis, d)
+        means = folded(means.reshape(size, 1), basis, d).reshape(out.m_at_0.size)
+    for k in range(means.size):
+        for c in range(means.size):
+            out.R[k, c] = precision[k, c] + said.mm[k, c]
+    work_out_blend(said, _omega_inverse(variances), means, least, kappa2, out)
     out.numbers[1] = sigma2
 
 
@@ -260,13 +279,18 @@ def after_truth(out, means, M, e):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _noise_of_truth(post, truth, reference, known, out):  # type: ignore[no-untyped-def]
+def _noise_of_truth(post, truth, reference, basis, known, out):  # type: ignore[no-untyped-def]
     """sigma_z^2 from the residuals of true rewards."""
     stays_a_function()
     size, more = post.M.size, out.n.size
     n, d = truth.b.shape
-    M, e, g = np.empty(size), np.empty(more), np.zeros(d)
-    after_truth(out, post.M, M, e)
+    means, e, g = post.M.copy(), np.empty(more), np.zeros(d)
+    if basis.size:
+        means = folded(means.reshape(size, 1), basis, d).reshape(out.m_at_0.size)
+    M = np.empty(means.size)
+    after_truth(out, means, M, e)
+    if basis.size:
+        M = folded(M.reshape(M.size, 1), basis.T, d).reshape(size)
     of_values, Cf, C = np.empty((more, 1)), np.empty((more, d)), np.empty((size, d))
     _against(truth.h.reshape(size, 1), reference, d, of_values)
     Gf, residual = _against_both(truth.G, reference, d, more), truth.total[0]
