@@ -28,6 +28,7 @@ GAIN = 2.0
 PASSES = 3  # of estimating sigma_z^2
 PRIOR_NUMBER = 2.0  # how many residuals the noise of feedback counts for in the noise of truth
 LEAST = 1e-13
+ROUNDING = 1e-9  # of a sum: a difference that small is none
 
 
 class Information(NamedTuple):
@@ -237,6 +238,7 @@ def work_out_blend(said, omega_inverse, means, least, kappa2, out):  # type: ign
                 total -= out.X[o, k] * mm[o, c]
             by_means[k, c] = total
             out.n[k] -= total * means[c]
+    _leave_out(ee, by_means, out)
     if kappa2 < 0.0:
         kappa2 = _best_kappa2(out.N, out.n, etas)
     fitted += _solve_for_e(out, kappa2, etas, by_means)
@@ -258,6 +260,22 @@ def work_out_blend(said, omega_inverse, means, least, kappa2, out):  # type: ign
         _by_root(out.root.T, etas, out.e_map.T)
         _by_root(out.root.T, etas, out.e_at_0.reshape(1, more))
     out.numbers[0], out.numbers[2] = kappa2, fitted
+
+
+@subroutine
+def _leave_out(ee, by_means, out):  # type: ignore[no-untyped-def]
+    """Leave out the numbers of e of which truth says nothing where the means are unknown.
+
+    Where data have no noise, what is left of such a difference is rounding, of either sign.
+    """
+    stays_a_function()
+    for k in range(out.n.size):
+        if not out.N[k, k] > ROUNDING * ee[k, k]:
+            out.n[k] = out.e_at_0[k] = 0.0
+            for c in range(out.n.size):
+                out.N[k, c] = out.N[c, k] = 0.0
+            for c in range(by_means.shape[1]):
+                by_means[k, c] = 0.0
 
 
 @subroutine

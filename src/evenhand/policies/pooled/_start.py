@@ -41,6 +41,7 @@ def start_of(rule: PooledRule, true: Array, sums: Array, beliefs: Beliefs) -> St
         max(float(flat.freedom[1:].sum()), 1.0),
         flat.post.m,
         np.eye(m),
+        np.ones(m, dtype=bool),
         0,
         np.eye(m) - rule.weights,
         np.ones(m, dtype=bool),

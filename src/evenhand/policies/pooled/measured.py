@@ -30,6 +30,7 @@ class Start(NamedTuple):
     freedom: float  # what the variances behind a bias rest on, in degrees of freedom
     means: Array  # (means, d)
     basis: Array  # (columns, means): columns are basis @ means
+    seen: NDArray[np.bool_]  # which columns have feedback; nothing is said of the others
     first: int  # so many columns have no eta
     contrasts: Array  # (rows of the report, columns)
     whole: NDArray[np.bool_]
@@ -132,7 +133,8 @@ class Measured:
         own += np.einsum("ri,ij,rj->r", left, after.H, left)
         wider = np.maximum(own * (1.0 + 2.0 / start.freedom), 0.0)
         width = float(student.isf(0.5 * (1.0 - level), start.freedom)) * start.rho
-        return estimate, np.where(own < UNKNOWN * start.flat, width * np.sqrt(wider), np.inf)
+        known = (own < UNKNOWN * start.flat) & ~contrasts[:, ~start.seen].any(axis=1)
+        return estimate, np.where(known, width * np.sqrt(wider), np.inf)
 
     # Inside -------------------------------------------------------------------------------------
 

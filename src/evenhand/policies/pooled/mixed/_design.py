@@ -74,14 +74,17 @@ class Design(NamedTuple):
         left: Array = np.eye(len(rows)) - rows @ np.linalg.pinv(rows)
         return np.where(np.abs(left) > 1e-9, left, 0.0)
 
-    def basis(self, mass: Array) -> Array:
+    def basis(self, mass: Array, seen: bool = False) -> Array:
         """The columns that data can tell from each other: of every attribute one level less.
 
         Levels that grow by 1 while the mean of all shrinks by 1 change nothing, for those of an
         attribute add up to 1. So the level with the largest mass, how often it was seen, is the
-        zero of its attribute. The result is the identity without these, (columns, fewer).
+        zero of its attribute. The result is the identity without these, (columns, fewer); with
+        `seen`, also without levels that were never seen.
         """
         kept = np.ones(self.kinds.size, dtype=bool)
+        if seen:
+            kept[1 : 1 + self.n_levels] = mass > 0.0
         for number, attribute in enumerate(self.attributes):
             first = self.first_of(number)
             kept[1 + first + np.argmax(mass[first : first + len(attribute.levels)])] = False

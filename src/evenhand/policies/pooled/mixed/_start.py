@@ -38,7 +38,9 @@ def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool
     """The start for a state, with the reference of some beliefs; `free` if nobody named it."""
     flat, design, weights = beliefs.flat, beliefs.design, beliefs.weights
     scale, offset = _units(rule, own.true_reference, flat.post, flat.unit, flat.of_rewards)
-    rows, basis = design.rows(weights), beliefs.basis
+    rows, basis = design.rows(weights), design.basis(beliefs.mass, seen=True)
+    seen = np.ones(design.kinds.size, dtype=bool)
+    seen[1 : 1 + design.n_levels] = beliefs.mass > 0.0
     return Start(
         flat.unit,
         flat.of_rewards,
@@ -46,6 +48,7 @@ def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool
         max(float(flat.freedom[1 if rule.recurs else 0]), 1.0),
         basis.T @ flat.post.M.reshape(design.kinds.size, -1),
         basis,
+        seen,
         1,
         np.array([row.contrast for row in rows]),
         np.array([row.whole for row in rows]),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import compiled
 from evenhand.groups import Groups
-from evenhand.policies.pooled._flat import FLAT, Flat
+from evenhand.policies.pooled._flat import Flat
 from evenhand.policies.pooled.measured import UNKNOWN
 from evenhand.policies.pooled.mixed._design import Design
 from evenhand.policies.pooled.mixed._layout import MixedState
@@ -29,6 +29,10 @@ from evenhand.policies.pooled.mixed._rule import MixedRule
 from evenhand.policies.pooled.mixed._variances import estimate_variances, set_expected
 
 Array = NDArray[np.float64]
+
+# The prior variance of a bias, in units of the model's. More, and true rewards without any noise
+# would leave no digits: here levels are not alone in saying what an arm has in common with others.
+FLAT = 1e6
 
 
 @compiled
@@ -176,7 +180,8 @@ class MixedBeliefs:
         arms, kinds = self.design.weights(self.design.levels), self.design.kinds
         prior = np.where(kinds == kinds.max(), self._of_cells, self._flat)
         prior = prior if len(self.design.cells) else np.full(len(kinds), self._flat)
-        left = np.linalg.inv(np.diag(1.0 / prior) + arms.T @ arms / self._tau2)
+        arms, weights, prior = arms @ self.basis, weights @ self.basis, prior @ self.basis
+        left = np.linalg.pinv(np.diag(1.0 / prior) + arms.T @ arms / self._tau2, hermitian=True)
         variance = np.einsum("rq,qp,rp->r", weights, left, weights)
         floor: Array = np.sqrt(np.maximum(variance, 0.0))
         return floor
