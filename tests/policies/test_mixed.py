@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import evenhand as eh
 from evenhand.policies.pooled._posterior import Variances as FixedVariances
@@ -376,3 +377,48 @@ def test_references():
     for wrong in ("X", {"sex": "X"}, {"race": "F"}, []):
         with pytest.raises(eh.InputError, match="reference is"):
             of(wrong)
+
+
+# The probe --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["attributes", "round", "once"])
+def test_the_probe_is_part_of_the_propensities(form):
+    """Where contexts do not vary, the probe fires; counts against propensities, alarm 1e-6."""
+    if form == "attributes":
+        table = {"sex": ["F"] * 4 + ["M"] * 4, "age": ["o", "y"] * 4}
+        policy = eh.PooledGroupFair(eh.Groups.of_attributes(table), 1, reference="M & y", seed=1)
+    else:
+        groups = eh.Groups.per_round(8, {"sex": ["F", "M"]})
+        arms = "once" if form == "once" else "recurring"
+        policy = eh.PooledGroupFair(groups, 1, reference="M", arms=arms, seed=1)
+    told = None if form == "attributes" else ["F"] * 4 + ["M"] * 4
+    without = policy.clone(probe=False)
+    for learner in (policy, without):
+        generator = np.random.default_rng(17)
+        arms = np.repeat(np.arange(8), [1, 4, 2, 3, 1, 4, 2, 3])
+        rewards = 3.0 + 0.3 * generator.normal(size=8)[arms] + 0.5 * generator.normal(size=20)
+        given = None if told is None else [told[arm] for arm in arms]
+        learner.absorb(arms, np.ones((20, 1)), rewards, groups=given)
+        learner.round = 40
+    contexts = np.ones((8, 1))
+    chances = policy.propensities(contexts, groups=told)
+    plain = without.propensities(contexts, groups=told)
+    assert chances.sum() == pytest.approx(1.0)
+    more = chances - (1.0 - 41**-0.5) * plain
+    probed = np.flatnonzero(more > 1e-12)
+    assert probed.size == 1, "the probe does not fire here, so nothing would be tested"
+    assert more[probed[0]] == pytest.approx(41**-0.5)
+    counts = np.zeros(8)
+    for seed in range(4000):
+        other = policy.clone(seed=seed)
+        for mine, its in zip(other._state.own, policy._state.own, strict=True):
+            mine[...] = its
+        other.round = 40
+        counts[other.select(contexts, groups=told).arm] += 1
+    expected = 4000 * chances
+    seen = expected > 0.0
+    assert not counts[~seen].any()
+    assert seen.sum() > 1
+    statistic = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
+    assert statistic < chi2.isf(1e-6, seen.sum() - 1)

@@ -1,4 +1,4 @@
-"""The candidate of a round in the general form: scores, and the start.
+"""The candidate of a round in the general form: scores, the start, and the probe (`_probe`).
 
 The score is the estimate, corrected by what the candidate's weights add to those of the reference,
 and a bonus for what is not known: of the arm itself or, where arms come once, of the regression
@@ -6,6 +6,8 @@ that all share.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -21,14 +23,28 @@ from evenhand.policies._state import (
     UPPER,
     WIDTH,
 )
-from evenhand.policies.pooled._choosing import BONUS, VALUE, envelope, half_normal_draw, highest
+from evenhand.policies.pooled._choosing import (
+    BONUS,
+    PROBE,
+    PROBES,
+    UNKNOWN,
+    VALUE,
+    envelope,
+    half_normal_draw,
+    highest,
+)
 from evenhand.policies.pooled._layout import EMPTY, IN_USE, N_NUMBERS, NUMBER, REWARD_UNIT
+from evenhand.policies.pooled.mixed._probe import probed
 from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
 
 
 @kernel(score, MixedRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
-    _fill_in(rule, memory.own, memory.contexts, memory.work, memory.settings.n_arms)
+    work, n = memory.work, memory.settings.n_arms
+    late = t > n * rule.n_features
+    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
+    work[PROBE, 1] = UNKNOWN
+    _fill_in(rule, memory.own, memory.contexts, work, n)
 
 
 @subroutine
@@ -113,13 +129,25 @@ def _variance_at(own, weights, x):  # type: ignore[no-untyped-def]
 
 @kernel(draw, MixedRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    allowed = start(rule, memory.own, memory.contexts, available)
-    return highest(memory.work, allowed, half_normal_draw(key), uniform(key, PICKS))
+    work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
+    if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
+        arm = probed(rule, memory.own, memory.contexts, work, available, allowed)
+        if arm >= 0:
+            return arm
+    return highest(work, allowed, half_normal_draw(key), uniform(key, PICKS))
 
 
 @kernel(chance, MixedRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    return envelope(memory.work, start(rule, memory.own, memory.contexts, available), arm)
+    work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
+    total, probability = envelope(work, allowed, arm), work[PROBE, 0]
+    if probability > 0.0:
+        candidate = probed(rule, memory.own, memory.contexts, work, available, allowed)
+        if candidate >= 0:
+            total *= 1.0 - probability
+            if candidate == arm:
+                total += probability
+    return total
 
 
 @subroutine
