@@ -73,7 +73,8 @@ class PooledGroupFair(Policy):
             group if you know one: the mean costs more where the bias of a feature is unlike that
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
-            matters where contexts hardly vary, and costs next to nothing elsewhere.
+            matters where contexts hardly vary, and costs next to nothing elsewhere. Where groups
+            come with the round there is none.
         arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
             are candidates who come once: then there is one regression for all, with effects of
             groups, in place of one per arm.

@@ -41,8 +41,9 @@ from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
 @kernel(score, MixedRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     work, n = memory.work, memory.settings.n_arms
-    late = t > n * rule.n_features
-    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
+    # Groups that come with the round vary by themselves, which teaches their effects for free.
+    late, fixed = t > n * rule.n_features, rule.levels.shape[0] > 0
+    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late and fixed else 0.0
     work[PROBE, 1] = UNKNOWN
     _fill_in(rule, memory.own, memory.contexts, work, n)
 
@@ -60,16 +61,19 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         for k in range(d):
             x[k] = contexts[i, k] * own.common[N_NUMBERS + k]
         fill_weights(rule, i, contexts[i], weights)
-        estimate, correction = _mean_at(effects, distortion, weights, rule.reference, x)
+        estimate, correction, value = _mean_at(effects, distortion, weights, rule.reference, x)
         if own.truth[IN_USE] > 0.0:
             for k in range(d):
                 correction -= own.after[2, k] * x[k]
+                value -= own.after[2, k] * x[k]
         if rule.recurs:
             own_part, variance = _own_at(own, i, effects, x)
             estimate += own_part
+            value += own_part
         else:
             variance = _variance_at(own, rule.reference, x)
-        estimate, correction = estimate * unit, correction * unit
+        estimate, correction, value = estimate * unit, correction * unit, value * unit
+        good = abs(value) < HUGE and abs(estimate) < HUGE and abs(correction) < HUGE
         estimate = estimate if abs(estimate) < HUGE else 0.0
         correction = correction if abs(correction) < HUGE else 0.0
         bonus = unit * np.sqrt(max(variance, 0.0)) if variance < HUGE else np.inf
@@ -78,14 +82,18 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         work[ESTIMATE, i], work[CORRECTION, i] = estimate, correction
         work[WIDTH, i] = work[BONUS, i] = bonus
         work[CORRECTION_WIDTH, i] = 0.0
-        work[VALUE, i] = estimate + correction
+        work[VALUE, i] = value if good else estimate + correction
         work[UPPER, i] = estimate + bonus + correction
 
 
 @subroutine
 def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-untyped-def]
-    """What the effects of a candidate's columns add up to, and what corrects them."""
-    d, mean, correction = x.size, 0.0, 0.0
+    """What the effects of a candidate's columns add up to, what corrects that, and the sum of both.
+
+    The sum is worked out by itself: without true rewards it is that of the reference, to the last
+    bit, so that candidates who differ in nothing else are tied, whatever their groups.
+    """
+    d, mean, correction, value = x.size, 0.0, 0.0, 0.0
     for column in range(weights.size):
         here = distorted = 0.0
         for k in range(d):
@@ -93,7 +101,9 @@ def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-unt
             distorted += distortion[column * d + k] * x[k]
         mean += weights[column] * here
         correction += (reference[column] - weights[column]) * distorted
-    return mean, correction
+        value += reference[column] * here
+        value += (weights[column] - reference[column]) * (here - distorted)
+    return mean, correction, value
 
 
 @subroutine

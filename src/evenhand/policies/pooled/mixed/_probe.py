@@ -4,7 +4,7 @@ As in `evenhand.policies.pooled._choosing.probe`: take the leader and the best r
 weights. Their corrections differ by k . M. If the gap between them is below two standard deviations
 of what more data could still teach about that, pull the candidate who takes most off its variance
 for what that costs. A reward of a candidate takes off (k' V g)^2 / (g' V g + x' S_i x + sigma^2),
-with g = z - D_i' x as in a step of learning.
+with g = z - D_i' x as in a step of learning. There is no probe where groups come with the round.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def probe(rule, own, contexts, work, available, allowed):  # type: ignore[no-unt
     for k in range(q * d):
         for j in range(q * d):
             spread[k] += own.means[1 + k, j] * difference[j]
-    if rule.recurs and rule.levels.shape[0] > 0:
+    if rule.recurs:
         doubt = _of_averages(own, weights, x, leader) + _of_averages(own, weights, x, rival)
     else:
         doubt = 0.0
