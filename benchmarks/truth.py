@@ -1,17 +1,21 @@
 """PooledGroupFair with true rewards that come later: regret, tests and coverage. From the root:
 
     python -m benchmarks.truth [--replications 100] [--only NAME] [--write]
+    python -m benchmarks.truth --general [--replications 100] [--only NAME] [--write]
 
 Each case is a world in which some decisions get a true reward 50 rounds later. It is played with
 and without them, in the same rounds. After its rounds the policy is asked for the tests of equal
-averages and of arrival, at 5 %, and for the bias of every feature, at a level of 90 %. `--write`
-puts the table into RESULTS.md.
+averages and of arrival, at 5 %, and for the bias of every feature, at a level of 90 %. `--general`
+has worlds with several attributes, groups by round and candidates who come once. `--write` puts the
+table into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
 from datetime import date
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +23,7 @@ import evenhand as eh
 from benchmarks.pooled import BINARY
 from benchmarks.sections import put
 from evenhand.simulation._loop import run
+from evenhand.simulation._run import simulate
 
 LEVEL, HORIZON = 0.9, 1000
 FIVE = {"share": 0.05, "delay": 50}
@@ -56,23 +61,71 @@ CASES: dict[str, tuple[dict[str, object], dict[str, object], float | None]] = {
     "arrival by outcome, not seen": ({}, {**FIVE, "by_outcome": 0.5}, None),
 }
 
+TWO = {"sex": ["F", "M"], "age": ["older", "young"]}
+SIX = {"sex": ["F", "M"], "age": ["older", "middle", "young"]}
+SHARES = {"sex": {"F": 0.5, "M": 0.5}}
+BOTH: dict[str, Any] = {"reference": {"sex": "M", "age": "young"}}
+ONCE: dict[str, Any] = {"reference": "M", "arms": "once"}
+
+
+def _people(**settings: Any) -> eh.World:
+    return eh.PeopleWorld(6, SHARES, **settings)
+
+
+def _slate(**settings: Any) -> eh.World:
+    return eh.CrossedWorld(TWO, [1] * 4, bias_mean=[10.0, 5.0], arms="once", **settings)
+
+
+GENERAL: dict[str, tuple[eh.World, dict[str, Any]]] = {
+    "2 x 3": (eh.CrossedWorld(SIX, [2] * 6), BOTH),
+    "2 x 3, F better by 3": (eh.CrossedWorld(SIX, [2] * 6, advantage=[3.0, 0.0]), BOTH),
+    "2 x 3, F better by 6": (eh.CrossedWorld(SIX, [2] * 6, advantage=[6.0, 0.0]), BOTH),
+    "2 x 3, F and older better by 3": (eh.CrossedWorld(SIX, [2] * 6, advantage=3.0), BOTH),
+    "2 x 3, F better by 3, no reference": (
+        eh.CrossedWorld(SIX, [2] * 6, advantage=[3.0, 0.0]),
+        {"reference": "mean"},
+    ),
+    "2 x 2, interactions of 5, F better by 3": (
+        eh.CrossedWorld(TWO, [3, 2, 2, 3], interaction=5.0, advantage=[3.0, 0.0]),
+        BOTH,
+    ),
+    "slate of four, once": (_slate(), {**BOTH, "arms": "once"}),
+    "slate of four, once, F better by 3": (
+        _slate(advantage=[3.0, 0.0]),
+        {**BOTH, "arms": "once"},
+    ),
+    "6 offices, sex told": (_people(), {"reference": "M"}),
+    "6 offices, sex told, F better by 3": (_people(advantage=3.0), {"reference": "M"}),
+    "6 offices, probabilities, F better by 3": (
+        _people(advantage=3.0, certainty=1.0),
+        {"reference": "M"},
+    ),
+    "6 candidates once": (_people(coefficient_range=0.0), ONCE),
+    "6 candidates once, F better by 3": (_people(coefficient_range=0.0, advantage=3.0), ONCE),
+}
+
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
     parser.add_argument("--replications", type=int, default=100)
     parser.add_argument("--only", help="a single case, by its name")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
+    parser.add_argument("--general", action="store_true", help="attributes, groups by round, once")
     options = parser.parse_args(arguments)
+    cases, make = (GENERAL, general_row) if options.general else (CASES, row)
     lines = [
         "| true rewards | goal | without | with | share | unequal | arrival | bias |",
         "|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines))
-    for name in [options.only] if options.only else CASES:
-        lines.append(row(name, options.replications))
+    for name in [options.only] if options.only else cases:
+        lines.append(make(name, options.replications))
         print(lines[-1], flush=True)
     if options.write:
-        put("truth", about(options.replications) + "\n".join(lines))
+        if options.general:
+            put("general truth", about_general(options.replications) + "\n".join(lines))
+        else:
+            put("truth", about(options.replications) + "\n".join(lines))
 
 
 def about(replications: int) -> str:
@@ -84,6 +137,57 @@ def about(replications: int) -> str:
         "equal averages and of arrival reject at 5 %; and the coverage of the bias of features at "
         "90 %. In the last two rows good outcomes are known more often than bad ones: no method "
         "that has only these rewards can correct that.\n\n"
+    )
+
+
+def about_general(replications: int) -> str:
+    return (
+        "## True rewards with attributes, groups by round and candidates who come once\n\n"
+        f"{date.today()}, by `python -m benchmarks.truth --general --replications {replications} "
+        f"--write`: as above, with a true reward for 5 % of the decisions, 50 rounds later. The "
+        "share is that of the first group where groups are fixed. The bias is that of "
+        "intersections or, where groups come with the round, of the first level.\n\n"
+    )
+
+
+def general_row(name: str, replications: int) -> str:
+    plain_world, settings = GENERAL[name]
+    policies = {"without": partial(eh.PooledGroupFair, **settings)}
+    plain = simulate(policies, plain_world, HORIZON, replications, seed=5).runs
+    world = plain_world.with_true_rewards(**FIVE)  # type: ignore[arg-type]
+    regret, share, unequal, arrival, covered = [], [], [], [], []
+    for number in range(replications):
+        stream = np.random.SeedSequence(5, spawn_key=(number,))
+        of_world, of_policy = stream.spawn(2)
+        seed = int(of_policy.generate_state(1, np.uint64)[0])
+        policy = eh.PooledGroupFair(world.groups, world.n_features, seed=seed, **settings)
+        result = run(policy, world, HORIZON, of_world)
+        regret.append(result.totals[1] / HORIZON)
+        if not world.groups.changes:
+            share.append(result.pulls[world.groups.of == 0].sum() / HORIZON)
+        measured = policy.measured()
+        unequal.append(measured.p_equal < 0.05)
+        arrival.append(measured.p_arrival < 0.05)
+        instance: Any = world.begin(np.random.default_rng(of_world))
+        table = policy.bias(level=LEVEL).to_frame()
+        table = table[table.why == ""].set_index("group")
+        if world.groups.changes:
+            rows = [("sex: F", instance.effects[0])]
+        else:
+            of = world.groups.of
+            rows = [
+                (label, instance.bias[of == g][0])
+                for g, label in enumerate(world.groups.names)
+                if label in table.index
+            ]
+        for label, bias in rows:
+            mine = table.loc[label]
+            covered.append(((mine.low <= bias) & (bias <= mine.high)).mean())
+    shares = f"{100 * np.mean(share):.1f} %" if share else ""
+    return (
+        f"| {name} | | {_mean(plain.true_regret)} | {_mean(regret)} | {shares} "
+        f"| {100 * np.mean(unequal):.0f} % | {100 * np.mean(arrival):.0f} % "
+        f"| {100 * np.mean(covered):.0f} % |"
     )
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 import evenhand as eh
 from evenhand.policies.pooled._posterior import Variances as FixedVariances
@@ -409,3 +410,55 @@ def test_the_first_reward_to_come_may_be_of_any_round(first, reward):
         tables.append(policy.select(np.ones((4, 2)), groups=["F", "M"] * 2))
     first_table, second_table = (decision.scores.table for decision in tables)
     np.testing.assert_allclose(first_table, second_table, rtol=1e-8, atol=1e-8)
+
+
+# The probe --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["recurring", "once"])
+def test_the_probe_is_part_of_the_propensities(form):
+    """Where contexts do not vary, the probe fires; counts against propensities, alarm 1e-6."""
+    table = {"sex": ["F"] * 4 + ["M"] * 4, "age": ["o", "y"] * 4}
+    groups = eh.Groups.of_attributes(table)
+    policy = eh.PooledGroupFair(groups, 1, reference="M & y", arms=form, seed=1)
+    without = policy.clone(probe=False)
+    for learner in (policy, without):
+        generator = np.random.default_rng(17)
+        arms = np.repeat(np.arange(8), [1, 4, 2, 3, 1, 4, 2, 3])
+        rewards = 3.0 + 0.3 * generator.normal(size=8)[arms] + 0.5 * generator.normal(size=20)
+        learner.absorb(arms, np.ones((20, 1)), rewards)
+        learner.round = 40
+    contexts = np.ones((8, 1))
+    chances = policy.propensities(contexts)
+    plain = without.propensities(contexts)
+    assert chances.sum() == pytest.approx(1.0)
+    more = chances - (1.0 - 41**-0.5) * plain
+    probed = np.flatnonzero(more > 1e-12)
+    assert probed.size == 1, "the probe does not fire here, so nothing would be tested"
+    assert more[probed[0]] == pytest.approx(41**-0.5)
+    counts = np.zeros(8)
+    for seed in range(4000):
+        other = policy.clone(seed=seed)
+        for mine, its in zip(other._state.own, policy._state.own, strict=True):
+            mine[...] = its
+        other.round = 40
+        counts[other.select(contexts).arm] += 1
+    expected = 4000 * chances
+    seen = expected > 0.0
+    assert not counts[~seen].any()
+    assert seen.sum() > 1
+    statistic = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
+    assert statistic < chi2.isf(1e-6, seen.sum() - 1)
+
+
+def test_no_probe_where_groups_come_with_the_round():
+    policy, without = per_round(), per_round(probe=False)
+    arms, contexts, rewards, given = of_round(40)
+    for learner in (policy, without):
+        learner.absorb(arms, contexts, rewards, groups=given)
+        learner.round = 40
+    told = ["F", "M", None, {"F": 0.4, "M": 0.6}]
+    np.testing.assert_array_equal(
+        policy.propensities(np.ones((4, D)), groups=told),
+        without.propensities(np.ones((4, D)), groups=told),
+    )

@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand._compile import compiled
 from evenhand.experiments.file import read_experiment
+from evenhand.policies.pooled._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
-from evenhand.policies.pooled._truth import (
-    Truth,
-    blank_blend,
-    blank_seen,
-    corrected,
-    evidence,
-    look,
-    work_out_blend,
-)
+from evenhand.policies.pooled._truth import Truth, blank_seen, blend_in, corrected, look
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.simulation._loop import run
@@ -37,9 +30,9 @@ def _posterior_after_truth(data, variances, truth, weights, kappa2, free, sigma2
     m, d = data.sizes.size, data.b.shape[1]
     post = blank_posterior(data.number.size, m, d)
     work_out(data, variances, post)
-    seen, out = blank_seen(m, d), blank_blend(m, d, free)
+    seen, out = blank_seen(m, d), blank_blend(m * d, m * d, d, free)
     look(data, variances, post, truth, sigma2, seen)
-    work_out_blend(data, variances, post, weights, seen, kappa2, out)
+    blend_in(data, variances, post, weights, seen, kappa2, out)
     means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
     for k in range(m * d):
         means[k] = post.m[k // d, k % d]

@@ -241,9 +241,9 @@ def true_rewards(
             f"true_reward has shape {np.shape(values)}; "
             f"allowed is ({len(decisions)},): one for each decision"
         )
-    unmasked("context of a decision", [item.context for item in decisions])
+    unmasked("context of a decision", [item.row for item in decisions])
     arms = np.array([item.arm for item in decisions], dtype=np.int64)
-    rows = np.reshape([item.context for item in decisions], (len(decisions), -1))
+    rows = np.reshape([item.row for item in decisions], (len(decisions), -1))
     return observations(arms, rows, values, *shape)
 
 

@@ -276,16 +276,16 @@ class Policy(Learned):
         """Learn true rewards, and observed ones before them where they are given."""
         if not self.learns_truth:
             raise InputError(
-                f"true_reward is given, and {type(self).__name__} does not learn from true rewards "
-                "here; leave it out, or use PooledGroupFair with one group per arm"
+                f"true_reward is given, and {type(self).__name__} does not learn from true "
+                "rewards; leave it out, or use PooledGroupFair"
             )
         decisions = [decision] if isinstance(decision, Decision) else list(decision)
         arms, contexts, values = checking.true_rewards(decisions, true_reward, self._shape)
         if reward is not None:
             self.update(decision, reward)
+        groups = self._members.group_of
         with self._lock:
             for place, item in enumerate(decisions):
-                groups = self._members.group_of if item.groups is None else item.groups
                 self._teach_true(
                     self._rule,
                     self._state,

@@ -124,7 +124,7 @@ def _play(
         if not about.truth:
             last += 1
             known = (float(now.true[decision.arm]), last, at)
-        context = np.array(decision.context, dtype=np.float64)
+        context = np.array(decision.row, dtype=np.float64)
         contexts = chances = None
         if about.candidates:
             contexts = candidate_contexts(policy, now.contexts)

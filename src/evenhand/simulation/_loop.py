@@ -109,7 +109,7 @@ def play(
     truth: tuple[Any, ...] = ()
     if world.true_rewards is not None and policy.learns_truth:
         arrivals = arrivals_of(world.true_rewards, world.n_features, stream)
-        truth = (arrivals, waiting_room(world.true_rewards, world.n_features))
+        truth = (arrivals, waiting_room(world.true_rewards, world.row_length))
     with telling(f"{type(policy).__name__} in {type(world).__name__}"):
         for first in range(1, horizon + 1, SEGMENT):
             watch.check()

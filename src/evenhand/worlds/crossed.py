@@ -32,6 +32,8 @@ class CrossedWorld(World):
             or one per attribute.
         interaction: the standard deviation of what an intersection adds to a feature; it adds
             nothing where all levels are the last ones.
+        advantage: how much higher the true coefficients are at the first level of an attribute: a
+            number for all, or one per attribute. 0 if all averages are equal.
         arms: "recurring" if every arm has coefficients of its own, "once" if arms are seats for
             candidates who come once: then all have the same coefficients.
         n_features: the length d of a context.
@@ -58,6 +60,7 @@ class CrossedWorld(World):
         coefficient_range: float = 10.0,
         lowest_coefficient: float = 30.0,
         noise: float = 1.0,
+        advantage: float | Sequence[float] = 0.0,
     ) -> None:
         levels = {str(name): [str(level) for level in given] for name, given in attributes.items()}
         cells = list(product(*levels.values()))
@@ -77,13 +80,8 @@ class CrossedWorld(World):
         )
         self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
         self.n_features = _checks.whole("n_features", n_features)
-        means = np.atleast_1d(np.asarray(bias_mean, dtype=np.float64))
-        if means.size not in (1, len(levels)) or not np.isfinite(means).all():
-            raise InputError(
-                f"{setting('bias_mean')} is {_checks.shown(bias_mean)}; allowed is a number, or "
-                f"one for each of {len(levels)} attributes"
-            )
-        self.bias_mean = tuple(np.broadcast_to(means, len(levels)).tolist())
+        self.bias_mean = _per_attribute("bias_mean", bias_mean, len(levels))
+        self.advantage = _per_attribute("advantage", advantage, len(levels))
         self.interaction = _checks.number("interaction", interaction, 0.0, np.inf)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
         self.lowest_coefficient = _checks.number(
@@ -99,6 +97,8 @@ class CrossedWorld(World):
         if self.arms == "once":
             drawn[:] = drawn[0]
         coefficients = drawn * self.coefficient_range + self.lowest_coefficient
+        for a, levels in enumerate(self.attributes.values()):
+            coefficients[[arm[a] == levels[0] for arm in self._arms]] += self.advantage[a]
         return LinearInstance(coefficients, bias, self.noise)
 
     def _draw_bias(self, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -116,3 +116,14 @@ class CrossedWorld(World):
                 if cell != last:
                     bias[[arm == cell for arm in self._arms]] += more
         return bias
+
+
+def _per_attribute(name: str, given: float | Sequence[float], number: int) -> tuple[float, ...]:
+    """A number for every attribute."""
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if values.size not in (1, number) or not np.isfinite(values).all():
+        raise InputError(
+            f"{setting(name)} is {_checks.shown(given)}; allowed is a number, or one for each of "
+            f"{number} attributes"
+        )
+    return tuple(np.broadcast_to(values, number).tolist())

@@ -31,6 +31,7 @@ class PeopleInstance(NamedTuple):
     effects: NDArray[np.float64]  # psi, (levels of all attributes, features)
     shares: NDArray[np.float64]  # of the levels
     starts: NDArray[np.int64]  # where the levels of an attribute begin; and where the last ends
+    advantages: NDArray[np.float64]  # by how much a level is truly better, on every feature
     certainty: float  # of probabilities; 0 if levels are told
     missing: float  # the share of candidates who do not say
     noise: float
@@ -73,6 +74,7 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
             told[last - first] = 1.0 if silent else 0.0
             for k in range(d):
                 distortion += instance.effects[first + level, k] * contexts[i, k]
+                worth += instance.advantages[first + level] * contexts[i, k]
             place += last - first + 1
         true[i] = worth
         observed[i] = worth + distortion
@@ -93,6 +95,7 @@ class PeopleWorld(World):
             are calibrated; the larger the number, the closer they are to the shares, and the less
             they say. At 1 and two levels of one half, they are uniform.
         missing: the share of candidates who do not say, for each attribute.
+        advantage: how much higher the true coefficients are at the first level of every attribute.
         n_features: the length d of a context.
         coefficient_range: over which range the true coefficients of an arm are uniform; 0 for
             candidates who come once, where arms mean nothing.
@@ -117,6 +120,7 @@ class PeopleWorld(World):
         coefficient_range: float = 10.0,
         lowest_coefficient: float = 30.0,
         noise: float = 1.0,
+        advantage: float = 0.0,
     ) -> None:
         self.groups = Groups.per_round(
             n_arms, {str(name): list(shares) for name, shares in attributes.items()}
@@ -131,6 +135,7 @@ class PeopleWorld(World):
                 )
         self.n_features = _checks.whole("n_features", n_features)
         self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
+        self.advantage = _checks.number("advantage", advantage, -np.inf, np.inf)
         self.certainty = _checks.number("certainty", certainty, 0.0, 1e6)
         self.missing = _checks.number("missing", missing, 0.0, 1.0)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
@@ -147,11 +152,14 @@ class PeopleWorld(World):
         bias[starts[1:] - 1] = 0.0
         drawn = generator.random((self.n_arms, self.n_features))
         shares = [share for of_levels in self.attributes.values() for share in of_levels.values()]
+        advantages = np.zeros(len(shares))
+        advantages[starts[:-1]] = self.advantage
         return PeopleInstance(
             drawn * self.coefficient_range + self.lowest_coefficient,
             bias,
             np.array(shares, dtype=np.float64),
             starts.astype(np.int64),
+            advantages,
             self.certainty,
             self.missing,
             self.noise,

@@ -58,7 +58,7 @@ from evenhand.policies.pooled._rule import PooledRule
 # beginning of its row, the probability of a probe and its arm.
 BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
 UNKNOWN = -2.0
-_PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
+PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
 
 
 @kernel(score, PooledRule)
@@ -127,7 +127,7 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     """The highest score at the z of this round, or the probe."""
     work, own, members = memory.work, memory.own, memory.members
-    if work[PROBE, 0] > 0.0 and uniform(key, _PROBES) < work[PROBE, 0]:
+    if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
         arm = _probed(rule, own, members, memory.contexts, memory.room, work, available)
         if arm >= 0:
             return arm

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 from evenhand._compile import compiled
 from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._posterior import (
@@ -13,6 +18,17 @@ from evenhand.policies.pooled._posterior import (
 )
 
 FLAT = 1e8  # the prior variance of a bias, in units of the model's: as good as infinite
+
+
+class Flat(NamedTuple):
+    """Where reports start from, in either form."""
+
+    unit: NDArray[np.float64]  # of the features
+    of_rewards: float  # the unit of rewards
+    variances: Any
+    freedom: NDArray[np.float64]  # what sigma^2 rests on, and tau^2
+    prior: float  # the variance of a bias before the data
+    post: Any
 
 
 @compiled
@@ -29,4 +45,4 @@ def flat_posterior(sums, group_of, sizes, known_sigma2, d):  # type: ignore[no-u
             variances.omega_inverse[k, j] = variances.lambda_inverse[k, j] = precision
     variances.least[0] = variances.least[1] = 1.0 / flat
     work_out(data, variances, post)
-    return unit, of_rewards, variances, freedom, flat, post
+    return Flat(unit, of_rewards, variances, freedom, flat, post)

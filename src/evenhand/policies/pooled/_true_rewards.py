@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from evenhand._borrow import stays_a_function
@@ -13,6 +15,7 @@ from evenhand.policies.pooled._layout import (
     FIRST_TRUE,
     IN_USE,
     KAPPA2,
+    NUMBER,
     OFFSET,
     SCALE,
     STALE,
@@ -30,14 +33,21 @@ FEWEST, CLEAR = 8, 3.0
 
 @kernel(learn_true, PooledRule)
 def _learn_true(rule, state, arm, group, x, value, observed):  # type: ignore[no-untyped-def]
-    _take(state.own, arm, x, value, observed, round_learned(state))
+    own, d = state.own, rule.n_features
+    row = place(own.true, arm * own.true.shape[1])
+    add_to_row(row, x, value, d)
+    if observed == observed:
+        last = d * d + 2 * d + 3
+        for k in range(d):
+            row[last + k] += x[k]
+        row[last + d] += observed
+        row[last + d + 1] += 1.0
+    count(own, round_learned(state))
 
 
 @subroutine
-def _take(own, arm, x, value, observed, t):  # type: ignore[no-untyped-def]
-    """Add a true reward to the sums of its arm; `observed` is NaN where the feedback is unknown."""
-    stays_a_function()
-    d, row = x.size, place(own.true, arm * own.true.shape[1])
+def add_to_row(row, x, value, d):  # type: ignore[no-untyped-def]
+    """Add a true reward z to sums of x x', x z, z^2, 1, x, z."""
     for k in range(d):
         for j in range(d):
             row[k * d + j] += x[k] * x[j]
@@ -46,12 +56,11 @@ def _take(own, arm, x, value, observed, t):  # type: ignore[no-untyped-def]
     row[d * d + d] += value * value
     row[d * d + d + 1] += 1.0
     row[d * d + 2 * d + 2] += value
-    if observed == observed:
-        last = d * d + 2 * d + 3
-        for k in range(d):
-            row[last + k] += x[k]
-        row[last + d] += observed
-        row[last + d + 1] += 1.0
+
+
+@subroutine
+def count(own, t):  # type: ignore[no-untyped-def]
+    """One true reward more, of a decision of round t: what it teaches is worked out anew."""
     first = own.truth[FIRST_TRUE]
     if t > 0 and (first == 0.0 or t < first):
         own.truth[FIRST_TRUE] = t
@@ -69,7 +78,13 @@ def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore
     if not scale > 0.0:
         return
     truth = truth_in_units(own.true, scale, offset, unit, of_rewards)
-    after = blend(data, variances, post, truth, rule.weights, rule.free, -1.0)
+    keep(own, blend(data, variances, post, truth, rule.weights, rule.free, -1.0))
+
+
+@subroutine
+def keep(own, after):  # type: ignore[no-untyped-def]
+    """Keep the maps of a `Blend` for the rewards that follow."""
+    stays_a_function()
     own.truth[KAPPA2], own.truth[TRUE_SIGMA2] = after.numbers[0], after.numbers[1]
     more, size = after.e_map.shape
     for k in range(size):
@@ -111,8 +126,7 @@ def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: igno
     stays_a_function()
     if rule.true_scale > 0.0:
         return rule.true_scale, rule.true_offset
-    d, theta = unit.size, np.empty(unit.size)
-    number, of_y, of_z, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    d, theta, line = unit.size, np.empty(unit.size), np.zeros(6)
     for i in range(sums.shape[0]):
         g = rule.group_of[i]
         if rule.weights[g] == 0.0 or sums[i, d * d + d + 1] == 0.0:
@@ -120,20 +134,42 @@ def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: igno
         for k in range(d):
             pull = dot(place(post.S, (i * d + k) * d), place(post.m, g * d), d)
             theta[k] = (post.u[i, k] + pull / variances.tau2[g]) * of_rewards / unit[k]
-        row = place(sums, i * sums.shape[1])
-        number += row[d * d + d + 1]
-        of_y += dot(place(theta, 0), place(row, d * d + d + 2), d)
-        of_z += row[d * d + 2 * d + 2]
-        yy += form(place(theta, 0), row, place(theta, 0), d)
-        yz += dot(place(theta, 0), place(row, d * d), d)
-        zz += row[d * d + d]
+        add_to_line(line, place(sums, i * sums.shape[1]), place(theta, 0), d)
+    theta[0] = 0.0  # its place is used until here
+    return units_of_line(line)
+
+
+@subroutine
+def add_to_line(line, row, theta, d):  # type: ignore[no-untyped-def]
+    """Add the true rewards of an arm to the sums of their line in theta . x."""
+    line[0] += row[d * d + d + 1]
+    line[1] += dot(theta, place(row, d * d + d + 2), d)
+    line[2] += row[d * d + 2 * d + 2]
+    line[3] += form(theta, row, theta, d)
+    line[4] += dot(theta, place(row, d * d), d)
+    line[5] += row[d * d + d]
+
+
+@subroutine
+def units_of_line(line):  # type: ignore[no-untyped-def]
+    """Scale and offset of the least-squares line z = slope y + ..., if it is clear enough."""
+    number, of_y, of_z = line[0], line[1], line[2]
     if number < FEWEST:
         return 0.0, 0.0
-    yy -= of_y * of_y / number
-    yz -= of_y * of_z / number
-    zz -= of_z * of_z / number
+    yy = line[3] - of_y * of_y / number
+    yz = line[4] - of_y * of_z / number
+    zz = line[5] - of_z * of_z / number
     slope = yz / yy if yy > 0.0 else 0.0
     error = np.sqrt(max(zz - slope * yz, 0.0) / (number - 2.0) / yy) if yy > 0.0 else np.inf
     if not slope > CLEAR * error:
         return 0.0, 0.0
     return 1.0 / slope, (of_y - of_z / slope) / number
+
+
+def merge_truth(mine: Any, its: Any) -> None:
+    """Count what another policy has learned; what follows from it is worked out anew."""
+    mine.truth[TRUE_NUMBER] += its.truth[TRUE_NUMBER]
+    rounds = [r for r in (mine.truth[FIRST_TRUE], its.truth[FIRST_TRUE]) if r > 0.0]
+    mine.truth[FIRST_TRUE] = min(rounds, default=0.0)
+    if mine.truth[TRUE_NUMBER] or mine.common[NUMBER]:
+        mine.common[STALE] = 1.0

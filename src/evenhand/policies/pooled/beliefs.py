@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from evenhand.groups import Groups
 from evenhand.policies.pooled._flat import flat_posterior
+from evenhand.policies.pooled.measured import UNKNOWN
 
 Array = NDArray[np.float64]
-
-UNKNOWN = 1e-2  # of that: a mean with such a variance has not been seen in that direction
 
 
 class Beliefs:
@@ -55,9 +54,8 @@ class Beliefs:
             self.noise, self.spread, self.means = np.nan, nothing, np.full((m, d), np.nan)
             return
         sizes = groups.sizes.astype(np.float64)
-        self.units, rho, variances, self._freedom, self._flat, self._post = flat_posterior(
-            sums, groups.of, sizes, known_sigma2, d
-        )
+        self.flat = flat_posterior(sums, groups.of, sizes, known_sigma2, d)
+        self.units, rho, variances, self._freedom, self._flat, self._post = self.flat
         self._unit = rho
         self.noise = rho * float(np.sqrt(variances.sigma2[0]))
         self._tau2 = variances.tau2

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import compiled
-from evenhand.policies.pooled._flat import flat_posterior
 from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
-from evenhand.policies.pooled._posterior import in_units
-from evenhand.policies.pooled._rule import PooledRule
-from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
-from evenhand.policies.pooled._truth import blend, corrected
 
 Array = NDArray[np.float64]
 
 FREE = 1e6  # of kappa^2: averages may differ by anything
+UNKNOWN = 1e-2  # of a flat prior's variance: what varies by so much has not been seen
 _RANK = 1e-9  # of the largest eigenvalue: directions of which true rewards say nothing
 
 
-@compiled
-def _after_truth(rule, sums, true, kappa2, d):  # type: ignore[no-untyped-def]
-    """Units, scale, offset, what tau^2 rests on, the posterior, and means and -psi after truth."""
-    unit, of_rewards, variances, freedom, _, post = flat_posterior(
-        sums, rule.group_of, rule.sizes, rule.sigma2, d
-    )
-    m = rule.sizes.size
-    shifted, correction, means = np.zeros(m * d), np.zeros(m * d), np.empty(m * d)
-    scale, offset = units_of_truth(rule, true, post, variances, unit, of_rewards)
-    truth = truth_in_units(true, max(scale, 1e-300), offset, unit, of_rewards)
-    data = in_units(sums, unit, of_rewards, rule.group_of, rule.sizes)
-    after = blend(data, variances, post, truth, rule.weights, rule.free, kappa2)
-    for k in range(m * d):
-        means[k] = post.m[k // d, k % d]
-    corrected(after, rule.weights, means, m, d, rule.free, shifted, correction)
-    return unit, of_rewards, scale, offset, freedom, after, correction, post, variances
+class Start(NamedTuple):
+    """What either form of the pooled model gives: the posterior with a flat bias, and truth.
+
+    The bias of a contrast k of columns, which are groups or those of the general form, is
+    (k (x) x) . (m - eta), and that of the reference, psi_0, is added where it is `whole`.
+    """
+
+    unit: Array  # of the features
+    rho: float  # of rewards
+    flat: float  # the prior variance of a bias
+    freedom: float  # what the variances behind a bias rest on, in degrees of freedom
+    means: Array  # (means, d)
+    basis: Array  # (columns, means): columns are basis @ means
+    seen: NDArray[np.bool_]  # which columns have feedback; nothing is said of the others
+    first: int  # so many columns have no eta
+    contrasts: Array  # (rows of the report, columns)
+    whole: NDArray[np.bool_]
+    scale: float
+    offset: float
+    blended: Callable[[float], Any]  # the `Blend` at a kappa^2
+    arrival: tuple[float, float] | None  # what feedback is off by where truth came; its variance
 
 
 class Measured:
     """What true rewards say of the bias: `PooledGroupFair.measured` makes it.
+
+    With several attributes, groups by round or arms that come once, the rows of `bias`,
+    `by_averages`, `by_truth` and `advantage` are levels and intersections, as in `bias().at`.
 
     Attributes:
         number: how many true rewards there are.
@@ -72,63 +76,95 @@ class Measured:
         (60, [[-4.0], [0.0]])
     """
 
-    def __init__(self, rule: PooledRule, own: Any, sums: Array) -> None:
-        d = rule.n_features
-        m = rule.sizes.size
-        self.number, self.since = int(own.truth[TRUE_NUMBER]), int(own.truth[FIRST_TRUE])
+    def __init__(self, truth: Array, feedback: int, start: Callable[[], Start]) -> None:
+        self.number, self.since = int(truth[TRUE_NUMBER]), int(truth[FIRST_TRUE])
         self.p_equal = self.p_arrival = float("nan")
-        self.usable, self.equal, self.arrived_better, self._rule = False, True, False, rule
-        self.feedback = int(sums[:, -1].sum())
+        self.usable, self.equal, self.arrived_better = False, True, False
+        self.feedback = feedback
         if not self.number or not self.feedback:
             return
-        # Whether averages are held equal, and how far they may differ, is what decisions use.
-        kappa2 = float(own.truth[KAPPA2]) if own.truth[IN_USE] else 0.0
-        unit, rho, scale, offset, freedom, after, correction, post, variances = _after_truth(
-            rule, sums, own.true, kappa2, d
-        )
-        self.usable, self.scale, self.offset = bool(scale > 0.0), float(scale), float(offset)
-        self._unit, self._rho, self._m, self._d = unit, rho, m, d
-        self.p_arrival = self._arrival(own.true, post, variances, rho, unit)
+        self._start = start()
+        self.scale, self.offset = self._start.scale, self._start.offset
+        self.usable = self.scale > 0.0
+        self.p_arrival = self._arrival()
         if not self.usable:
             return
+        # Whether averages are held equal, and how far they may differ, is what decisions use.
+        kappa2 = float(truth[KAPPA2]) if truth[IN_USE] else 0.0
+        self._after = self._start.blended(kappa2)
         self.equal = kappa2 == 0.0
-        self._freedom = max(float(freedom[1:].sum()), 1.0)
-        self._left = max(self.number - float(after.numbers[2]), 1.0)
-        reference = rule.weights @ post.m
-        self.by_averages = rho * (post.m - reference) / unit
-        self.bias = -rho * correction.reshape(m, d) / unit
-        self._covariance = self._of_bias(after)
-        free = _after_truth(rule, sums, own.true, FREE, d)
-        self.by_truth = -rho * free[6].reshape(m, d) / unit
-        self.p_equal = self._test(_after_truth(rule, sums, own.true, 0.0, d)[5])
-        at_means = after.e_map @ post.m.ravel() + after.e_at_0
-        eta = at_means[: m * d].reshape(m, d)
-        self.advantage = rho * (eta - rule.weights @ eta) / unit
+        self._left = max(self.number - float(self._after.numbers[2]), 1.0)
+        self.by_averages = self._in_units(
+            self._start.contrasts @ self._start.basis @ self._start.means
+        )
+        self.bias = self._bias(self._after)
+        self.by_truth = self._bias(self._start.blended(FREE))
+        self.p_equal = self._test(self._start.blended(0.0))
+        eta = self._means_and_e(self._after)[1]
+        self.advantage = self._in_units(self._start.contrasts[:, self._start.first :] @ eta)
 
-    def _to_bias(self, after: Any) -> Array:
-        """The bias of all groups as a linear function of m and e."""
-        m, d, weights = self._m, self._d, self._rule.weights
-        size = m * d
-        share = np.kron(np.eye(m) - weights[None, :], np.eye(d))
-        rows = np.hstack([share, -share, np.zeros((size, after.n.size - size))])
-        if after.n.size > size:
-            rows[:, 2 * size :] = np.tile(after.root, (m, 1))
-        return rows
+    def of_contexts(
+        self, rows: Array, groups: NDArray[np.int64], level: float
+    ) -> tuple[Array, Array]:
+        """Estimate and width of the bias of groups, by their rows in `bias`, at contexts."""
+        contrasts, whole = self._start.contrasts[groups], self._start.whole[groups]
+        return self.of_contrasts(rows, contrasts, whole, level)
 
-    def _of_bias(self, after: Any) -> Array:
-        R, X, H, rows = after.R, after.X, after.H, self._to_bias(after)
-        joint = np.block([[R + X @ H @ X.T, -X @ H], [-(X @ H).T, H]])
-        covariance: Array = rows @ joint @ rows.T
-        return covariance
+    def of_contrasts(
+        self, rows: Array, contrasts: Array, whole: NDArray[np.bool_], level: float
+    ) -> tuple[Array, Array]:
+        """The same for sums of columns, each at its row; `whole` ones have the reference's bias."""
+        from scipy.stats import t as student
+
+        start, after, number = self._start, self._after, len(rows)
+        x = rows / start.unit
+        M, eta, psi_0 = self._means_and_e(after)
+        of_eta = contrasts[:, start.first :]
+        of_means = contrasts @ start.basis
+        coefficients = of_means @ M - of_eta @ eta + np.outer(whole, psi_0)
+        estimate = start.rho * np.einsum("ri,ri->r", coefficients, x)
+        of_m = np.einsum("rq,rk->rqk", of_means, x).reshape(number, -1)
+        of_e = -np.einsum("rq,rk->rqk", of_eta, x).reshape(number, -1)
+        if len(after.root):
+            of_e = np.hstack([of_e, whole[:, None] * (x @ after.root)])
+        # The variance of m is R + X H X', that of e is H, and they have -X H in common.
+        left = of_e - of_m @ after.X
+        own = np.einsum("ri,ij,rj->r", of_m, after.R, of_m)
+        own += np.einsum("ri,ij,rj->r", left, after.H, left)
+        wider = np.maximum(own * (1.0 + 2.0 / start.freedom), 0.0)
+        width = float(student.isf(0.5 * (1.0 - level), start.freedom)) * start.rho
+        known = (own < UNKNOWN * start.flat) & ~contrasts[:, ~start.seen].any(axis=1)
+        return estimate, np.where(known, width * np.sqrt(wider), np.inf)
+
+    # Inside -------------------------------------------------------------------------------------
+
+    def _in_units(self, coefficients: Array) -> Array:
+        """From the model's units to those of features and rewards."""
+        in_units: Array = self._start.rho * coefficients / self._start.unit
+        return in_units
+
+    def _means_and_e(self, after: Any) -> tuple[Array, Array, Array]:
+        """The means, eta and psi_0 after truth."""
+        d, means = self._start.unit.size, self._start.means.ravel()
+        M = (after.m_map @ means + after.m_at_0).reshape(-1, d)
+        e = (after.e_map @ means + after.e_at_0).reshape(-1, d)
+        return (M, e[:-1], e[-1]) if len(after.root) else (M, e, np.zeros(d))
+
+    def _bias(self, after: Any) -> Array:
+        """The bias of every row of the report, by feature."""
+        start = self._start
+        M, eta, psi_0 = self._means_and_e(after)
+        bias = start.contrasts @ start.basis @ M - start.contrasts[:, start.first :] @ eta
+        return self._in_units(bias + np.outer(start.whole, psi_0))
 
     def _test(self, after: Any) -> float:
         """Whether eta, left free, is further from 0 than chance would have it (Wald)."""
         from scipy.stats import f
 
-        size = self._m * self._d
+        size = after.n.size - len(after.root)
         N, n = after.N[:size, :size], after.n[:size]
-        if after.n.size > size:
-            rest = np.eye(self._d) + after.N[size:, size:]
+        if len(after.root):
+            rest = np.eye(len(after.root)) + after.N[size:, size:]
             cross = after.N[:size, size:]
             N = N - cross @ np.linalg.solve(rest, cross.T)
             n = n - cross @ np.linalg.solve(rest, after.n[size:])
@@ -140,42 +176,17 @@ class Measured:
         if not rank:
             return float("nan")
         statistic = float(((vectors.T @ n)[seen] ** 2 / values[seen]).sum()) / rank
-        return float(f.sf(statistic, rank, min(self._freedom, self._left)))
+        return float(f.sf(statistic, rank, min(self._start.freedom, self._left)))
 
-    def _arrival(self, true: Array, post: Any, variances: Any, rho: float, unit: Array) -> float:
+    def _arrival(self) -> float:
         """Whether decisions with a true reward had better or worse feedback than others like them.
 
         Without a dependence on the outcome, their residuals have the mean 0.
         """
         from scipy.stats import norm
 
-        d, group = self._d, self._rule.group_of
-        p = 1.0 / variances.tau2[group]
-        pull = np.einsum("nij,nj->ni", post.S, post.m[group]) * p[:, None]
-        theta = rho * (post.u + pull) / unit
-        x, y, number = true[:, -d - 2 : -2], true[:, -2], true[:, -1]
-        total = number.sum()
-        if total < 2 * d:
+        if self._start.arrival is None:
             return float("nan")
-        residual = float((y - np.einsum("ni,ni->n", theta, x)).sum())
+        residual, variance = self._start.arrival
         self.arrived_better = residual > 0.0
-        # What the fit takes off the variance of the sum: about x' S x / sigma^2 of each arm's sum.
-        in_units = x / unit
-        fitted = np.einsum("ni,nij,nj->n", in_units, post.S, in_units).sum()
-        variance = rho**2 * max(variances.sigma2[0] * total - fitted, 0.1 * variances.sigma2[0])
         return float(2.0 * norm.sf(abs(residual) / np.sqrt(variance)))
-
-    def of_contexts(
-        self, rows: Array, groups: NDArray[np.int64], level: float
-    ) -> tuple[Array, Array]:
-        """Estimate and width of the bias of groups at rows."""
-        from scipy.stats import t as student
-
-        d = self._d
-        x = rows / self._unit
-        estimate = np.einsum("ri,ri->r", self.bias[groups], rows)
-        blocks = self._covariance.reshape(self._m, d, self._m, d)
-        own = np.einsum("ri,rij,rj->r", x, blocks[groups, :, groups, :], x)
-        wider = own * (1.0 + 2.0 / self._freedom)
-        width = float(student.isf(0.5 * (1.0 - level), self._freedom)) * self._rho
-        return estimate, width * np.sqrt(np.maximum(wider, 0.0))

@@ -21,23 +21,21 @@ from evenhand.policies.decision import Decision
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
     EMPTY,
-    FIRST_TRUE,
     LATEST,
     LIMIT,
     NUMBER,
     OF_TRUTH,
     SEEN,
-    STALE,
-    TRUE_NUMBER,
     PooledState,
     new_state,
 )
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._true_rewards import merge_truth
 from evenhand.policies.pooled.beliefs import Beliefs
 from evenhand.policies.pooled.mixed import _choosing as _choosing
 from evenhand.policies.pooled.mixed._design import design_of, reference_of
-from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._layout import OF_MIXED_TRUTH, MixedState
 from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
 from evenhand.policies.pooled.mixed._learning import merge_mixed
 from evenhand.policies.pooled.mixed._rule import MixedRule
@@ -75,8 +73,8 @@ class PooledGroupFair(Policy):
             group if you know one: the mean costs more where the bias of a feature is unlike that
             of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
-            matters where contexts hardly vary, and costs next to nothing elsewhere. With several
-            attributes, groups by round or arms that come once there is none.
+            matters where contexts hardly vary, and costs next to nothing elsewhere. Where groups
+            come with the round there is none.
         arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
             are candidates who come once: then there is one regression for all, with effects of
             groups, in place of one per arm.
@@ -100,7 +98,8 @@ class PooledGroupFair(Policy):
     """
 
     learns_by_round = True
-    added_since = OF_TRUTH
+    learns_truth = True
+    added_since = (*OF_TRUTH, *OF_MIXED_TRUTH)
     estimates_variances = True
     takes_membership = True
 
@@ -138,7 +137,7 @@ class PooledGroupFair(Policy):
     def _units_of(self, given: object) -> tuple[float, float] | str:
         """The setting `true_units`, checked."""
         if isinstance(given, str) and given == "estimate":
-            if (self._weights > 0.0).all():
+            if self._is_free(self._weights):
                 raise InputError(
                     "true_units is 'estimate', and the reference is the mean of the groups; name "
                     "a group as reference whose feedback is undistorted, or give (scale, offset)"
@@ -154,11 +153,6 @@ class PooledGroupFair(Policy):
                 "a scale above 0 and an offset"
             )
         return scale, offset
-
-    @property
-    def learns_truth(self) -> bool:  # type: ignore[override]
-        """Not with attributes, groups by round, or arms that come once."""
-        return not self._is_mixed
 
     @property
     def _is_mixed(self) -> bool:
@@ -188,6 +182,12 @@ class PooledGroupFair(Policy):
         shares: NDArray[np.float64] = weights / weights.sum()
         return shares
 
+    def _is_free(self, weights: NDArray[np.float64]) -> bool:
+        """Whether a reference is that of nobody, so that it may be distorted itself."""
+        if self._design is None:
+            return bool((weights > 0.0).all())
+        return bool((weights[1 : 1 + self._design.n_levels][self._design.stated] > 0.0).all())
+
     # The maths ----------------------------------------------------------------------------------
 
     def learns(self) -> PooledState | MixedState:
@@ -200,6 +200,7 @@ class PooledGroupFair(Policy):
 
     def rule(self) -> PooledRule | MixedRule:
         """The groups, and what they are compared with."""
+        units = (0.0, 0.0) if isinstance(self.true_units, str) else self.true_units
         if self._design is not None:
             design, noise = self._design, self.noise
             return MixedRule(
@@ -210,15 +211,18 @@ class PooledGroupFair(Policy):
                 self._weights,
                 -1.0 if isinstance(noise, str) else noise**2,
                 self.arms == "recurring",
+                self._is_free(self._weights),
+                *units,
+                self.probe,
             )
         return PooledRule(
             self.n_features,
             self.groups.of,
             self.groups.sizes.astype(np.float64),
             self._weights,
-            bool((self._weights > 0.0).all()),
+            self._is_free(self._weights),
             -1.0 if isinstance(self.noise, str) else self.noise**2,
-            *((0.0, 0.0) if isinstance(self.true_units, str) else self.true_units),
+            *units,
             self.probe,
         )
 
@@ -236,11 +240,7 @@ class PooledGroupFair(Policy):
         mine.common[NUMBER] += its.common[NUMBER]
         mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
         mine.true[...] += its.true
-        mine.truth[TRUE_NUMBER] += its.truth[TRUE_NUMBER]
-        rounds = [r for r in (mine.truth[FIRST_TRUE], its.truth[FIRST_TRUE]) if r > 0.0]
-        mine.truth[FIRST_TRUE] = min(rounds, default=0.0)
-        if mine.truth[TRUE_NUMBER] or mine.common[NUMBER]:
-            mine.common[STALE] = 1.0
+        merge_truth(mine, its)
         if mine.common[NUMBER]:
             work_out_all(self._rule, mine)
 
@@ -262,13 +262,30 @@ class PooledGroupFair(Policy):
             >>> policy.beliefs().means.round(1).tolist()
             [[1.5], [7.5]]
         """
+        return self._read(weights)[0]
+
+    def _read(self, weights: NDArray[np.float64] | None = None) -> tuple[Any, Measured]:
+        """The posterior, and what true rewards say beside it: both start from the same."""
+        from evenhand.policies.pooled._start import start_of
+        from evenhand.policies.pooled.measured import Measured
+        from evenhand.policies.pooled.mixed._start import start_of as mixed_start_of
+
         chosen = self._weights if weights is None else weights
+        rule: Any = self.rule()
         with self._lock:
-            if self._design is not None:
-                rule: Any = self._rule
-                return MixedBeliefs(self.groups, self._design, rule, self._state.own, chosen)
-            sums = self._state.own.settled + self._state.own.fresh
-        return Beliefs(self.groups, sums, chosen, self.rule().sigma2)
+            own: Any = type(self._state.own)(*(part.copy() for part in self._state.own))
+        if self._design is not None:
+            of_mixed = MixedBeliefs(self.groups, self._design, rule, own, chosen)
+            free = self._is_free(chosen)
+            return of_mixed, Measured(
+                own.truth, of_mixed.number, lambda: mixed_start_of(rule, own, of_mixed, free)
+            )
+        rule = rule._replace(weights=chosen, free=self._is_free(chosen))
+        sums = own.settled + own.fresh
+        beliefs = Beliefs(self.groups, sums, chosen, rule.sigma2)
+        return beliefs, Measured(
+            own.truth, beliefs.number, lambda: start_of(rule, own.true, sums, beliefs)
+        )
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
         """What true rewards say of the bias, and whether averages are still held equal.
@@ -281,21 +298,7 @@ class PooledGroupFair(Policy):
             >>> eh.PooledGroupFair(["F", "F", "M", "M"], n_features=1).measured().number
             0
         """
-        from evenhand.policies.pooled.measured import Measured
-
-        if self._is_mixed:
-            raise InputError(
-                "this policy learns nothing from true rewards; they need groups that are fixed per "
-                "arm, one attribute, and arms that recur"
-            )
-        with self._lock:
-            own = self._state.own
-            own = own._replace(true=own.true.copy(), truth=own.truth.copy())
-            sums = own.settled + own.fresh
-        rule: Any = self.rule()
-        if weights is not None:
-            rule = rule._replace(weights=weights, free=bool((weights > 0.0).all()))
-        return Measured(rule, own, sums)
+        return self._read(weights)[1]
 
     def intervals(
         self, contexts: ArrayLike, level: float = 0.9, *, groups: Any = None
@@ -331,27 +334,31 @@ class PooledGroupFair(Policy):
             >>> policy.corrected_intervals(np.ones((4, 1)))[0].round(1).tolist()
             [7.1, 7.9, 7.1, 7.9]
         """
-        measured = None if self._is_mixed else self.measured()
-        if measured is None or not measured.usable:
-            return self._intervals(contexts, level, groups, corrected=True)
-        estimate, width = self._intervals(contexts, level, groups, corrected=False)
-        rows = self._rows(contexts, groups)
-        bias, more = measured.of_contexts(rows, self.groups.of, self._level(level))
-        return estimate - bias, np.hypot(width, more)
+        return self._intervals(contexts, level, groups, corrected=True)
 
     def _intervals(
         self, contexts: ArrayLike, level: float, groups: Any, corrected: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows, beliefs, chance = self._rows(contexts, groups), self.beliefs(), self._level(level)
-        both: tuple[Any, Any]
+        rows, chance = self._rows(contexts, groups), self._level(level)
+        beliefs, measured = self._read()
+        by_truth = corrected and measured.usable
         if self._design is None:
-            both = beliefs.of_arms(rows, chance, corrected)
+            estimate, width = beliefs.of_arms(rows, chance, corrected and not by_truth)
+            contrasts = np.eye(len(self.groups))[self.groups.of] - self._weights
         else:
             d = self.n_features
             levels = rows[:, d:] if self.groups.changes else self._design.levels
-            weights = self._design.weights(levels)
-            both = beliefs.of_candidates(rows[:, :d], weights, chance, corrected)
-        return both
+            rows, weights = rows[:, :d], self._design.weights(levels)
+            estimate, width = beliefs.of_candidates(
+                rows, weights, chance, corrected and not by_truth
+            )
+            contrasts = weights - self._weights
+        if not by_truth:
+            return estimate, width
+        bias, more = measured.of_contrasts(
+            rows, contrasts, np.ones(self.n_arms, dtype=bool), chance
+        )
+        return estimate - bias, np.hypot(width, more)
 
     def _rows(self, contexts: ArrayLike, groups: Any = None) -> NDArray[np.float64]:
         rows = joined(self, contexts, groups)
@@ -391,10 +398,9 @@ class PooledGroupFair(Policy):
 
         names = _feature_names(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
-        beliefs, chance = self.beliefs(weights), self._level(level)
-        if self._design is not None:
-            return MixedBias(beliefs, chance, names)
-        return PooledBias(beliefs, chance, names, self.measured(weights))
+        (beliefs, measured), chance = self._read(weights), self._level(level)
+        kind = PooledBias if self._design is None else MixedBias
+        return kind(beliefs, chance, names, measured)
 
     def _labels(self, decision: Decision) -> list[str]:
         """The group of every candidate, in words."""

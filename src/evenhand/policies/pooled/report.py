@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evenhand._checks import numbers
-from evenhand._prose import in_digits
-from evenhand.errors import InputError, setting
-from evenhand.policies.pooled._basis import ASSUMPTION, basis_of
+from evenhand.policies.pooled._reporting import Reported, digits, single
 from evenhand.policies.pooled.beliefs import Beliefs
-from evenhand.policies.pooled.measured import Measured
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PooledBias:
+class PooledBias(Reported):
     """How the feedback for each group is distorted, as the pooled model sees it.
 
     Made by `PooledGroupFair.bias`. docs/explanation/pooling.md says how to read it.
@@ -43,9 +36,6 @@ class PooledBias:
     """
 
     beliefs: Beliefs
-    level: float
-    features: tuple[str, ...]
-    measured: Measured | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """A row per group and feature: the bias with one more of the feature.
@@ -56,47 +46,12 @@ class PooledBias:
         estimate lacks. With true rewards, `by_averages` is the estimate from feedback alone, if
         true averages are equal, and `by_truth` the one that lets them differ by anything.
         """
-        d, m = len(self.features), len(self.beliefs.groups)
-        table = self._table(np.tile(np.eye(d), (m, 1)), np.repeat(np.arange(m), d))
-        table.insert(1, "feature", np.tile(self.features, m).astype(object))
-        return table
-
-    def at(self, contexts: ArrayLike) -> pd.DataFrame:
-        """The bias of every group at one or more contexts, in units of reward."""
-        rows = np.atleast_2d(numbers("contexts", contexts, None))
-        if rows.ndim != 2 or rows.shape[1] != len(self.features):
-            raise InputError(
-                f"{setting('contexts')} has shape {rows.shape}; allowed is (rows, "
-                f"{len(self.features)})"
-            )
-        m = len(self.beliefs.groups)
-        table = self._table(np.repeat(rows, m, axis=0), np.tile(np.arange(m), len(rows)))
-        table.insert(1, "context", np.repeat(np.arange(len(rows)), m))
-        return table
-
-    def chart(self, title: str = "Bias by feature and group") -> alt.TopLevelMixin:
-        """The bias of every group and feature, with both intervals. Needs the extra `charts`."""
-        from evenhand.charts import bias_chart
-
-        axis = f"change of the gap to {self._against}, in units of reward"
-        return bias_chart(self.to_frame(), None, axis, title, self.level)
-
-    @property
-    def noise(self) -> float:
-        """The standard deviation of rewards around their mean, as estimated."""
-        return self.beliefs.noise
+        return super().to_frame()
 
     @property
     def spread(self) -> pd.Series:
         """Per group: how far arms are from their group's mean, for a feature of its usual size."""
         return pd.Series(self.beliefs.spread, index=self.beliefs.groups.names, name="spread")
-
-    def to_words(self) -> str:
-        """What was learned, in sentences; what they rest on comes last."""
-        return "\n".join([*self._sentences, *self._basis])
-
-    def __str__(self) -> str:
-        return self.to_words()
 
     def __repr__(self) -> str:
         names, number = ", ".join(self.beliefs.groups.names), self.beliefs.number
@@ -104,53 +59,23 @@ class PooledBias:
 
     # Inside -------------------------------------------------------------------------------------
 
-    def _table(self, rows: NDArray[np.float64], groups: NDArray[np.int64]) -> pd.DataFrame:
+    @property
+    def _count(self) -> int:
+        return len(self.beliefs.groups)
+
+    def _table(self, at: NDArray[np.float64], which: NDArray[np.int64]) -> pd.DataFrame:
         beliefs = self.beliefs
-        weights = np.eye(len(beliefs.groups))[groups] - beliefs.weights
-        is_reference = ~weights.any(axis=1)  # 0 by definition
-        estimate, width, floor = beliefs.of_contrasts(rows, weights, self.level)
-        several = max(int((~is_reference).sum()), 1)
-        wider = beliefs.of_contrasts(rows, weights, 1.0 - (1.0 - self.level) / several)[1]
-        parts = {}
-        truth = self.measured
-        if truth is not None and truth.usable:
-            parts["by_averages"] = estimate
-            parts["by_truth"] = np.einsum("ri,ri->r", truth.by_truth[groups], rows)
-            alone = 1.0 - (1.0 - self.level) / several
-            wider = truth.of_contexts(rows, groups, alone)[1]
-            estimate, width = truth.of_contexts(rows, groups, self.level)
-        known = np.isfinite(width)
-        estimate = np.where(known, estimate, np.nan)
-        why = np.where(known, "", "not enough feedback yet")
-        return pd.DataFrame(
-            {
-                "group": np.array(beliefs.groups.names, dtype=object)[groups],
-                "estimate": estimate,
-                "low": np.where(known, estimate - width, -np.inf),
-                "high": np.where(known, estimate + width, np.inf),
-                "simultaneous_low": np.where(known, estimate - wider, -np.inf),
-                "simultaneous_high": np.where(known, estimate + wider, np.inf),
-                "floor": floor,
-                **parts,
-                "why": np.where(is_reference, "the reference", why).astype(object),
-            }
-        )
+        weights = np.eye(len(beliefs.groups))[which] - beliefs.weights
+        names = np.array(beliefs.groups.names, dtype=object)[which]
+        return pd.DataFrame({"group": names, **self._estimates(at, which, weights)})
 
     @cached_property
-    def _against(self) -> str:
+    def _reference(self) -> str:
         names, weights = self.beliefs.groups.names, self.beliefs.weights
         if (weights > 0.0).all():
             return "the mean of the groups"
         named = [name for name, weight in zip(names, weights, strict=True) if weight > 0.0]
         return f"group{'s' if len(named) > 1 else ''} {', '.join(named)}"
-
-    @cached_property
-    def _basis(self) -> list[str]:
-        """What all of it rests on."""
-        truth = self.measured
-        if truth is None or not truth.number:
-            return [ASSUMPTION]
-        return basis_of(truth)
 
     @cached_property
     def _sentences(self) -> list[str]:
@@ -175,18 +100,15 @@ class PooledBias:
                 f"For group{'s' if len(unknown) > 1 else ''} {', '.join(unknown)} there is not "
                 "enough feedback yet to say anything of some features."
             )
-        return sentences
+        groups = self.beliefs.groups
+        alone = [f"group {name}" for name in np.array(groups.names)[groups.sizes == 1]]
+        return sentences + single(alone, len(groups))
 
     def _sentence(self, row: dict[Any, Any]) -> str:
         direction = "higher" if row["estimate"] > 0.0 else "lower"
-        low, high = _digits(row["simultaneous_low"]), _digits(row["simultaneous_high"])
+        low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
             f"With one more of {row['feature']}, the feedback for group {row['group']} is "
-            f"{direction} by {_digits(abs(row['estimate']))} than that for {self._against} "
+            f"{direction} by {digits(abs(row['estimate']))} than that for {self._reference} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
-
-
-def _digits(number: float) -> str:
-    """Three digits, as people write them."""
-    return in_digits(float(f"{number:.3g}"))

@@ -1,4 +1,4 @@
-"""The candidate of a round in the general form: scores, and the start.
+"""The candidate of a round in the general form: scores, the start, and the probe (`_probe`).
 
 The score is the estimate, corrected by what the candidate's weights add to those of the reference,
 and a bonus for what is not known: of the arm itself or, where arms come once, of the regression
@@ -6,6 +6,8 @@ that all share.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -21,14 +23,29 @@ from evenhand.policies._state import (
     UPPER,
     WIDTH,
 )
-from evenhand.policies.pooled._choosing import BONUS, VALUE, envelope, half_normal_draw, highest
-from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, NUMBER, REWARD_UNIT
+from evenhand.policies.pooled._choosing import (
+    BONUS,
+    PROBE,
+    PROBES,
+    UNKNOWN,
+    VALUE,
+    envelope,
+    half_normal_draw,
+    highest,
+)
+from evenhand.policies.pooled._layout import EMPTY, IN_USE, N_NUMBERS, NUMBER, REWARD_UNIT
+from evenhand.policies.pooled.mixed._probe import probed
 from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
 
 
 @kernel(score, MixedRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
-    _fill_in(rule, memory.own, memory.contexts, memory.work, memory.settings.n_arms)
+    work, n = memory.work, memory.settings.n_arms
+    # Groups that come with the round vary by themselves, which teaches their effects for free.
+    late, fixed = t > n * rule.n_features, rule.levels.shape[0] > 0
+    work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late and fixed else 0.0
+    work[PROBE, 1] = UNKNOWN
+    _fill_in(rule, memory.own, memory.contexts, work, n)
 
 
 @subroutine
@@ -37,17 +54,26 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
     stays_a_function()
     d, unit = rule.n_features, own.common[REWARD_UNIT]
     weights, x = np.empty(rule.kinds.size), np.empty(d)
+    effects = distortion = own.means[0]
+    if own.truth[IN_USE] > 0.0:
+        effects, distortion = own.after[0], own.after[1]
     for i in range(n):
         for k in range(d):
             x[k] = contexts[i, k] * own.common[N_NUMBERS + k]
         fill_weights(rule, i, contexts[i], weights)
-        estimate, correction = _mean_at(own, weights, rule.reference, x)
+        estimate, correction, value = _mean_at(effects, distortion, weights, rule.reference, x)
+        if own.truth[IN_USE] > 0.0:
+            for k in range(d):
+                correction -= own.after[2, k] * x[k]
+                value -= own.after[2, k] * x[k]
         if rule.recurs:
-            own_part, variance = _own_at(own, i, x)
+            own_part, variance = _own_at(own, i, effects, x)
             estimate += own_part
+            value += own_part
         else:
             variance = _variance_at(own, rule.reference, x)
-        estimate, correction = estimate * unit, correction * unit
+        estimate, correction, value = estimate * unit, correction * unit, value * unit
+        good = abs(value) < HUGE and abs(estimate) < HUGE and abs(correction) < HUGE
         estimate = estimate if abs(estimate) < HUGE else 0.0
         correction = correction if abs(correction) < HUGE else 0.0
         bonus = unit * np.sqrt(max(variance, 0.0)) if variance < HUGE else np.inf
@@ -56,31 +82,38 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         work[ESTIMATE, i], work[CORRECTION, i] = estimate, correction
         work[WIDTH, i] = work[BONUS, i] = bonus
         work[CORRECTION_WIDTH, i] = 0.0
-        work[VALUE, i] = estimate + correction
+        work[VALUE, i] = value if good else estimate + correction
         work[UPPER, i] = estimate + bonus + correction
 
 
 @subroutine
-def _mean_at(own, weights, reference, x):  # type: ignore[no-untyped-def]
-    """What the effects of a candidate's columns add up to, and what corrects them."""
-    d, mean, correction = x.size, 0.0, 0.0
+def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-untyped-def]
+    """What the effects of a candidate's columns add up to, what corrects that, and the sum of both.
+
+    The sum is worked out by itself: without true rewards it is that of the reference, to the last
+    bit, so that candidates who differ in nothing else are tied, whatever their groups.
+    """
+    d, mean, correction, value = x.size, 0.0, 0.0, 0.0
     for column in range(weights.size):
-        here = 0.0
+        here = distorted = 0.0
         for k in range(d):
-            here += own.means[0, column * d + k] * x[k]
+            here += effects[column * d + k] * x[k]
+            distorted += distortion[column * d + k] * x[k]
         mean += weights[column] * here
-        correction += (reference[column] - weights[column]) * here
-    return mean, correction
+        correction += (reference[column] - weights[column]) * distorted
+        value += reference[column] * here
+        value += (weights[column] - reference[column]) * (here - distorted)
+    return mean, correction, value
 
 
 @subroutine
-def _own_at(own, i, x):  # type: ignore[no-untyped-def]
+def _own_at(own, i, effects, x):  # type: ignore[no-untyped-def]
     """What is the arm's own, delta_i . x, and x' S_i x."""
     d, size, total, variance = x.size, own.means.shape[1], 0.0, 0.0
     for k in range(d):
         delta = own.arms[i, d * d + k]
         for j in range(size):
-            delta -= own.arms[i, d * d + d + k * size + j] * own.means[0, j]
+            delta -= own.arms[i, d * d + d + k * size + j] * effects[j]
         total += x[k] * delta
         for j in range(d):
             variance += x[k] * own.arms[i, k * d + j] * x[j]
@@ -106,13 +139,25 @@ def _variance_at(own, weights, x):  # type: ignore[no-untyped-def]
 
 @kernel(draw, MixedRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    allowed = start(rule, memory.own, memory.contexts, available)
-    return highest(memory.work, allowed, half_normal_draw(key), uniform(key, PICKS))
+    work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
+    if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
+        arm = probed(rule, memory.own, memory.contexts, work, available, allowed)
+        if arm >= 0:
+            return arm
+    return highest(work, allowed, half_normal_draw(key), uniform(key, PICKS))
 
 
 @kernel(chance, MixedRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    return envelope(memory.work, start(rule, memory.own, memory.contexts, available), arm)
+    work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
+    total, probability = envelope(work, allowed, arm), work[PROBE, 0]
+    if probability > 0.0:
+        candidate = probed(rule, memory.own, memory.contexts, work, available, allowed)
+        if candidate >= 0:
+            total *= 1.0 - probability
+            if candidate == arm:
+                total += probability
+    return total
 
 
 @subroutine

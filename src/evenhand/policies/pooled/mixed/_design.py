@@ -15,7 +15,18 @@ from evenhand.groups import NOT_STATED, Attribute, Groups
 
 MOST_CELLS = 64  # intersections with an effect of their own; the rest is the sum of its attributes
 
+LEVEL, INTERSECTION = "level", "intersection"
+
 Array = NDArray[np.float64]
+
+
+class Row(NamedTuple):
+    """A row of a report: the bias of a level or an intersection."""
+
+    kind: str
+    name: str
+    contrast: Array  # of the columns
+    whole: bool  # whether it has the bias of the reference too, where that may be distorted
 
 
 class Design(NamedTuple):
@@ -31,6 +42,12 @@ class Design(NamedTuple):
     def n_levels(self) -> int:
         """Of all attributes together."""
         return sum(len(attribute.levels) for attribute in self.attributes)
+
+    @property
+    def stated(self) -> NDArray[np.bool_]:
+        """Which of all levels are stated; those of fixed groups are, whatever their names."""
+        levels = [level for attribute in self.attributes for level in attribute.levels]
+        return np.array([level != NOT_STATED or len(self.levels) > 0 for level in levels])
 
     def first_of(self, attribute: int) -> int:
         """The number of the first level of an attribute, among all levels."""
@@ -56,6 +73,44 @@ class Design(NamedTuple):
         np.put_along_axis(rows, 1 + self.cells, 1.0, axis=1)
         left: Array = np.eye(len(rows)) - rows @ np.linalg.pinv(rows)
         return np.where(np.abs(left) > 1e-9, left, 0.0)
+
+    def basis(self, mass: Array, seen: bool = False) -> Array:
+        """The columns that data can tell from each other: of every attribute one level less.
+
+        Levels that grow by 1 while the mean of all shrinks by 1 change nothing, for those of an
+        attribute add up to 1. So the level with the largest mass, how often it was seen, is the
+        zero of its attribute. The result is the identity without these, (columns, fewer); with
+        `seen`, also without levels that were never seen.
+        """
+        kept = np.ones(self.kinds.size, dtype=bool)
+        if seen:
+            kept[1 : 1 + self.n_levels] = mass > 0.0
+        for number, attribute in enumerate(self.attributes):
+            first = self.first_of(number)
+            kept[1 + first + np.argmax(mass[first : first + len(attribute.levels)])] = False
+        return np.ascontiguousarray(np.eye(self.kinds.size)[:, kept])
+
+    def rows(self, reference: Array) -> list[Row]:
+        """The rows of a report, against a reference: levels, then intersections.
+
+        A level is compared with the reference's levels of the same attribute, on average over the
+        intersections; an intersection with the reference as a whole. So is a level where it is all
+        that is known of a candidate.
+        """
+        rows, column, eye = [], 1, np.eye(self.kinds.size)
+        for number, attribute in enumerate(self.attributes):
+            mine = self.kinds == number + 1
+            for level in attribute.levels:
+                contrast = eye[column] - reference * mine
+                contrast[1 + self.n_levels :] = contrast[1 : 1 + self.n_levels] @ self.summed
+                alone = len(self.attributes) == 1
+                rows.append(Row(LEVEL, f"{attribute.name}: {level}", contrast, alone))
+                column += 1
+        for name, cell in zip(self.names, self.cells, strict=True):
+            levels = np.zeros((1, self.n_levels))
+            levels[0, cell] = 1.0
+            rows.append(Row(INTERSECTION, name, self.weights(levels)[0] - reference, True))
+        return rows
 
     def weights(self, levels: Array) -> Array:
         """The weights of candidates with these numbers of levels, a row each.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, REWARD_UNIT
+from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, N_OF_TRUTH, REWARD_UNIT, SCALE
 
 
 class MixedState(NamedTuple):
@@ -26,6 +26,23 @@ class MixedState(NamedTuple):
     means: NDArray[np.float64]  # (1 + qd, qd): M, and below it its covariance V
     mass: NDArray[np.float64]  # per level: the sum of its weights over all rewards
     common: NDArray[np.float64]  # numbers as in `pooled._layout`; one over the units of features
+    # Of true rewards, first as `settled` and `settled_arms`. Then over all: z, the true reward; and
+    # of those whose feedback y is known as well: z, y and 1. And per arm: x; and of those: x.
+    true: NDArray[np.float64]
+    true_arms: NDArray[np.float64]
+    # Of those of the reference, per arm (or one row): sums of x x', x z, z^2, 1, x, z.
+    true_reference: NDArray[np.float64]
+    truth: NDArray[np.float64]  # numbers as in `pooled._layout`
+    # The maps of `_blend.Blend`, and what they make of the effects: M after truth, M - eta, psi_0.
+    m_map: NDArray[np.float64]
+    m_at_0: NDArray[np.float64]
+    e_map: NDArray[np.float64]
+    e_at_0: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+
+# Policies that were saved before there were true rewards have nothing of these.
+OF_MIXED_TRUTH = ("true_arms", "true_reference", "after")  # besides those of the fixed form
 
 
 def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> MixedState:
@@ -40,7 +57,17 @@ def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> M
         np.zeros((1 + size, size)),
         np.zeros(levels),
         np.zeros(N_NUMBERS + d),
+        np.zeros(size * size + 3 * size + 5),
+        np.zeros((n, size * d + 3 * d + 1)),
+        np.zeros((max(n, 1), d * d + 2 * d + 3)),
+        np.zeros(N_OF_TRUTH),
+        np.zeros((size, size)),
+        np.zeros(size),
+        np.zeros((size, size)),
+        np.zeros(size),
+        np.zeros((3, size)),
     )
+    state.truth[SCALE] = 1.0
     state.common[REWARD_UNIT] = 1.0
     state.common[EMPTY] = levels
     return state

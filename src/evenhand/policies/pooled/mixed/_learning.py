@@ -17,6 +17,7 @@ from evenhand.policies._kernels import kernel, learn, settle
 from evenhand.policies._state import round_learned
 from evenhand.policies.pooled._layout import (
     EMPTY,
+    IN_USE,
     LATEST,
     LIMIT,
     N_NUMBERS,
@@ -24,8 +25,10 @@ from evenhand.policies.pooled._layout import (
     REWARD_UNIT,
     SIGMA2,
     STALE,
+    TRUE_NUMBER,
 )
 from evenhand.policies.pooled._learning import next_limit
+from evenhand.policies.pooled._true_rewards import merge_truth
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import (
     add_in_units,
@@ -35,6 +38,8 @@ from evenhand.policies.pooled.mixed._posterior import (
     work_out,
 )
 from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
+from evenhand.policies.pooled.mixed._sums import add_reward
+from evenhand.policies.pooled.mixed._true_rewards import show, take_in
 from evenhand.policies.pooled.mixed._variances import estimate_variances
 
 FAR = 1e50  # of the usual size of a feature or reward
@@ -48,7 +53,7 @@ def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
 
 @kernel(settle, MixedRule)
 def _settle(rule, state):  # type: ignore[no-untyped-def]
-    if state.own.common[STALE] > 0.0:
+    if state.own.common[STALE] > 0.0 and state.own.common[NUMBER] > 0.0:
         _work_out_all(rule, state.own)
 
 
@@ -64,12 +69,14 @@ def _take(rule, own, arm, x, reward, t):  # type: ignore[no-untyped-def]
     fill_weights(rule, arm, x, weights)
     if t <= own.common[LIMIT]:
         own.common[STALE] = 1.0
-        _add(rule, own.settled, own.settled_arms, arm, weights, x, reward)
+        add_reward(rule, own.settled, own.settled_arms, arm, weights, x, reward)
     else:
         if own.common[STALE] > 0.0:
             _work_out_all(rule, own)
-        _add(rule, own.fresh, own.fresh_arms, arm, weights, x, reward)
+        add_reward(rule, own.fresh, own.fresh_arms, arm, weights, x, reward)
         _step(rule, own, arm, weights, x, reward)
+        if own.truth[IN_USE] > 0.0:
+            show(rule, own)
     own.common[NUMBER] += 1.0
     for level in range(own.mass.size):
         if own.mass[level] == 0.0 and weights[1 + level] > 0.0:
@@ -92,34 +99,6 @@ def _move_limit(own, t):  # type: ignore[no-untyped-def]
         for k in range(own.settled_arms.shape[1]):
             own.settled_arms[i, k] += own.fresh_arms[i, k]
             own.fresh_arms[i, k] = 0.0
-
-
-@subroutine
-def _add(rule, sums, of_arms, arm, weights, x, reward):  # type: ignore[no-untyped-def]
-    """Add a reward to the sums of all, and to those of its arm."""
-    stays_a_function()
-    d, q = rule.n_features, weights.size
-    size = q * d
-    for column in range(q):
-        weight = weights[column]
-        if weight == 0.0:
-            continue
-        for k in range(d):
-            z, here = weight * x[k], column * d + k
-            for other in range(q):
-                if weights[other] != 0.0:
-                    for j in range(d):
-                        sums[here * size + other * d + j] += z * weights[other] * x[j]
-            sums[size * size + here] += z * reward
-            if rule.recurs:
-                for j in range(d):
-                    of_arms[arm, here * d + j] += z * x[j]
-    sums[size * size + size] += reward * reward
-    sums[size * size + size + 1] += 1.0
-    if rule.recurs:
-        for k in range(d):
-            of_arms[arm, size * d + k] += x[k] * reward
-        of_arms[arm, size * d + d] += 1.0
 
 
 @subroutine
@@ -196,6 +175,9 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
     n_kinds = rule.cells.shape[1] + 2
     variances, _ = estimate_variances(data, rule.kinds, n_kinds, known, d)
     post = blank_posterior(n, size, d)
+    if own.truth[TRUE_NUMBER] > 0.0:
+        work_out(data, rule.kinds, variances, post)
+        take_in(rule, own, data, variances, post, unit, of_rewards)
     add_in_units(data, own.fresh, own.fresh_arms, unit, of_rewards)
     work_out(data, rule.kinds, variances, post)
     own.common[STALE], own.common[REWARD_UNIT] = 0.0, of_rewards
@@ -213,6 +195,8 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
                 own.arms[i, k * d + j] = post.S[i, k, j]
             for j in range(size):
                 own.arms[i, d * d + d + k * size + j] = post.D[i, k, j]
+    if own.truth[IN_USE] > 0.0:
+        show(rule, own)
 
 
 @compiled
@@ -230,6 +214,9 @@ def merge_mixed(rule: MixedRule, mine: MixedState, its: MixedState) -> None:
         mine.common[number] = max(mine.common[number], its.common[number])
     mine.common[NUMBER] += its.common[NUMBER]
     mine.common[EMPTY] = np.count_nonzero(mine.mass == 0.0)
+    mine.true[...] += its.true
+    mine.true_arms[...] += its.true_arms
+    mine.true_reference[...] += its.true_reference
+    merge_truth(mine, its)
     if mine.common[NUMBER]:
-        mine.common[STALE] = 1.0
         work_out_all(rule, mine)

@@ -163,7 +163,7 @@ def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _mean_weight(C, c, d):  # type: ignore[no-untyped-def]
+def mean_weight(C, c, d):  # type: ignore[no-untyped-def]
     """The mean of an arm's weights of a column, by the squares of contexts."""
     of_column = of_all = 0.0
     for k in range(d):
@@ -194,7 +194,7 @@ def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-d
         for j in range(d):
             u[k] += S[k, j] * data.b[i, j] * per_noise
     for c in range(0, size, d):
-        mean = _mean_weight(C, c, d)
+        mean = mean_weight(C, c, d)
         for k in range(d):
             post.r[c + k] -= mean * data.b[i, k]
             for j in range(d):
@@ -207,11 +207,11 @@ def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-d
                 SE[c + k, j] = total * per_noise
                 D[k, c + j] = mean * ((k == j) - p * S[k, j]) + SE[c + k, j]
     for c in range(0, size, d):
-        first = _mean_weight(C, c, d)
+        first = mean_weight(C, c, d)
         if first == 0.0 and not _any(E, c, d):  # the arm has never been in this column
             continue
         for e in range(0, size, d):
-            second = _mean_weight(C, e, d)
+            second = mean_weight(C, e, d)
             if second == 0.0 and not _any(E, e, d):
                 continue
             for k in range(d):
@@ -235,7 +235,7 @@ def _add_arm_to_r(data, variances, post, i):  # type: ignore[no-untyped-def]
     if data.number[i] == 0.0:
         return
     for c in range(0, size, d):
-        mean = _mean_weight(C, c, d)
+        mean = mean_weight(C, c, d)
         for k in range(d):
             post.r[c + k] += p * mean * u[k]
             for j in range(d):
@@ -253,8 +253,8 @@ def _any(E, c, d):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def work_out_effects(kinds, variances, post):  # type: ignore[no-untyped-def]
-    """V and M^ from the precision of the data; returns the logarithm of V's determinant."""
+def fill_precision(kinds, variances, post, out):  # type: ignore[no-untyped-def]
+    """V^-1, from the data and the prior; returns what its eigenvalues are not below."""
     stays_a_function()
     size, d = post.M.size, variances.v.size
     least = np.inf
@@ -262,14 +262,23 @@ def work_out_effects(kinds, variances, post):  # type: ignore[no-untyped-def]
         least = min(least, 1.0 / max(variances.along[kind], variances.across[kind]))
     for k in range(size):
         for j in range(size):
-            post.V[k, j] = 0.5 * (post.precision[k, j] + post.precision[j, k])
+            out[k, j] = 0.5 * (post.precision[k, j] + post.precision[j, k])
     for column in range(kinds.size):
         along, across = variances.along[kinds[column]], variances.across[kinds[column]]
         for k in range(d):
             for j in range(d):
                 both = (1.0 / along - 1.0 / across) * variances.v[k] * variances.v[j]
-                post.V[column * d + k, column * d + j] += both
-            post.V[column * d + k, column * d + k] += 1.0 / across
+                out[column * d + k, column * d + j] += both
+            out[column * d + k, column * d + k] += 1.0 / across
+    return least
+
+
+@subroutine
+def work_out_effects(kinds, variances, post):  # type: ignore[no-untyped-def]
+    """V and M^ from the precision of the data; returns the logarithm of V's determinant."""
+    stays_a_function()
+    size = post.M.size
+    least = fill_precision(kinds, variances, post, post.V)
     determinant = invert_with_determinant(post.V, least)
     for k in range(size):
         post.M[k] = 0.0
@@ -279,12 +288,59 @@ def work_out_effects(kinds, variances, post):  # type: ignore[no-untyped-def]
 
 
 @subroutine
+def folded(table, basis, d):  # type: ignore[no-untyped-def]
+    """(basis (x) I)' table."""
+    stays_a_function()
+    out = np.zeros((basis.shape[1] * d, table.shape[1]))
+    for column in range(basis.shape[0]):
+        for row in range(basis.shape[1]):
+            share = basis[column, row]
+            if share != 0.0:
+                for k in range(d):
+                    for j in range(table.shape[1]):
+                        out[row * d + k, j] += share * table[column * d + k, j]
+    return out
+
+
+@subroutine
+def work_out_in(basis, kinds, variances, post):  # type: ignore[no-untyped-def]
+    """V and M^ in the directions of a basis (`Design.basis`) alone.
+
+    With flat priors they are unknown in all others, and large numbers would cancel.
+    """
+    stays_a_function()
+    size, d = post.M.size, variances.v.size
+    precision = np.empty((size, size))
+    least = fill_precision(kinds, variances, post, precision)
+    V = folded(folded(precision, basis, d).T, basis, d)
+    invert_with_determinant(V, least)
+    r, back = folded(post.r.reshape(size, 1), basis, d), basis.T
+    half = folded(folded(V, back, d).T, back, d)
+    M = np.zeros((V.shape[0], 1))
+    for k in range(V.shape[0]):
+        for c in range(V.shape[0]):
+            M[k, 0] += V[k, c] * r[c, 0]
+    M = folded(M, back, d)
+    for k in range(size):
+        post.M[k] = M[k, 0]
+        for c in range(size):
+            post.V[k, c] = half[k, c]
+
+
+@subroutine
 def invert_with_determinant(matrix, least):  # type: ignore[no-untyped-def]
-    """Invert a symmetric matrix in place; the logarithm of the determinant of its inverse."""
+    """Invert a symmetric matrix in place; the logarithm of the determinant of its inverse.
+
+    No eigenvalue is below `least`. And a precision of rewards without noise is a difference that
+    leaves errors of 1e-13 of its diagonal: pivots that small would grow beyond all numbers.
+    """
     stays_a_function()
     size, total = matrix.shape[0], 0.0
+    smallest = np.empty(size)
     for k in range(size):
-        pivot = max(matrix[k, k], least)
+        smallest[k] = max(least, 1e-11 * matrix[k, k])
+    for k in range(size):
+        pivot = max(matrix[k, k], smallest[k])
         total -= np.log(pivot)
         matrix[k, k] = 1.0
         for j in range(size):

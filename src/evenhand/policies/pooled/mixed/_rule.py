@@ -26,6 +26,10 @@ class MixedRule(NamedTuple):
     reference: NDArray[np.float64]  # the weights that candidates are compared with
     sigma2: float  # negative: estimated
     recurs: bool  # whether an arm is the same candidate, or seat, in every round
+    free: bool  # whether nobody named the reference, so that it may be distorted itself
+    true_scale: float  # of true rewards in units of feedback; 0: estimated, with the offset
+    true_offset: float
+    probes: bool
 
 
 @subroutine
@@ -40,3 +44,12 @@ def fill_weights(rule, arm, x, weights):  # type: ignore[no-untyped-def]
         for attribute in range(rule.cells.shape[1]):
             weight *= weights[1 + rule.cells[cell, attribute]]
         weights[1 + a + cell] = weight
+
+
+@subroutine
+def is_reference(rule, weights):  # type: ignore[no-untyped-def]
+    """Whether a candidate has no level that the reference does not have."""
+    for level in range(rule.levels.shape[1]):
+        if weights[1 + level] > 0.0 and rule.reference[1 + level] == 0.0:
+            return False
+    return True

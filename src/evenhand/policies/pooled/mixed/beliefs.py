@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evenhand._compile import compiled
 from evenhand.groups import Groups
-from evenhand.policies.pooled._flat import FLAT
-from evenhand.policies.pooled.beliefs import UNKNOWN
+from evenhand.policies.pooled._flat import Flat
+from evenhand.policies.pooled.measured import UNKNOWN
 from evenhand.policies.pooled.mixed._design import Design
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import (
@@ -23,15 +23,20 @@ from evenhand.policies.pooled.mixed._posterior import (
     blank_posterior,
     units_of,
     work_out,
+    work_out_in,
 )
 from evenhand.policies.pooled.mixed._rule import MixedRule
 from evenhand.policies.pooled.mixed._variances import estimate_variances, set_expected
 
 Array = NDArray[np.float64]
 
+# The prior variance of a bias, in units of the model's. More, and true rewards without any noise
+# would leave no digits: here levels are not alone in saying what an arm has in common with others.
+FLAT = 1e6
+
 
 @compiled
-def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, size, d):  # type: ignore[no-untyped-def]
+def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d):  # type: ignore[no-untyped-def]
     """Units, variances with their degrees of freedom, and the posterior with flat levels."""
     n = of_arms.shape[0]
     unit, of_rewards = units_of(sums, size, d)
@@ -46,7 +51,8 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, size, d):  # ty
     for kind in range(n_kinds - 1):
         variances.along[kind] = variances.across[kind] = flat
     work_out(data, kinds, variances, post)
-    return unit, of_rewards, variances, freedom, flat, post
+    work_out_in(basis, kinds, variances, post)
+    return Flat(unit, of_rewards, variances, freedom, flat, post)
 
 
 class MixedBeliefs:
@@ -59,7 +65,9 @@ class MixedBeliefs:
         spread: tau, that of the arms' own coefficients, for features in units of their root mean
             square (`units`); 0 where arms come once.
         units: the root mean square of every feature.
-        effects: M, a row of coefficients per column: the mean of all, levels, intersections.
+        effects: M, a row of coefficients per column: the mean of all, levels, intersections. Only
+            differences between the levels of an attribute say something.
+        basis: which columns data can tell from each other, see `Design.basis`.
         mass: per level, how many rewards it has; with probabilities, how many are expected.
         weights: of the columns in the reference.
 
@@ -84,14 +92,16 @@ class MixedBeliefs:
         self.number, self._d = int(sums[-1]), rule.n_features
         q, d = design.kinds.size, rule.n_features
         self._flat = np.inf
+        self.basis = design.basis(self.mass)
         if not self.number:
             self.units, self.noise, self.spread = np.ones(d), np.nan, np.nan
             self.effects = np.full((q, d), np.nan)
             return
         n_kinds = design.cells.shape[1] + 2
-        self.units, rho, variances, self._freedom, self._flat, self._post = _flat_posterior(
-            sums, of_arms, design.kinds, n_kinds, rule.sigma2, q * d, d
+        self.flat = _flat_posterior(
+            sums, of_arms, design.kinds, n_kinds, rule.sigma2, self.basis, q * d, d
         )
+        self.units, rho, variances, self._freedom, self._flat, self._post = self.flat
         self._unit, self._tau2 = rho, float(variances.tau2[0])
         self._of_cells = float(variances.along[-1])
         self.noise = rho * float(np.sqrt(variances.sigma2[0]))
@@ -170,6 +180,7 @@ class MixedBeliefs:
         arms, kinds = self.design.weights(self.design.levels), self.design.kinds
         prior = np.where(kinds == kinds.max(), self._of_cells, self._flat)
         prior = prior if len(self.design.cells) else np.full(len(kinds), self._flat)
+        arms, weights, prior = arms @ self.basis, weights @ self.basis, prior @ self.basis
         # The inverse of diag(1 / prior) + arms' arms / tau2, in a form that no small tau2 breaks.
         root = np.sqrt(prior)
         _, sizes, V = np.linalg.svd(arms * root)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evenhand._checks import numbers
-from evenhand._prose import in_digits
-from evenhand.errors import InputError, setting
-from evenhand.policies.pooled._basis import ASSUMPTION
+from evenhand.policies.pooled._reporting import Reported, digits, single
+from evenhand.policies.pooled.mixed._design import INTERSECTION, LEVEL, Row
 from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
-
-if TYPE_CHECKING:
-    import altair as alt
-
-LEVEL, INTERSECTION = "level", "intersection"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixedBias:
+class MixedBias(Reported):
     """How the feedback is distorted by the levels of attributes, and by their intersections.
 
     Made by `PooledGroupFair.bias` where there are several attributes, where membership comes with
@@ -46,8 +39,6 @@ class MixedBias:
     """
 
     beliefs: MixedBeliefs
-    level: float
-    features: tuple[str, ...]
 
     def to_frame(self) -> pd.DataFrame:
         """A row per level or intersection, and feature: the bias with one more of the feature.
@@ -58,47 +49,12 @@ class MixedBias:
         on its own data: where it is below one half, the intersection borrows from its levels.
         Intervals are as in `PooledBias.to_frame`; that of `beyond` holds for all rows at once.
         """
-        d = len(self.features)
-        table = self._table(np.tile(np.eye(d), (len(self._rows), 1)), self._each(d))
-        table.insert(2, "feature", np.tile(self.features, len(self._rows)).astype(object))
-        return table
-
-    def at(self, contexts: ArrayLike) -> pd.DataFrame:
-        """The bias of every level and intersection at one or more contexts, in units of reward."""
-        rows = np.atleast_2d(numbers("contexts", contexts, None))
-        if rows.ndim != 2 or rows.shape[1] != len(self.features):
-            raise InputError(
-                f"{setting('contexts')} has shape {rows.shape}; allowed is (rows, "
-                f"{len(self.features)})"
-            )
-        many = len(self._rows)
-        table = self._table(np.repeat(rows, many, axis=0), np.tile(np.arange(many), len(rows)))
-        table.insert(2, "context", np.repeat(np.arange(len(rows)), many))
-        return table
-
-    def chart(self, title: str = "Bias by feature, level and intersection") -> alt.TopLevelMixin:
-        """The bias of every row and feature, with both intervals. Needs the extra `charts`."""
-        from evenhand.charts import bias_chart
-
-        axis = f"change of the gap to {self._whole}, in units of reward"
-        return bias_chart(self.to_frame(), None, axis, title, self.level)
-
-    @property
-    def noise(self) -> float:
-        """The standard deviation of rewards around their mean, as estimated."""
-        return self.beliefs.noise
+        return super().to_frame()
 
     @property
     def spread(self) -> float:
         """How far arms are from the sum of their effects, for a feature of its usual size."""
         return self.beliefs.spread
-
-    def to_words(self) -> str:
-        """What was learned, in sentences; what they rest on comes last."""
-        return "\n".join([*self._sentences, ASSUMPTION])
-
-    def __str__(self) -> str:
-        return self.to_words()
 
     def __repr__(self) -> str:
         names = ", ".join(attribute.name for attribute in self.beliefs.design.attributes)
@@ -107,23 +63,15 @@ class MixedBias:
 
     # Inside -------------------------------------------------------------------------------------
 
+    _title = "Bias by feature, level and intersection"
+
     @cached_property
-    def _rows(self) -> list[tuple[str, str, NDArray[np.float64]]]:
-        """Kind, name and contrast of every row."""
-        design, reference = self.beliefs.design, self.beliefs.weights
-        eye, rows, column = np.eye(design.kinds.size), [], 1
-        for number, attribute in enumerate(design.attributes):
-            mine = design.kinds == number + 1
-            for level in attribute.levels:
-                contrast = eye[column] - reference * mine
-                contrast[1 + design.n_levels :] = contrast[1 : 1 + design.n_levels] @ design.summed
-                rows.append((LEVEL, f"{attribute.name}: {level}", contrast))
-                column += 1
-        for name, cell in zip(design.names, design.cells, strict=True):
-            levels = np.zeros((1, design.n_levels))
-            levels[0, cell] = 1.0
-            rows.append((INTERSECTION, name, design.weights(levels)[0] - reference))
-        return rows
+    def _rows(self) -> list[Row]:
+        return self.beliefs.design.rows(self.beliefs.weights)
+
+    @property
+    def _count(self) -> int:
+        return len(self._rows)
 
     @cached_property
     def _attribute_of(self) -> dict[str, int]:
@@ -131,47 +79,41 @@ class MixedBias:
         attributes = enumerate(self.beliefs.design.attributes)
         return {f"{item.name}: {level}": a for a, item in attributes for level in item.levels}
 
-    def _each(self, times: int) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(self._rows)), times)
-
     def _table(self, at: NDArray[np.float64], which: NDArray[np.int64]) -> pd.DataFrame:
-        beliefs = self.beliefs
-        weights = np.array([row[2] for row in self._rows])[which]
-        is_reference = ~weights.any(axis=1)
-        estimate, width, floor = beliefs.of_contrasts(at, weights, self.level)
-        several = max(int((~is_reference).sum()), 1)
-        wider = beliefs.of_contrasts(at, weights, 1.0 - (1.0 - self.level) / several)[1]
-        known = np.isfinite(width)
-        estimate = np.where(known, estimate, np.nan)
-        kinds = np.array([row[0] for row in self._rows], dtype=object)[which]
-        design = beliefs.design
-        beyond = np.zeros((len(self._rows), design.kinds.size))
-        beyond[design.n_levels :, 1 + design.n_levels :] = design.beyond
-        extra, extra_width, _ = beliefs.of_contrasts(
-            at, beyond[which], 1.0 - (1.0 - self.level) / several
-        )
-        own = np.concatenate([np.full(design.n_levels, np.nan), beliefs.own_share()])
-        of_cells = kinds == INTERSECTION
-        why = np.where(known, "", "not enough feedback yet")
+        weights = np.array([row.contrast for row in self._rows])[which]
+        columns = self._estimates(at, which, weights)
+        why = columns.pop("why")
+        kinds = np.array([row.kind for row in self._rows], dtype=object)[which]
+        shown = (kinds == INTERSECTION) & np.isfinite(columns["low"].astype(np.float64))
+        extra, width = self._beyond(at, which, self._for_all(weights))
+        design = self.beliefs.design
+        own = np.concatenate([np.full(design.n_levels, np.nan), self.beliefs.own_share()])
         return pd.DataFrame(
             {
                 "kind": kinds,
-                "group": np.array([row[1] for row in self._rows], dtype=object)[which],
-                "estimate": estimate,
-                "low": np.where(known, estimate - width, -np.inf),
-                "high": np.where(known, estimate + width, np.inf),
-                "simultaneous_low": np.where(known, estimate - wider, -np.inf),
-                "simultaneous_high": np.where(known, estimate + wider, np.inf),
-                "floor": floor,
-                "beyond": np.where(of_cells & known, extra, np.nan),
-                "beyond_width": np.where(of_cells & known, extra_width, np.nan),
+                "group": np.array([row.name for row in self._rows], dtype=object)[which],
+                **columns,
+                "beyond": np.where(shown, extra, np.nan),
+                "beyond_width": np.where(shown, width, np.nan),
                 "own": own[which],
-                "why": np.where(is_reference, "the reference", why).astype(object),
+                "why": why,
             }
         )
 
+    def _beyond(
+        self, at: NDArray[np.float64], which: NDArray[np.int64], level: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By how much intersections differ from the best sum of levels, and the width of that."""
+        design, truth = self.beliefs.design, self.measured
+        beyond = np.zeros((len(self._rows), design.kinds.size))
+        beyond[design.n_levels :, 1 + design.n_levels :] = design.beyond
+        if truth is not None and truth.usable:
+            parts = np.zeros(len(which), dtype=bool)
+            return truth.of_contrasts(at, beyond[which], parts, level)
+        return self.beliefs.of_contrasts(at, beyond[which], level)[:2]
+
     @cached_property
-    def _whole(self) -> str:
+    def _reference(self) -> str:
         """The reference, in words."""
         parts = [
             self._against(attribute) for attribute in range(len(self.beliefs.design.attributes))
@@ -199,7 +141,7 @@ class MixedBias:
         sentences = self._of_levels(levels)
         if len(cells):
             sentences += self._of_cells(cells)
-        return sentences
+        return sentences + self._of_single_arms()
 
     def _of_levels(self, table: pd.DataFrame) -> list[str]:
         """A sentence for every bias of a level that can be told from zero; then the others."""
@@ -218,14 +160,23 @@ class MixedBias:
             )
         return sentences
 
+    def _of_single_arms(self) -> list[str]:
+        """On levels with one arm; groups that come with the round, or arms once, have none."""
+        beliefs = self.beliefs
+        if beliefs.groups.changes or not beliefs.recurs:
+            return []
+        arms = beliefs.design.levels.sum(axis=0)
+        names = [row.name.replace(": ", " ", 1) for row in self._rows if row.kind == LEVEL]
+        return single([name for name, n in zip(names, arms, strict=True) if n == 1], len(names))
+
     def _of_level(self, row: dict[Any, Any]) -> str:
         number = self._attribute_of[row["group"]]
         name = row["group"].replace(": ", " ", 1)
         direction = "higher" if row["estimate"] > 0.0 else "lower"
-        low, high = _digits(row["simultaneous_low"]), _digits(row["simultaneous_high"])
+        low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
             f"With one more of {row['feature']}, the feedback for {name} is {direction} by "
-            f"{_digits(abs(row['estimate']))} than that for {self._against(number)} "
+            f"{digits(abs(row['estimate']))} than that for {self._against(number)} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
 
@@ -235,7 +186,7 @@ class MixedBias:
         clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
             f"With one more of {row['feature']}, the feedback for {row['group']} is "
-            f"{'higher' if row['beyond'] > 0.0 else 'lower'} by {_digits(abs(row['beyond']))} than "
+            f"{'higher' if row['beyond'] > 0.0 else 'lower'} by {digits(abs(row['beyond']))} than "
             "its levels add up to."
             for row in clear.to_dict("records")
         ]
@@ -252,8 +203,3 @@ class MixedBias:
                 "from these."
             )
         return sentences
-
-
-def _digits(number: float) -> str:
-    """Three digits, as people write them."""
-    return in_digits(float(f"{number:.3g}"))

@@ -1,0 +1,78 @@
+"""What `Measured` starts from, in the general form."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import compiled
+from evenhand.policies.pooled._flat import Flat
+from evenhand.policies.pooled.measured import Start
+from evenhand.policies.pooled.mixed._layout import MixedState
+from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
+from evenhand.policies.pooled.mixed._rule import MixedRule
+from evenhand.policies.pooled.mixed._true_rewards import truth_in_units, units_of_truth
+from evenhand.policies.pooled.mixed._truth import blend
+from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
+
+Array = NDArray[np.float64]
+
+
+@compiled
+def _units(rule, of_reference, post, unit, of_rewards):  # type: ignore[no-untyped-def]
+    return units_of_truth(rule, of_reference, post, unit, of_rewards)
+
+
+@compiled
+def _blended(rule, own, weights, free, basis, flat, scale, offset, kappa2):  # type: ignore[no-untyped-def]
+    size, d = flat.post.M.size, flat.unit.size
+    data = blank_data(own.settled_arms.shape[0], size, d)
+    add_in_units(data, own.settled, own.settled_arms, flat.unit, flat.of_rewards)
+    add_in_units(data, own.fresh, own.fresh_arms, flat.unit, flat.of_rewards)
+    truth = truth_in_units(own.true, own.true_arms, size, scale, offset, flat.unit, flat.of_rewards)
+    kinds, variances = rule.kinds, flat.variances
+    return blend(data, kinds, variances, flat.post, truth, weights, free, basis, kappa2)
+
+
+def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool) -> Start:
+    """The start for a state, with the reference of some beliefs; `free` if nobody named it."""
+    flat, design, weights = beliefs.flat, beliefs.design, beliefs.weights
+    scale, offset = _units(rule, own.true_reference, flat.post, flat.unit, flat.of_rewards)
+    rows, basis = design.rows(weights), design.basis(beliefs.mass, seen=True)
+    seen = np.ones(design.kinds.size, dtype=bool)
+    seen[1 : 1 + design.n_levels] = beliefs.mass > 0.0
+    return Start(
+        flat.unit,
+        flat.of_rewards,
+        flat.prior,
+        max(float(flat.freedom[1 if rule.recurs else 0]), 1.0),
+        basis.T @ flat.post.M.reshape(design.kinds.size, -1),
+        basis,
+        seen,
+        1,
+        np.array([row.contrast for row in rows]),
+        np.array([row.whole for row in rows]),
+        float(scale),
+        float(offset),
+        lambda kappa2: _blended(rule, own, weights, free, basis, flat, scale, offset, kappa2),
+        _arrival(rule, own, flat),
+    )
+
+
+def _arrival(rule: MixedRule, own: MixedState, flat: Flat) -> tuple[float, float] | None:
+    """The sum of the residuals of feedback where true rewards came, and its variance."""
+    d, size, post = rule.n_features, flat.post.M.size, flat.post
+    units = np.tile(flat.unit, size // d)
+    z, y, total = own.true[-size - 2 : -2] / units, own.true[-2], own.true[-1]
+    if total < 2 * d:
+        return None
+    fitted = 0.0
+    if rule.recurs:
+        x = own.true_arms[:, -d:] / flat.unit
+        y = y - flat.of_rewards * np.einsum("ni,ni->", post.u, x)
+        z = z - np.einsum("nij,ni->j", post.D, x)
+        fitted += np.einsum("ni,nij,nj->", x, post.S, x)
+    residual = float(y - flat.of_rewards * z @ post.M)
+    fitted += z @ post.V @ z
+    sigma2 = flat.variances.sigma2[0]
+    return residual, float(flat.of_rewards**2 * max(sigma2 * total - fitted, 0.1 * sigma2))
