@@ -33,6 +33,7 @@ from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
+from evenhand.audit._threads import one_thread
 from evenhand.errors import DataError, InputError, blank, setting
 
 
@@ -172,7 +173,7 @@ def _audit(
     source = replace(opened, progress=progress)
     given = engine, reading, settings
     try:
-        with checksum_of(log, source) as checksum:
+        with one_thread(), checksum_of(log, source) as checksum:
             report = _found(source, settings, tell, begin)
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)

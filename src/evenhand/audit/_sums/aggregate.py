@@ -79,8 +79,15 @@ def _inverse(propensity: Any) -> Any:
 
 def window(when: Any, times: Times) -> Any:
     """The number of the window of a time."""
-    position = ((when - number(times.start)) / number(times.width)).floor().cast("int64")
-    return position.clip(0, times.count - 1)
+    import ibis
+
+    position, last = (when - number(times.start)) / number(times.width), times.count - 1
+    # Cheaper than the least and the largest of two, which Ibis guards against NULL.
+    return ibis.cases(
+        (position < number(1.0), ibis.literal(0, "int64")),
+        (position >= number(float(last)), ibis.literal(last, "int64")),
+        else_=position.floor().cast("int64"),
+    )
 
 
 def sums(rows: Any, p: int) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Detail]:
     asked: dict[str, Detail] = {}
     if "q" in have:
         q = have["q"]
-        asked |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q * q)}
+        asked |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
         rewarded = y.notnull().ifelse(q, number(0.0))
         asked |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
     if "s" in have:
@@ -47,7 +47,7 @@ def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Detail]:
             place = s + number(2.0 - first)
             # Below the first position there is no exposure: the logarithm would be none.
             seen = (place > number(1.0)).ifelse(number(1.0) / place.log2(), number(0.0))
-            asked |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen * seen)}
+            asked |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
     return asked
 
 

@@ -18,8 +18,8 @@ from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
 from evenhand.audit._sums.details import Detail
 from evenhand.errors import DataError
 
-NOTHING = {"sum": 0.0, "count": 0.0, "min": np.inf, "max": -np.inf}
-MERGE = {"sum": np.add, "count": np.add, "min": np.minimum, "max": np.maximum}
+NOTHING = {"sum": 0.0, "squares": 0.0, "count": 0.0, "min": np.inf, "max": -np.inf}
+MERGE = {"min": np.minimum, "max": np.maximum}  # the others are added
 
 
 def streamed(
@@ -95,11 +95,13 @@ class _Totals:
         self.high[at] = np.maximum(self.high[at], np.maximum.reduceat(x, starts, axis=1).T)
         held = {column: batch.column(column) for column, _ in self.more.values()}
         for name, (column, how) in self.more.items():
-            values, merge, total = held[column], MERGE[how], self.details[name]
+            values, merge, total = held[column], MERGE.get(how, np.add), self.details[name]
             if how == "count":
                 values = (~np.isnan(values)).astype(np.float64)
             elif batch.nulls(column):
                 values = np.where(np.isnan(values), NOTHING[how], values)
+            if how == "squares":
+                values = values * values
             total[at] = merge(total[at], merge.reduceat(values, starts))
 
     def frame(self, keys: Sequence[str]) -> pd.DataFrame:
@@ -129,7 +131,5 @@ class _Totals:
             columns |= {f"z{i}_{j}": products[:, i + 1, j + 1] for j in range(i, d - 1)}
         for name, (_, how) in self.more.items():
             total = self.details[name][there]
-            columns[name] = (
-                total if how in ("sum", "count") else np.where(np.isinf(total), np.nan, total)
-            )
+            columns[name] = np.where(np.isinf(total), np.nan, total) if how in MERGE else total
         return pd.DataFrame(columns).sort_values(list(keys), ignore_index=True)
