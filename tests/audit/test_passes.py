@@ -106,13 +106,15 @@ def test_rewards_that_change_between_passes_stop_the_audit():
 def test_a_group_that_a_later_pass_writes_in_another_way_is_noticed(monkeypatch):
     """What made errors of 1e-8: the query over residuals matched no row of a group."""
     from evenhand.audit._inference import clusters, second_pass
+    from evenhand.audit._sums.batches import Coding
 
     def renamed(rows, fits):
         labels = tuple((f"{label[0]}!",) for label in fits.labels)
         return numbered(rows, fits.__class__(**{**vars(fits), "labels": labels}))
 
-    def relabelled(rows, keys, labels, times, features):
-        return columns(rows, keys, [(f"{one[0]}!",) for one in labels], times, features)
+    def relabelled(rows, coding, features):
+        others = [(f"{label[0]}!",) for label in coding.labels]
+        return columns(rows, Coding(coding.keys, others, coding.times), features)
 
     numbered, columns = clusters.numbered, second_pass._columns
     monkeypatch.setattr(clusters, "numbered", renamed)

@@ -8,6 +8,7 @@ sums brings less from there than its rows.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,24 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
     return asked | {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
 
 
-def aggregated(
-    source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps
-) -> tuple[pd.DataFrame, bool]:
-    """The sums, a row per cell, and whether windows are cells. May hold NaN: see `spoiled`."""
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums of a log, a row per cell. They may hold NaN: see `spoiled`.
+
+    Attributes:
+        frame: the sums.
+        by_window: whether windows are cells.
+        beyond: by group the rows, and those above and below the median reward; None where that is
+            a question of its own.
+    """
+
+    frame: pd.DataFrame
+    by_window: bool
+    beyond: pd.DataFrame | None = None
+
+
+def aggregated(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Sums:
+    """Sum up."""
     rows, p = prepared(source, look, settings, design, gaps), len(design.features)
     attended = {name: rows[name] for name in ("q", "s") if name in rows.columns}
     more = details(rows) | attention_sums(attended, rows["y"])
@@ -122,9 +137,13 @@ def aggregated(
     by_window = look.times is not None and cells * many <= MOST_SUMS
     keys = [key for key in KEYS if key in rows.columns and (key != "t" or by_window)]
     if source.kind == "duckdb":
-        return streamed(source, rows, keys, p, windows, more), by_window
+        span = None
+        if look.middle is not None and not {"w", "c"} & set(rows.columns):
+            span = look.middle[0] - design.reward_centre, look.middle[1] - design.reward_centre
+        frame, beyond = streamed(source, rows, keys, p, windows, more, look.labels, span)
+        return Sums(frame, by_window, beyond)
     asked = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
-    return fetch_by(source, rows, keys, asked), by_window
+    return Sums(fetch_by(source, rows, keys, asked), by_window)
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:

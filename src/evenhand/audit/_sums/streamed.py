@@ -16,6 +16,7 @@ import pandas as pd
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
 from evenhand.audit._sums.details import Detail
+from evenhand.audit._sums.middle import Middle
 from evenhand.errors import DataError
 
 NOTHING = {"sum": 0.0, "squares": 0.0, "count": 0.0, "min": np.inf, "max": -np.inf}
@@ -23,9 +24,18 @@ MERGE = {"min": np.minimum, "max": np.maximum}  # the others are added
 
 
 def streamed(
-    source: Source, rows: Any, keys: Sequence[str], p: int, windows: int, more: dict[str, Detail]
-) -> pd.DataFrame:
-    """The sums, a row per cell, from one pass over the rows.
+    source: Source,
+    rows: Any,
+    keys: Sequence[str],
+    p: int,
+    windows: int,
+    more: dict[str, Detail],
+    labels: Sequence[tuple[object, ...]] | None = None,
+    span: tuple[float, float] | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The sums, a row per cell, from one pass over the rows; and who is above the median.
+
+    The second is what `Middle.beyond` says; None if it was not looked for, or not found.
 
     Args:
         source: where they are.
@@ -34,10 +44,14 @@ def streamed(
         p: how many features there are.
         windows: how many windows there are, if cells are by window.
         more: what else to sum up.
+        labels: the groups, and their arms, that there may be; asked for unless given.
+        span: of rewards, where the median may be.
     """
     named = [key for key in keys if key != "t"]
     times = windows + 1 if "t" in keys else 1
-    coding = Coding(named, _labels(source, rows, named), times)
+    if labels is None:
+        labels = _labels(source, rows, named)
+    coding = Coding(named, list(dict.fromkeys(label[: len(named)] for label in labels)), times)
     # Several sums are of the same numbers, which come once.
     numbers = {detail.column.op(): detail.column for detail in more.values()}
     short = {op: f"d{i}" for i, op in enumerate(numbers)}
@@ -46,14 +60,16 @@ def streamed(
     wanted |= {"w": rows["w"]} if "w" in rows.columns else {}
     wanted |= {short[op]: column.cast("float64") for op, column in numbers.items()}
     asked = rows.select(cell=coding.number_of(rows), y=rows["y"], **wanted)
-    totals = _Totals(coding, p + 1, taken)
+    middle = None if span is None else Middle(span, coding.cells)
+    totals = _Totals(coding, p + 1, taken, middle)
     source.stream(asked, totals.add, rows_of_batch(p + 2 + len(numbers)))
     if totals.strange:
         raise DataError(
             f"{source.label} changed while it was read, so its sums do not belong together; "
             "audit it again when nothing writes to it"
         )
-    return totals.frame(keys)
+    beyond = None if middle is None else middle.beyond(totals.n, coding)
+    return totals.frame(keys), beyond
 
 
 def _labels(source: Source, rows: Any, keys: list[str]) -> list[tuple[object, ...]]:
@@ -66,8 +82,10 @@ def _labels(source: Source, rows: Any, keys: list[str]) -> list[tuple[object, ..
 class _Totals:
     """Sums by cell, batch after batch."""
 
-    def __init__(self, coding: Coding, d: int, more: dict[str, tuple[str, str]]) -> None:
-        self.coding, self.d, self.more = coding, d, more
+    def __init__(
+        self, coding: Coding, d: int, more: dict[str, tuple[str, str]], middle: Middle | None
+    ) -> None:
+        self.coding, self.d, self.more, self.middle = coding, d, more, middle
         self.strange, self.weighted = 0, False
         cells = coding.cells
         # The reward is the last: one product has the sums of features and reward.
@@ -87,6 +105,8 @@ class _Totals:
         batch.features(x[:-1])
         batch.column("y", x[-1])
         self.n[at] += batch.sizes[at]
+        if self.middle is not None:
+            self.middle.add(batch, x[-1])
         self.weighted = batch.has("w")
         heavy = batch.column("w") * x if self.weighted else x
         for cell, here in batch.runs():
