@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
-import ibis
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import evenhand as eh
-from audit_logs import assert_same, differences, interacted, made_log
+from audit_logs import assert_same, differences, in_duckdb, interacted, made_log
 
 
 def unequal(seed=0, third=3):
@@ -65,15 +61,6 @@ def test_windows_choose_their_errors_by_group_too():
     classical = eh.audit(log, reference="M", windows=2, errors="classical").drift
     classical = classical.set_index(["group", "window"]).loc["F", "standard_error"]
     assert (np.abs(classical / robust.loc["F", "standard_error"] - 1.0) > 0.008).any()
-
-
-def in_duckdb(log):
-    con = ibis.duckdb.connect()
-    con.con.register("frame", pa.Table.from_pandas(log))
-    con.con.execute("CREATE TABLE log AS SELECT * FROM frame")
-    with warnings.catch_warnings():  # of Ibis about DuckDB
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return con.con, con.table("log")
 
 
 @pytest.mark.parametrize("step", ["robust errors", "errors of clusters", "time windows"])

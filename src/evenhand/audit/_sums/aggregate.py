@@ -20,7 +20,7 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
-from evenhand.audit._sums.details import details
+from evenhand.audit._sums.details import Detail, details
 from evenhand.audit._sums.exposure import OPTIONAL, attention, attention_of, attention_sums
 from evenhand.audit._sums.missing import Gaps, complete, finite
 from evenhand.audit._sums.streamed import streamed
@@ -142,8 +142,15 @@ def aggregated(source: Source, look: Look, settings: Settings, design: Design, g
             span = look.middle[0] - design.reward_centre, look.middle[1] - design.reward_centre
         frame, beyond = streamed(source, rows, keys, p, windows, more, look.labels, span)
         return Sums(frame, by_window, beyond)
+    return Sums(queried(source, rows, keys, p, more), by_window)
+
+
+def queried(
+    source: Source, rows: Any, keys: list[str], p: int, more: dict[str, Detail]
+) -> pd.DataFrame:
+    """The sums by SQL, as `streamed` makes them from the rows themselves."""
     asked = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
-    return Sums(fetch_by(source, rows, keys, asked), by_window)
+    return fetch_by(source, rows, keys, asked)
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
