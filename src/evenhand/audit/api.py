@@ -27,6 +27,7 @@ from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
+from evenhand.audit._input.round_groups import with_round_groups
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._pipeline import audit_log
@@ -190,6 +191,7 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     check_rows(source)
     settings = with_attributes(source, settings)
     source = cleaned(source, as_labels(settings))
+    source, settings = with_round_groups(source, settings)
     source, settings, crossing = crossed(source, settings)
     source = with_guesses(source, settings)
     settings = with_reference(source, settings)
