@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
-import ibis
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 import evenhand as eh
-from audit_logs import assert_same, differences, interacted, made_log
+from audit_logs import assert_same, differences, in_duckdb, interacted, made_log
 
 
 def unequal(seed=0, third=3):
@@ -67,15 +63,6 @@ def test_windows_choose_their_errors_by_group_too():
     assert (np.abs(classical / robust.loc["F", "standard_error"] - 1.0) > 0.008).any()
 
 
-def in_duckdb(log):
-    con = ibis.duckdb.connect()
-    con.con.register("frame", pa.Table.from_pandas(log))
-    con.con.execute("CREATE TABLE log AS SELECT * FROM frame")
-    with warnings.catch_warnings():  # of Ibis about DuckDB
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return con.con, con.table("log")
-
-
 @pytest.mark.parametrize("step", ["robust errors", "errors of clusters", "time windows"])
 def test_a_log_that_changes_between_passes_stops_the_audit(step):
     log = made_log(3, n=400, d=1).assign(person=np.arange(400) // 4, time=np.arange(400) % 50)
@@ -106,13 +93,15 @@ def test_rewards_that_change_between_passes_stop_the_audit():
 def test_a_group_that_a_later_pass_writes_in_another_way_is_noticed(monkeypatch):
     """What made errors of 1e-8: the query over residuals matched no row of a group."""
     from evenhand.audit._inference import clusters, second_pass
+    from evenhand.audit._sums.batches import Coding
 
     def renamed(rows, fits):
         labels = tuple((f"{label[0]}!",) for label in fits.labels)
         return numbered(rows, fits.__class__(**{**vars(fits), "labels": labels}))
 
-    def relabelled(rows, keys, labels, times, features):
-        return columns(rows, keys, [(f"{one[0]}!",) for one in labels], times, features)
+    def relabelled(rows, coding, features):
+        others = [(f"{label[0]}!",) for label in coding.labels]
+        return columns(rows, Coding(coding.keys, others, coding.times), features)
 
     numbered, columns = clusters.numbered, second_pass._columns
     monkeypatch.setattr(clusters, "numbered", renamed)

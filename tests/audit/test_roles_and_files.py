@@ -18,6 +18,7 @@ from audit_logs import assert_same, differences, interacted, made_log, refused, 
 from evenhand.audit._input import engines, opening, sources
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
+from evenhand.audit._sums import aggregate
 from evenhand.cli import main
 
 
@@ -378,10 +379,16 @@ def test_a_password_is_in_no_report(tmp_path, capsys, monkeypatch):
 # Many features
 
 
+def by_sql(source, rows, keys, p, windows, more, *others):
+    """The first pass of engines that are asked by SQL."""
+    return aggregate.queried(source, rows, keys, p, more), None
+
+
 def test_no_query_asks_for_more_sums_than_engines_take(monkeypatch):
     """DuckDB divides by zero at 16,384 sums in a query, which ends the process."""
     assert all(many < 10_000 for many in sources.WIDEST.values())
     assert {"duckdb", "postgres", "pyspark"} <= set(sources.WIDEST)
+    monkeypatch.setattr(aggregate, "streamed", by_sql)
     log = made_log(220, n=300, d=6)
     whole = eh.audit(log, errors="robust").bias.to_frame()
     fetch, widths = sources.Source.fetch, []
@@ -399,6 +406,7 @@ def test_no_query_asks_for_more_sums_than_engines_take(monkeypatch):
 
 
 def test_a_log_that_changes_between_two_parts_stops_the_audit(monkeypatch):
+    monkeypatch.setattr(aggregate, "streamed", by_sql)
     monkeypatch.setitem(sources.WIDEST, "duckdb", 7)
     fetch, turns = sources.Source.fetch, []
 

@@ -9,6 +9,7 @@ import evenhand as eh
 from audit_logs import made_log
 from evenhand.audit._inference import second_pass
 from evenhand.audit._inference.second_pass import _queried, _queried_squares
+from evenhand.audit._sums import batches
 
 
 @pytest.mark.slow
@@ -41,7 +42,7 @@ def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted, arms):
 
     streamed = second_pass._streamed
     monkeypatch.setattr(second_pass, "_streamed", remembered)
-    monkeypatch.setattr(second_pass, "MOST_ROWS", 400)  # several batches
+    monkeypatch.setattr(batches, "MOST_ROWS", 400)  # several batches
     found = eh.audit(log, reference="C", windows=4, errors="robust", **roles)
     assert found.within is not None and found.bias.weighting == ("arms" if arms else "pulls")
     assert len(passes) == 1, "one pass is enough for all of them"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,3 +90,16 @@ def refused(table, **options):
         eh.audit(table, **options)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def in_duckdb(log):
+    """A log as a table of DuckDB: the connection to change it by, and the table."""
+    import ibis
+    import pyarrow as pa
+
+    con = ibis.duckdb.connect()
+    con.con.register("frame", pa.Table.from_pandas(log))
+    con.con.execute("CREATE TABLE log AS SELECT * FROM frame")
+    with warnings.catch_warnings():  # of Ibis about DuckDB
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return con.con, con.table("log")

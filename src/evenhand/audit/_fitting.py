@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
 from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
@@ -22,6 +21,7 @@ from evenhand.audit._report.terms import terms_of
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums import missing as missing_values
 from evenhand.audit._sums.aggregate import (
+    Sums,
     aggregated,
     is_binary,
     prepared,
@@ -29,6 +29,7 @@ from evenhand.audit._sums.aggregate import (
 )
 from evenhand.audit._sums.cells import Cells, make_cells
 from evenhand.audit._sums.checks import (
+    check_chances,
     check_weights,
     not_finite,
     recentred,
@@ -116,34 +117,36 @@ class Run:
         gaps = missing_values.NONE
         missing_values.chosen(self.look, self.settings)  # refuses what is no choice
         design = make_design(self.look, {}, fill=False)
-        frame, by_window = self._aggregate(design, gaps)
-        if self.look.unseen or spoiled(frame, self.weighted):
+        sums = self._aggregate(design, gaps)
+        check_chances(self.source, sums.frame, self.look.columns.propensity)
+        if self.look.unseen or spoiled(sums.frame, self.weighted):
             self.tell("counting missing values")
             gaps = missing_values.count_gaps(self.source, self.look, self.settings)
             design = make_design(self.look, gaps.to_fill, bool(gaps.fill))
-            frame, by_window = self._aggregate(design, gaps)
-            if spoiled(frame, self.weighted):
-                raise not_finite(frame, design, self.look.columns, self.settings)
-        check_weights(frame, self.look.columns, self.settings)
-        cells = make_cells(frame, len(design.features))
+            sums = self._aggregate(design, gaps)
+            if spoiled(sums.frame, self.weighted):
+                raise not_finite(sums.frame, design, self.look.columns, self.settings)
+        check_weights(sums.frame, self.look.columns, self.settings)
+        cells = make_cells(sums.frame, len(design.features))
         self._check_rows(cells, gaps.rows - gaps.left_out if gaps.rows else self.look.rows)
         far = cells.far()
         if far[0].any() or far[1]:
             design = recentred(design, cells, *far)
-            frame, by_window = self._aggregate(design, gaps)
-            before, cells = cells.n.sum(), make_cells(frame, len(design.features))
+            sums = self._aggregate(design, gaps)
+            before, cells = cells.n.sum(), make_cells(sums.frame, len(design.features))
             self._check_rows(cells, before)
+        cells = replace(cells, beyond=sums.beyond)
         alike = cells.constant(design.centres)
         if alike and len(alike) < len(design.features):  # the intercept says the same
             cells, design = cells.without(alike), design.without(alike)
-        return cells, design, gaps, by_window
+        return cells, design, gaps, sums.by_window
 
     @property
     def weighted(self) -> bool:
         """Whether rows have weights."""
         return self.look.columns.weight is not None or self.settings.weigh_by_propensity
 
-    def _aggregate(self, design: Design, gaps: Gaps) -> tuple[pd.DataFrame, bool]:
+    def _aggregate(self, design: Design, gaps: Gaps) -> Sums:
         self.tell(f"summing up {f'{self.look.rows:,} ' if self.look.rows else ''}rows")
         return aggregated(self.source, self.look, self.settings, design, gaps)
 

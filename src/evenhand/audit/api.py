@@ -27,12 +27,14 @@ from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
+from evenhand.audit._input.round_groups import with_round_groups
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
+from evenhand.audit._threads import one_thread
 from evenhand.errors import DataError, InputError, blank, setting
 
 
@@ -172,7 +174,7 @@ def _audit(
     source = replace(opened, progress=progress)
     given = engine, reading, settings
     try:
-        with checksum_of(log, source) as checksum:
+        with one_thread(), checksum_of(log, source) as checksum:
             report = _found(source, settings, tell, begin)
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
@@ -189,6 +191,7 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     check_rows(source)
     settings = with_attributes(source, settings)
     source = cleaned(source, as_labels(settings))
+    source, settings = with_round_groups(source, settings)
     source, settings, crossing = crossed(source, settings)
     source = with_guesses(source, settings)
     settings = with_reference(source, settings)

@@ -15,8 +15,9 @@ import pandas as pd
 from evenhand.errors import DataError
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates
 from evenhand.events._read import ATTRS, read_log
+from evenhand.events._round_groups import groups_of, membership_columns
 from evenhand.events._schema import NAMES
-from evenhand.groups import Groups
+from evenhand.groups import PER_ROUND, Groups
 
 GROUP, ROUND, ARM, REWARD = (NAMES[role] for role in ("group", "round", "arm", "reward"))
 PROPENSITY, OVERRIDE, EXPLORED = (NAMES[role] for role in ("propensity", "override", "explored"))
@@ -60,7 +61,33 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
             "available": every.available,
             "all_propensities": every.propensities,
         }
+    attributes = membership_columns(features)
+    if attributes and set(labels) == {PER_ROUND}:
+        parts |= _members(parts, attributes, features, len(labels))
     return parts
+
+
+def _members(
+    parts: dict[str, Any], attributes: dict[str, dict[str, str]], features: list[str], arms: int
+) -> dict[str, Any]:
+    """The groups of all candidates, in a log whose groups came with the rounds."""
+    rows = parts["contexts"]
+    if rows.ndim == 2 and not parts["shared"]:
+        raise DataError(
+            "groups came with each round, and the log keeps only the chosen candidates, so it does "
+            "not say in which groups the others were; log with eh.log_to(..., candidates=True)"
+        )
+    found = groups_of(attributes, features, rows)
+    if found.uncertain:
+        raise DataError(
+            f"{' and '.join(attributes)} came as probabilities for {found.uncertain:,} candidates, "
+            "and values by group need groups that are known; keep the rounds in which all are, or "
+            "give Logged(..., groups=['all'] * n_arms) for the value over everybody"
+        )
+    members = found.of if rows.ndim == 3 else np.repeat(found.of[:, None], arms, axis=1)
+    if "available" in parts:
+        members = np.where(parts["available"], members, -1)
+    return {"members": members, "member_names": found.names}
 
 
 def decided(log: pd.DataFrame) -> pd.DataFrame:

@@ -62,7 +62,7 @@ def _from_report(report: Any, log: Logged) -> Correction:
             f"{len(report.features)}, those of the bias report"
         )
     bias, unknown = np.zeros(log.n), {}
-    for g, name in enumerate(log.groups.names):
+    for g, name in enumerate(log.names):
         rows = np.flatnonzero(log.of == g)
         if not rows.size:
             continue
@@ -83,16 +83,16 @@ def _from_report(report: Any, log: Logged) -> Correction:
 
 
 def _given(bias: dict[str, ArrayLike], log: Logged) -> Array:
-    missing = [name for name in log.groups.names if name not in bias]
-    unknown = [name for name in bias if name not in log.groups.names]
+    missing = [name for name in log.names if name not in bias]
+    unknown = [name for name in bias if name not in log.names]
     if missing or unknown:
         what = f"no entry for group {missing[0]}" if missing else f"an unknown group {unknown[0]!r}"
         raise InputError(
             f"{setting('bias')} has {what}; allowed is one for each of "
-            f"{', '.join(log.groups.names)}, 0 if none"
+            f"{', '.join(log.names)}, 0 if none"
         )
     contexts, out = log.chosen_contexts, np.zeros(log.n)
-    for g, name in enumerate(log.groups.names):
+    for g, name in enumerate(log.names):
         rows, vector = log.of == g, numbers(f"bias of {name}", bias[name])
         if vector.ndim == 0:
             out[rows] = float(vector)

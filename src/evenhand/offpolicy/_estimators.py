@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand._checks import Array, Bools, Whole
+from evenhand._checks import Array, Whole
 from evenhand.offpolicy.logged import Logged
 
 ESTIMATORS = ("ips", "snips", "dr")
@@ -52,14 +52,12 @@ def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
     w = rows.weights * inside
     if name == "snips":
         return Terms(w * rows.rewards, w if quantity == WITHIN else rows.weights, w)
-    arms: Bools = np.ones(log.groups.n_arms, dtype=np.bool_)
-    if group is not None:
-        arms = log.groups.of == group
-    below = rows.target[:, arms].sum(axis=1) if quantity == WITHIN else ones
+    chances = np.where(log.inside(group), rows.target, 0.0)
+    below = chances.sum(axis=1) if quantity == WITHIN else ones
     if name == "ips":
         return Terms(w * rows.rewards, below, w)
     assert rows.predicted is not None
-    direct = np.sum(rows.target[:, arms] * rows.predicted[:, arms], axis=1)
+    direct = np.sum(chances * rows.predicted, axis=1)
     own = rows.predicted[np.arange(log.n), log.arms]
     return Terms(direct + w * (rows.rewards - own), below, w)
 
@@ -118,10 +116,10 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
 
 
 def _training(others: Whole, log: Logged, arm: int) -> Whole:
-    """Rows of the arm; of its group if it has none; of all if that has none."""
+    """Rows of the arm; of its group if it has none and is in one; of all if that has none."""
     own: Whole = others[log.arms[others] == arm]
-    if own.size:
-        return own
+    if own.size or log.members is not None:
+        return own if own.size else others
     group: Whole = others[log.of[others] == log.groups.of[arm]]
     return group if group.size else others
 

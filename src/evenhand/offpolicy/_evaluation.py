@@ -138,7 +138,7 @@ def evaluate(
     lines += shares(log, chances, settings)
     overlaps = [
         overlap(known, chances[seen], weights, g, settings.least)
-        for g in (None, *range(len(log.groups)))
+        for g in (None, *range(len(log.names)))
     ]
     return _report(lines, gained, overlaps, _missing(log), settings.level, settings.interval)
 
@@ -175,14 +175,14 @@ def _report(
 
 def _missing(log: Logged) -> pd.DataFrame:
     """The share of each group's rows without a reward, and of those that a human overrode."""
-    count = np.bincount(log.of, minlength=len(log.groups))
+    count = np.bincount(log.of, minlength=len(log.names))
     overridden = np.zeros(log.n, dtype=np.bool_) if log.overridden is None else log.overridden
     rows = {"lost": np.isnan(log.rewards) & ~overridden, "overridden": overridden}
     parts = {
-        name: np.bincount(log.of, which, len(log.groups)) / np.maximum(count, 1)
+        name: np.bincount(log.of, which, len(log.names)) / np.maximum(count, 1)
         for name, which in rows.items()
     }
-    return pd.DataFrame(parts, index=list(log.groups.names))
+    return pd.DataFrame(parts, index=list(log.names))
 
 
 def _which(
@@ -235,7 +235,7 @@ def _bounds(
 
 def _bias_of_arms(corrected: Correction, log: Logged) -> Array:
     """The mean bias of each arm's group: predictions need not be exact for "dr" to be right."""
-    total = np.bincount(log.of, np.nan_to_num(corrected.bias), len(log.groups))
-    count = np.bincount(log.of, minlength=len(log.groups))
-    means: Array = (total / np.maximum(count, 1))[log.groups.of]
-    return means
+    total = np.bincount(log.of, np.nan_to_num(corrected.bias), len(log.names))
+    count = np.bincount(log.of, minlength=len(log.names))
+    means: Array = total / np.maximum(count, 1)
+    return means[log.groups.of] if log.members is None else means[log.members]

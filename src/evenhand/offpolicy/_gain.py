@@ -90,7 +90,7 @@ def _unsure(
     weights: Array = rows.weights / pair[0].b.mean() - 1.0 / pair[1].b.mean()
     return sum(
         corrected.reach(g, name, (weights * (log.of == g)) @ contexts / log.n, level)
-        for g, name in enumerate(log.groups.names)
+        for g, name in enumerate(log.names)
         if group in (None, g)
     )
 

@@ -46,7 +46,7 @@ class Overlap(NamedTuple):
 
 def overlap(log: Logged, target: Array, weights: Array, group: int | None, least: int) -> Overlap:
     """The overlap overall (group None) or of a group."""
-    arms = np.ones(log.groups.n_arms, bool) if group is None else log.groups.of == group
+    there = log.inside(group)
     inside = np.ones(log.n, bool) if group is None else log.of == group
     if log.all_propensities is not None:
         never = log.all_propensities <= 0.0
@@ -56,11 +56,11 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
         )
     if log.available is not None:
         never = never | ~log.available
-    lost = np.sum(np.where(never, target, 0.0)[:, arms], axis=1)
-    expected, own = target[:, arms].sum(axis=1), weights * inside
+    lost = np.sum(np.where(never & there, target, 0.0), axis=1)
+    expected, own = np.sum(np.where(there, target, 0.0), axis=1), weights * inside
     total, largest = float(own.sum()), float(own.max())
     measured = Overlap(
-        group="all" if group is None else log.groups.names[group],
+        group="all" if group is None else log.names[group],
         n=int(inside.sum()),
         effective_n=effective(own),
         largest_weight=largest,

@@ -76,7 +76,7 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
 
 def asked(rows: Rows) -> list[tuple[str, int | None]]:
     """The quantities of a report, each with its group; None is overall."""
-    groups = range(len(rows.log.groups))
+    groups = range(len(rows.log.names))
     return [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
 
 
@@ -84,7 +84,7 @@ def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
     """What is wrong with the overlap, overall and in each group."""
     return {
         g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
-        for g in (None, *range(len(rows.log.groups)))
+        for g in (None, *range(len(rows.log.names)))
     }
 
 
@@ -98,8 +98,8 @@ def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
     enough = log.n >= settings.least
     why = "" if enough else f"n is {log.n}, less than {settings.least}"
     evidence = SUFFICIENT if enough else INSUFFICIENT
-    for g, name in enumerate(log.groups.names):
-        chance = target[:, log.groups.of == g].sum(axis=1)
+    for g, name in enumerate(log.names):
+        chance = np.sum(np.where(log.inside(g), target, 0.0), axis=1)
         ones = np.ones(log.n)
         reach = normal(Terms(chance, ones, ones), settings.level)
         ends = max(reach.low, 0.0), min(reach.high, 1.0)
@@ -136,7 +136,7 @@ def no_number(name: str, group: int | None, rows: Rows, parts: Terms, corrected:
     """Why there is no number; empty if there is one."""
     for g, why in corrected.unknown.items():
         if group in (None, g):
-            return f"the bias of group {rows.log.groups.names[g]} is {why}"
+            return f"the bias of group {rows.log.names[g]} is {why}"
     if not parts.b.sum() > 0.0:
         if name in (LOGGED, "snips"):
             return "the log has no decision there"
@@ -184,7 +184,7 @@ def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) ->
             0.0
             if contexts is None
             else corrected.reach(g, group, (weights * (log.of == g)) @ contexts / log.n, level)
-            for g, group in enumerate(log.groups.names)
+            for g, group in enumerate(log.names)
         ]
     )
 
@@ -208,4 +208,4 @@ def _judged(
 
 def name_of(log: Logged, group: int | None) -> str:
     """The name of a group, or "all"."""
-    return ALL if group is None else log.groups.names[group]
+    return ALL if group is None else log.names[group]

@@ -40,6 +40,10 @@ class Logged:
         overridden: true where a human chose another arm. Such a row has no reward of its own arm,
             and is left out like one whose reward is missing.
         origin: where the rows come from, if a file was read; it shows whether a policy saw them.
+        members: the number of the group of every arm's candidate in every row, (rows, arms), where
+            groups came with the rounds; -1 for an arm that was not available. Then `groups` only
+            says how many arms there are.
+        member_names: the names of these groups.
 
     Example:
         >>> import evenhand as eh
@@ -57,6 +61,8 @@ class Logged:
     available: Bools | None = None
     overridden: Bools | None = None
     origin: Origin | None = None
+    members: Whole | None = None
+    member_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__.__get__(self)
@@ -93,6 +99,16 @@ class Logged:
                     f"{setting('all_propensities')} has {own[row]:g} for the chosen arm of row "
                     f"{row}, where propensities has {self.propensities[row]:g}; allowed is the "
                     "same number"
+                )
+        if self.members is not None:
+            members = numbers("members", self.members, (n, k)).astype(np.int64)
+            put("members", members)
+            chosen = members[np.arange(n), self.arms]
+            if (chosen < 0).any() or members.max() >= len(self.member_names):
+                raise InputError(
+                    f"{setting('members')} has {int(chosen.min())} to {int(members.max())}; "
+                    f"allowed are numbers of the {len(self.member_names)} groups in member_names, "
+                    "and -1 for arms that were not available"
                 )
         if self.available is not None:
             put("available", _flags("available", self.available, (n, k)))
@@ -209,7 +225,24 @@ class Logged:
     @property
     def of(self) -> Whole:
         """The number of the group of each row's arm."""
+        if self.members is not None:
+            chosen: Whole = self.members[np.arange(self.n), self.arms]
+            return chosen
         return self.groups.of[self.arms]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the groups: of the arms, or of the candidates."""
+        return self.groups.names if self.members is None else self.member_names
+
+    def inside(self, group: int | None) -> Bools:
+        """Whether each arm is in a group, in every row: (rows, arms). None is all of them."""
+        shape = self.n, self.groups.n_arms
+        if group is None:
+            return np.ones(shape, dtype=np.bool_)
+        if self.members is not None:
+            return np.asarray(self.members == group)
+        return np.broadcast_to(self.groups.of == group, shape)
 
     @property
     def chosen_contexts(self) -> Array | None:
@@ -227,7 +260,7 @@ class Logged:
         """Some of the rows."""
         optional: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[keep]
-            for name in ("contexts", "all_propensities", "available", "overridden")
+            for name in ("contexts", "all_propensities", "available", "overridden", "members")
         }
         return replace(
             self,

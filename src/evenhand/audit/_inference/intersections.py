@@ -81,7 +81,7 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, truth: bool) ->
         run,
         source=replace(run.source, table=table),
         settings=settings,
-        look=replace(run.look, columns=columns),
+        look=replace(run.look, columns=columns, labels=None),
         crossing=None,
     )
     cells = replace(fitted.cells, frame=frame.assign(g=category))

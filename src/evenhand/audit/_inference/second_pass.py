@@ -30,10 +30,8 @@ from evenhand.audit._inference.scores import (
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
+from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
 from evenhand.bias.statistics import Array, Whole
-
-MOST_NUMBERS = 1_000_000  # of a batch, as doubles: 8 MB, and as much again for their products
-MOST_ROWS = 122_880  # of a batch; DuckDB has as many together in Parquet
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +88,19 @@ def _streamed(asked: SecondPass) -> dict[str, Array]:
     finest = max((question.fits for question in questions), key=lambda fits: len(_keys(fits)))
     keys = _keys(finest)
     labels = list(dict.fromkeys(label[: len(keys)] for label in finest.labels))
-    times = asked.windows + 1  # the last is of rows without a time
-    places = [_place(question, keys, labels, times) for question in questions]
+    coding = Coding(keys, labels, asked.windows + 1)
+    places = [_place(question, coding) for question in questions]
     features = sum(name.startswith("z") for name in asked.rows.columns)
-    tally = _Tally(places, len(labels) * times, features + 1)
+    tally = _Tally(places, coding, features + 1)
     asked.source.stream(
-        _columns(asked.rows, keys, labels, times, features),
-        tally.add,
-        min(MOST_ROWS, max(MOST_NUMBERS // (features + 1), 1)),
+        _columns(asked.rows, coding, features), tally.add, rows_of_batch(features + 1)
     )
     products = {}
     for name, question, place, meat in zip(
         asked.questions, questions, places, tally.meat, strict=True
     ):
         check_same_rows(asked.source, tally.seen(place.fit, len(question.fits.n)), question.fits)
-        products[name] = _gathered(question, place, meat, times)
+        products[name] = _gathered(question, place, meat, coding.times)
     return products
 
 
@@ -121,13 +117,12 @@ class _Place:
     reach: Array | None  # (cells, d): where squares at a context are asked for
 
 
-def _place(
-    question: Question, keys: list[str], labels: list[tuple[object, ...]], times: int
-) -> _Place:
+def _place(question: Question, coding: Coding) -> _Place:
     fits, lift = question.fits, question.lift
+    labels, times = coding.labels, coding.times
     number_of = {label: k for k, label in enumerate(fits.labels)}
     own = len(_keys(fits))
-    assert keys[:own] == _keys(fits)
+    assert coding.keys[:own] == _keys(fits)
     fit = np.full((len(labels), times), -1, dtype=np.int64)
     d = fits.vectors.shape[1] if lift is None else next(iter(lift.values())).shape[1]
     vectors = np.zeros((len(labels), times, d))
@@ -143,66 +138,31 @@ def _place(
     return _Place(fit.ravel(), vectors.reshape(-1, d), reach)
 
 
-def _columns(
-    rows: Any, keys: list[str], labels: list[tuple[object, ...]], times: int, features: int
-) -> Any:
+def _columns(rows: Any, coding: Coding, features: int) -> Any:
     """The rows as the tally wants them: cell, reward, features, weight."""
-    import ibis
-
-    here = [
-        (_all([rows[key] == value for key, value in zip(keys, label, strict=True)]), i * times)
-        for i, label in enumerate(labels)
-    ]
-    # A label that is none of these must not pass for the first.
-    cell = ibis.cases(*here, else_=-times).cast("int32")
-    if times > 1:
-        cell = cell + rows["t"].coalesce(times - 1).cast("int32")
     more = {"w": rows["w"]} if "w" in rows.columns else {}
     wanted = {f"z{i}": rows[f"z{i}"] for i in range(features)}
-    return rows.select(cell=cell.cast("int32"), y=rows["y"], **wanted, **more)
-
-
-def _all(conditions: list[Any]) -> Any:
-    both = conditions[0]
-    for condition in conditions[1:]:
-        both = both & condition
-    return both
+    return rows.select(cell=coding.number_of(rows), y=rows["y"], **wanted, **more)
 
 
 class _Tally:
     """Sums by cell, batch after batch."""
 
-    def __init__(self, places: list[_Place], cells: int, d: int) -> None:
-        self.places, self.cells, self.d = places, cells, d
+    def __init__(self, places: list[_Place], coding: Coding, d: int) -> None:
+        self.places, self.coding, self.d = places, coding, d
         sizes = [d if place.reach is None else 1 for place in places]
-        self.meat = [np.zeros((cells, size, size)) for size in sizes]
-        self.count, self.reward = np.zeros(cells), np.zeros(cells)
+        self.meat = [np.zeros((coding.cells, size, size)) for size in sizes]
+        self.count, self.reward = np.zeros(coding.cells), np.zeros(coding.cells)
 
-    def add(self, batch: Any) -> None:
-        """Take a batch of `_columns` in: rows are put in the order of their cells first."""
-        cell = batch.column("cell").to_numpy(zero_copy_only=False)
-        # Small numbers are sorted in linear time.
-        small = cell.astype(np.int16) if self.cells < 2**15 else cell
-        order = np.argsort(small, kind="stable")
-        sizes = np.bincount(cell[cell >= 0], minlength=self.cells)
-        begin = int(np.count_nonzero(cell < 0))
-
-        def column(name: str, out: Array | None = None) -> Array:
-            values = batch.column(name).to_numpy(zero_copy_only=False)
-            sorted_values: Array = np.take(values.astype(np.float64, copy=False), order, out=out)
-            return sorted_values
-
-        x = np.empty((self.d, len(order)))
-        x[0] = 1.0
-        for i in range(1, self.d):
-            column(f"z{i - 1}", x[i])
-        y = column("y")
-        weight = column("w") if "w" in batch.schema.names else None
+    def add(self, arrow: Any) -> None:
+        """Take a batch of `_columns` in."""
+        batch = Batch(arrow, self.coding)
+        x = batch.features(np.empty((self.d, len(batch))))
+        y = batch.column("y")
+        weight = batch.column("w") if batch.has("w") else None
         heavy = y if weight is None else weight * y
-        for at in np.flatnonzero(sizes):
-            rows = slice(begin, begin + int(sizes[at]))
-            begin = rows.stop
-            self.count[at] += sizes[at]
+        for at, rows in batch.runs():
+            self.count[at] += batch.sizes[at]
             self.reward[at] += heavy[rows].sum()
             for place, meat in zip(self.places, self.meat, strict=True):
                 if place.fit[at] < 0:

@@ -42,6 +42,7 @@ def beside_truth(source: Source, look: Look, settings: Settings) -> tuple[Source
             times=None,
             by_arm=False,
             reward_centre=0.0,
+            middle=None,
         ),
         replace(settings, weighting=PULLS, windows=0),
     )

@@ -92,13 +92,13 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
     """
     above = os.path.commonpath([Path(path).parent for path in paths])
     names = {path: Path(os.path.relpath(path, above or ".")).as_posix() for path in paths}
-    files = []
+    files, piece = [], memoryview(bytearray(PIECE))  # one for all: new ones would take time
     for path in sorted(paths, key=names.__getitem__):
         before = Path(path).stat()
         digest = hashlib.sha256()
-        with Path(path).open("rb") as file:
-            while not (stop is not None and stop.is_set()) and (piece := file.read(PIECE)):
-                digest.update(piece)
+        with Path(path).open("rb", buffering=0) as file:
+            while not (stop is not None and stop.is_set()) and (size := file.readinto(piece)):
+                digest.update(piece[:size])
         after = Path(path).stat()
         if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
             raise DataError(f"{path} changed while it was read; audit it again")

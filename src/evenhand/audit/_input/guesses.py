@@ -24,7 +24,6 @@ from evenhand._columns.identifiers import (
 )
 from evenhand.audit._input.engines import as_number, is_missing
 from evenhand.audit._input.roles import columns_of, guessed_roles
-from evenhand.audit._input.scan import SAMPLE
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.errors import InputWarning, setting
@@ -35,8 +34,16 @@ MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the la
 
 def with_guesses(source: Source, settings: Settings) -> Source:
     """The log without the columns that were taken for a role or a feature and cannot be it."""
+    source = source.with_sample(_looked_at(source, settings))
     source = _without_decisions(source, settings)
     return _without_identifiers(source, settings) if settings.features is None else source
+
+
+def _looked_at(source: Source, settings: Settings) -> list[str]:
+    """The columns of which the first rows are looked at: here, and to centre them."""
+    columns = columns_of(source, settings)
+    names = [columns.reward, *guessed_roles(columns, settings).values(), *columns.features]
+    return [name for name in dict.fromkeys(names) if _plain(source, name)]
 
 
 # Columns that make the reward ---------------------------------------------------------------------
@@ -52,7 +59,7 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
     }
     if not names:
         return source
-    sample = source.fetch(source.table.select(columns.reward, *names).limit(SAMPLE))
+    sample = source.first_rows([columns.reward, *names])
     suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
     deciding = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in deciding:
@@ -104,12 +111,9 @@ def _without_identifiers(source: Source, settings: Settings) -> Source:
     ]
     if not names:
         return source
-    picked = {f"x{i}": source.table[name] for i, name in enumerate(names)}
-    sample = source.fetch(source.table.select(**picked).limit(SAMPLE))
+    sample = source.first_rows(names)
     suspects = [
-        name
-        for i, name in enumerate(names)
-        if _may_tell_apart(name, sample[f"x{i}"], schema[name].is_string())
+        name for name in names if _may_tell_apart(name, sample[name], schema[name].is_string())
     ]
     identifiers = _identifiers(source, suspects) if suspects else []
     if identifiers:
@@ -120,12 +124,14 @@ def _without_identifiers(source: Source, settings: Settings) -> Source:
 def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
     """Whether the first rows of a column could be numbers of rows, or identifiers."""
     values = values.dropna()
+    if not text:
+        numbers = values.to_numpy(dtype=np.float64)
+        if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
+            return False
     if 2 * values.nunique() <= len(values):
         return False
-    if text:  # numbers and dates as text have errors of their own
-        return sounds_like_one(name) or is_categories(as_texts(values)[:LOOKED_AT])
-    numbers = values.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all())
+    # Numbers and dates as text have errors of their own.
+    return not text or sounds_like_one(name) or is_categories(as_texts(values)[:LOOKED_AT])
 
 
 def _identifiers(source: Source, names: Sequence[str]) -> list[str]:

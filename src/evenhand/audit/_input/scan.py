@@ -18,21 +18,21 @@ from evenhand._columns.encoding import MOST_CATEGORIES, most_frequent_first
 from evenhand._columns.words import shown
 from evenhand.audit._input.diagnosis import (
     check_categories,
-    check_propensities,
     no_number,
     one_group,
     too_many,
     values_of,
 )
-from evenhand.audit._input.engines import as_number
 from evenhand.audit._input.roles import check_named, columns_of
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
+from evenhand.bias.statistics import Array
 from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
 
-SAMPLE = 20_000  # rows for centring: only near the mean is needed, and checked afterwards
 MOST_GROUPS, MOST_ARMS = 200, 200
+ASIDE = 0.05  # parts of a sample, on both sides of its median, where that of all is looked for
+MOST_LABELS = 50_000  # groups, or arms of groups, that are counted to the last one
 MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
 WINDOWS = 8
 RARE, SMALL_GROUP = 0.01, 30  # a part of all rows, and rows of a group
@@ -75,6 +75,8 @@ class Look:
     arms: int  # about how many; 0 without a column of them
     by_arm: bool
     times: Times | None
+    middle: tuple[float, float] | None = None  # where the median reward should be, by a sample
+    labels: list[tuple[object, ...]] | None = None  # the groups, and their arms, that there are
 
 
 def check_rows(source: Source) -> None:
@@ -98,15 +100,14 @@ def look(source: Source, settings: Settings) -> Look:
     nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
-    if columns.propensity is not None:
-        check_propensities(columns.propensity, counted["least_likely"], counted["most_likely"])
     _check_groups(source, counted, columns)
     categories, merged, rare, unseen = _categories(
         source, nominal, counted, columns.group, settings
     )
     width = 1 + len(numbers) + sum(len(kept) for kept in categories.values())
     times = _times(counted, schema, columns, settings, width)
-    centres = _centres(source, (*numbers, columns.reward))
+    sample = _sampled(source, (*numbers, columns.reward))
+    rewards = sample[columns.reward]
     return Look(
         columns=columns,
         rows=rows,
@@ -115,11 +116,13 @@ def look(source: Source, settings: Settings) -> Look:
         merged=merged,
         rare=rare,
         unseen=unseen,
-        centres={name: centres[name] for name in numbers},
-        reward_centre=centres[columns.reward],
+        centres={name: _centre(sample[name]) for name in numbers},
+        reward_centre=_centre(rewards),
+        middle=_middle(rewards),
         arms=arms,
         by_arm=0 < arms <= MOST_ARMS,
         times=times,
+        labels=counted.get("labels"),
     )
 
 
@@ -197,23 +200,42 @@ def _kinds(
 def _count(
     source: Source, schema: Any, columns: Columns, nominal: tuple[str, ...]
 ) -> dict[Any, Any]:
-    import ibis
-
+    """How many rows, groups, arms and categories there are, the first time and the last."""
     table = source.table
-    asked = {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
-    if columns.arm is not None:
-        asked["arms"] = table[columns.arm].approx_nunique()
-    if columns.timestamp is not None:
-        when = seconds(table[columns.timestamp], schema[columns.timestamp], columns.timestamp)
-        asked |= {"first": when.min(), "last": when.max()}
-    if columns.propensity is not None:
-        chance = as_number(table[columns.propensity])
-        chance = chance.isnan().ifelse(ibis.null("float64"), chance)
-        asked |= {"least_likely": chance.min(), "most_likely": chance.max()}
+    labels = _labels(source, columns)
+    asked = dict[str, Any]()
+    if labels is None:
+        asked |= {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
+        if columns.arm is not None:
+            asked["arms"] = table[columns.arm].approx_nunique()
     asked |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
-    row: dict[Any, Any] = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
-    row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
+    row: dict[Any, Any] = {}
+    if asked:
+        row = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
+        row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
+    if labels is not None:
+        row |= {"rows": labels["n"].sum(), "groups": labels["g"].nunique()}
+        row |= {"arms": labels["a"].nunique()} if "a" in labels else {}
+        names = labels.drop(columns="n").astype(object)
+        row["labels"] = list(names.where(names.notna(), None).itertuples(index=False, name=None))
+    if columns.timestamp is not None:
+        # By themselves, for Parquet says what they are without its rows.
+        kind, column = schema[columns.timestamp], table[columns.timestamp]
+        ends = [seconds(end, kind, columns.timestamp) for end in (column.min(), column.max())]
+        row |= source.fetch(table.aggregate(first=ends[0], last=ends[1])).iloc[0].to_dict()
     return row
+
+
+def _labels(source: Source, columns: Columns) -> pd.DataFrame | None:
+    """The groups, and their arms, that there are, with their rows; None if they are too many."""
+    table = source.table
+    picked = {"g": table[columns.group].cast("string")}
+    if columns.arm is not None:
+        picked["a"] = table[columns.arm].cast("string")
+    pairs = table.select(**picked)
+    each = pairs.group_by(list(picked)).aggregate(n=pairs.count())
+    labels = source.fetch(each.limit(MOST_LABELS + 1))
+    return labels if len(labels) <= MOST_LABELS else None
 
 
 def seconds(column: Any, kind: Any, name: str) -> Any:
@@ -294,17 +316,30 @@ def _times(
     return Times(first, (last - first) / count, count, not kind.is_numeric())
 
 
-def _centres(source: Source, names: tuple[str, ...]) -> dict[str, float]:
-    """A number near the mean of each column, from the first rows; 0 for columns of 0 and 1.
+def _sampled(source: Source, names: tuple[str, ...]) -> dict[str, Array]:
+    """The finite numbers of each column in the first rows."""
+    sample, numbers = source.first_rows(names), {}
+    for name in names:
+        values = sample[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers[name] = values[np.isfinite(values)]
+    return numbers
+
+
+def _is_plain(values: Array) -> bool:
+    return not values.size or bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def _centre(values: Array) -> float:
+    """A number near the mean of a column, by its sample; 0 for columns of 0 and 1.
 
     It is short, so that it is the same number in SQL as here.
     """
-    picked = [as_number(source.table[name]).name(f"x{i}") for i, name in enumerate(names)]
-    sample = source.fetch(source.table.select(picked).limit(SAMPLE))
-    centres = {}
-    for i, name in enumerate(names):
-        values = sample[f"x{i}"].to_numpy(dtype=np.float64, na_value=np.nan)
-        values = values[np.isfinite(values)]
-        plain = not values.size or np.isin(values, (0.0, 1.0)).all()
-        centres[name] = 0.0 if plain else float(f"{values.mean():.6g}")
-    return centres
+    return 0.0 if _is_plain(values) else float(f"{values.mean():.6g}")
+
+
+def _middle(rewards: Array) -> tuple[float, float] | None:
+    """Where the median of all rewards should be, by a sample; None where they are 0 and 1."""
+    if _is_plain(rewards):
+        return None
+    low, high = np.quantile(rewards, [0.5 - ASIDE, 0.5 + ASIDE])
+    return float(low), float(high)

@@ -28,6 +28,7 @@ DAMAGED = (
     "too small to be a Parquet file|No magic bytes found|corrupt|TProtocolException|Out of buffer|"
     "don't know what type|Information loss on integer cast"
 )
+SAMPLE = 20_000  # rows that say about what is in a column
 SNIFFED = 100_000  # rows of a CSV file that say what its columns are
 SMALL = 50_000_000  # bytes of what is read or worked out once, into a table
 TRUTH = {"true", "false"}  # what is 0 or 1 in a CSV file; other words are words
@@ -55,6 +56,7 @@ class Source:
     taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, gone already
     idle: tuple[str, ...] = ()  # columns that nobody named, and that are no role and no feature
     passwords: tuple[str, ...] = field(default=(), repr=False)  # never to be shown
+    sampled: tuple[Any, pd.DataFrame] | None = field(default=None, repr=False)  # a table, its rows
 
     @property
     def kind(self) -> str:
@@ -170,6 +172,20 @@ class Source:
                 return run()
         except Exception as error:
             raise self.told(error) from error
+
+    def first_rows(self, names: Sequence[str]) -> pd.DataFrame:
+        """The first rows of these columns: those that were kept, if the table is still the same."""
+        if self.sampled is not None:
+            table, rows = self.sampled
+            if table is self.table and set(names) <= set(rows.columns):
+                return rows[list(names)]
+        picked = {f"x{i}": self.table[name] for i, name in enumerate(names)}
+        rows = self.fetch(self.table.select(**picked).limit(SAMPLE))
+        return rows.set_axis(list(names), axis=1)
+
+    def with_sample(self, names: Sequence[str]) -> Source:
+        """The same, with the first rows of these columns kept for all that look at them."""
+        return replace(self, sampled=(self.table, self.first_rows(names)))
 
     def told(self, error: Exception) -> DataError:
         return told_of(self.label, error, self.passwords, self.called)

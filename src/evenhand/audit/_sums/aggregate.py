@@ -1,23 +1,29 @@
 """The one aggregation: all sums that the report needs, by group, arm and time window.
 
+DuckDB is asked for its rows, which `streamed` sums up; other engines are elsewhere, and a query of
+sums brings less from there than its rows.
+
 `group_sums` and its kin make the sums of the fairness metrics from the same answer.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
+from evenhand.audit._sums.details import Detail, details
 from evenhand.audit._sums.exposure import OPTIONAL, attention, attention_of, attention_sums
 from evenhand.audit._sums.missing import Gaps, complete, finite
+from evenhand.audit._sums.streamed import streamed
 from evenhand.errors import DataError
 
 KEYS = ("g", "a", "t")
@@ -74,58 +80,77 @@ def _inverse(propensity: Any) -> Any:
 
 def window(when: Any, times: Times) -> Any:
     """The number of the window of a time."""
-    position = ((when - number(times.start)) / number(times.width)).floor().cast("int64")
-    return position.clip(0, times.count - 1)
+    import ibis
+
+    position, last = (when - number(times.start)) / number(times.width), times.count - 1
+    # Cheaper than the least and the largest of two, which Ibis guards against NULL.
+    return ibis.cases(
+        (position < number(1.0), ibis.literal(0, "int64")),
+        (position >= number(float(last)), ibis.literal(last, "int64")),
+        else_=position.floor().cast("int64"),
+    )
 
 
 def sums(rows: Any, p: int) -> dict[str, Any]:
-    """All sums, by name, of rows that `prepared` made with p features."""
-    names, have = [f"z{i}" for i in range(p)], set(rows.columns)
-    weighted = "w" in have
+    """The sums of products of features and reward, by name, of rows with p features, for SQL."""
+    names, weighted = [f"z{i}" for i in range(p)], "w" in rows.columns
     y, z = rows["y"], [rows[name] for name in names]
     heavy = [rows["w"] * feature for feature in z] if weighted else z
     heavy_y = rows["w"] * y if weighted else y
     whole = sum(z, y)
     asked = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
-    asked |= {"y": y.sum(), "yy": (y * y).sum()}
     if weighted:
-        w = rows["w"]
-        asked |= {"w": w.sum(), "ww": (w * w).sum(), "least": w.min(), "weighed": w.count()}
-        asked["broken"] = (w != w.floor()).cast("int32").sum()
-        asked |= {"wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
+        asked |= {"w": rows["w"].sum(), "wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
+    else:
+        asked |= {"y": y.sum(), "yy": (y * y).sum()}
     asked |= {f"z{i}": feature.sum() for i, feature in enumerate(heavy)}
     asked |= {f"least{i}": feature.min() for i, feature in enumerate(z)}
     asked |= {f"most{i}": feature.max() for i, feature in enumerate(z)}
     asked |= {f"zy{i}": (feature * y).sum() for i, feature in enumerate(heavy)}
-    asked |= {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
-    if "p" in have:
-        asked |= {"p": rows["p"].sum(), "pp": (rows["p"] * rows["p"]).sum()}
-        asked |= {
-            "surest": rows["p"].min(),
-            "chances": rows["p"].count(),
-        }
-    if "r" in have:
-        r = rows["r"]
-        asked |= {"r_n": r.count(), "r": r.sum(), "rr": (r * r).sum(), "yr": (y * r).sum()}
-        known = r.notnull().ifelse(y, number(0.0))
-        asked |= {"y_r": known.sum(), "yy_r": (known * known).sum()}
-    if "o" in have:
-        asked["o"] = rows["o"].sum()
-    if "c" in have:
-        asked["clustered"] = rows.count() - is_missing(rows["c"]).cast("int32").sum()
-    return asked | attention_sums({name: rows[name] for name in ("q", "s") if name in have}, y)
+    return asked | {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
 
 
-def aggregated(
-    source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps
-) -> tuple[pd.DataFrame, bool]:
-    """The sums, a row per cell, and whether windows are cells. May hold NaN: see `spoiled`."""
-    rows = prepared(source, look, settings, design, gaps)
-    asked = sums(rows, len(design.features))
-    cells = max(look.arms if look.by_arm else 1, 1) * (look.times.count if look.times else 1)
-    by_window = look.times is not None and cells * len(asked) <= MOST_SUMS
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums of a log, a row per cell. They may hold NaN: see `spoiled`.
+
+    Attributes:
+        frame: the sums.
+        by_window: whether windows are cells.
+        beyond: by group the rows, and those above and below the median reward; None where that is
+            a question of its own.
+    """
+
+    frame: pd.DataFrame
+    by_window: bool
+    beyond: pd.DataFrame | None = None
+
+
+def aggregated(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Sums:
+    """Sum up."""
+    rows, p = prepared(source, look, settings, design, gaps), len(design.features)
+    attended = {name: rows[name] for name in ("q", "s") if name in rows.columns}
+    more = details(rows) | attention_sums(attended, rows["y"])
+    windows = look.times.count if look.times is not None else 1
+    cells = max(look.arms if look.by_arm else 1, 1) * windows
+    many = (p + 1) * (p + 2) // 2 + 3 * p + len(more)
+    by_window = look.times is not None and cells * many <= MOST_SUMS
     keys = [key for key in KEYS if key in rows.columns and (key != "t" or by_window)]
-    return fetch_by(source, rows, keys, asked), by_window
+    if source.kind == "duckdb":
+        span = None
+        if look.middle is not None and not {"w", "c"} & set(rows.columns):
+            span = look.middle[0] - design.reward_centre, look.middle[1] - design.reward_centre
+        frame, beyond = streamed(source, rows, keys, p, windows, more, look.labels, span)
+        return Sums(frame, by_window, beyond)
+    return Sums(queried(source, rows, keys, p, more), by_window)
+
+
+def queried(
+    source: Source, rows: Any, keys: list[str], p: int, more: dict[str, Detail]
+) -> pd.DataFrame:
+    """The sums by SQL, as `streamed` makes them from the rows themselves."""
+    asked = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
+    return fetch_by(source, rows, keys, asked)
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:

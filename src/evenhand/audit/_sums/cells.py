@@ -25,6 +25,7 @@ class Cells:
     square: Array  # (cells,)
     weights: Array | None
     kept: tuple[int, ...]  # the number that each feature has in the frame
+    beyond: pd.DataFrame | None = None  # by group: rows, and those above and below the median
 
     @property
     def n(self) -> Array:

@@ -7,12 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from evenhand.audit._input.diagnosis import check_propensities
+from evenhand.audit._input.engines import as_number
+from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
 from evenhand.bias.statistics import Bools
 from evenhand.errors import DataError, setting
 from evenhand.events.columns import Columns
+
+
+def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> None:
+    """An error if propensities are outside of 0 to 1; their inverse is then below 1.
+
+    What they are is asked for only then: the sums have the least inverse anyway.
+    """
+    if column is None or not (frame["surest"] < 1.0 - 1e-5).any():
+        return
+    chance = as_number(source.table[column])
+    ends = source.table.aggregate(low=chance.min(), high=chance.max())
+    check_propensities(column, *source.fetch(ends).iloc[0])
 
 
 def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> None:

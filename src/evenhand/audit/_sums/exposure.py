@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._sums.details import Detail
 from evenhand.bias.statistics import Array
 from evenhand.events.columns import Columns
 
@@ -23,8 +24,8 @@ def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
     return picked
 
 
-def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Any]:
-    """What to ask an engine for.
+def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Detail]:
+    """What to sum up.
 
     Positions begin at 0 or at 1, which shows only in the end: exposure is summed up for both.
 
@@ -32,20 +33,21 @@ def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Any]:
         have: what `attention_of` picked.
         y: the reward, NULL where it is missing.
     """
-    asked: dict[str, Any] = {}
+    asked: dict[str, Detail] = {}
     if "q" in have:
         q = have["q"]
-        asked |= {"q_n": q.count(), "q": q.sum(), "qq": (q * q).sum()}
+        asked |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
         rewarded = y.notnull().ifelse(q, number(0.0))
-        asked |= {"qy_n": rewarded.sum(), "qy": (q * y).sum(), "qyy": (q * y * y).sum()}
+        asked |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
     if "s" in have:
         s = have["s"]
-        asked |= {"s_n": s.count(), "s_low": s.min(), "s_high": s.max()}
+        asked |= {"s_n": Detail(s, "count")}
+        asked |= {"s_low": Detail(s, "min"), "s_high": Detail(s, "max")}
         for first in (0, 1):
             place = s + number(2.0 - first)
             # Below the first position there is no exposure: the logarithm would be none.
             seen = (place > number(1.0)).ifelse(number(1.0) / place.log2(), number(0.0))
-            asked |= {f"s{first}": seen.sum(), f"ss{first}": (seen * seen).sum()}
+            asked |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
     return asked
 
 

@@ -13,6 +13,7 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
+from evenhand.audit._sums.middle import MOST_SORTED
 from evenhand.bias.estimate import MEAN
 from evenhand.fairness.impact import WEIGHTED, impact_table
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from evenhand.audit._input.attributes import Crossing
 
 TOGETHER = "no exact test: rows belong together"
-MOST_SORTED = 20_000_000  # rows of which the median is exact; of more it is an engine's estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,11 @@ def count_selected(
         crossing: of several group columns.
     """
     scores = "positives" not in sums
-    if scores:
+    if scores and cells.beyond is not None:
+        beyond = rows["y"]
+        counts = cells.beyond[["n", "below" if settings.unfavourable else "above"]]
+        counts = counts.set_axis(["n", "selected"], axis=1)
+    elif scores:
         beyond = _beyond_median(source, rows, cells.n.sum(), settings.unfavourable)
         counts = _counted(source, rows, beyond)
     elif "w" in cells.frame:

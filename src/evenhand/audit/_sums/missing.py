@@ -92,7 +92,8 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
         ibis.null("float64"), as_number(table[look.columns.reward]) - number(look.reward_centre)
     )
     asked |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
-    asked |= attention_sums(attention_of(table, look.columns), reward)
+    told = attention_sums(attention_of(table, look.columns), reward)
+    asked |= {name: detail.asked for name, detail in told.items()}
     counts = source.fetch(table.group_by("evenhand_group").aggregate(**asked))
     known = counts["evenhand_group"].astype(object)
     nobody = MISSING if MISSING not in set(known) else f"({MISSING})"

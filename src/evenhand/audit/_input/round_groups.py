@@ -1,0 +1,77 @@
+"""Groups that came with each round: the group of a row is that of the candidate who was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import DataError
+from evenhand.events._round_groups import CERTAIN, membership_columns
+from evenhand.events.columns import ROLES
+from evenhand.groups import PER_ROUND
+
+
+def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Settings]:
+    """The log with a column per attribute in place of those of its levels, if it is such a log.
+
+    Candidates who did not say are a group of their own, "not stated". Probabilities are refused:
+    a row with seven tenths of a woman would have to be shared out, and then a part of the men's
+    feedback counts as women's, so that a bias looks smaller than it is.
+    """
+    group = next((name for name in ROLES["group"] if name in source.table.columns), None)
+    attributes = membership_columns(source.table.columns)
+    if "group" in settings.columns or group is None or not attributes:
+        return source, settings
+    table = source.table
+    if not table.schema()[group].is_string():
+        return source, settings
+    asked = {"other": (table[group] != PER_ROUND).cast("int32").sum(), "rows": table.count()}
+    for i, levels in enumerate(attributes.values()):
+        asked[f"u{i}"] = (_largest(table, levels) < number(CERTAIN)).cast("int32").sum()
+    counted = source.fetch(table.aggregate(**asked)).iloc[0].fillna(0)
+    if counted["other"]:
+        return source, settings
+    for i, name in enumerate(attributes):
+        if counted[f"u{i}"]:
+            raise DataError(
+                f"{name} is given as probabilities in {int(counted[f'u{i}']):,} of "
+                f"{int(counted['rows']):,} rows, and an audit compares groups that are known; "
+                "shared out by probability, the bias would look smaller than it is: audit the rows "
+                "whose group is certain, or replay the log and ask the policy's bias(), which "
+                "takes probabilities as they are"
+            )
+    return _labelled(source, settings, attributes, group)
+
+
+def _largest(table: Any, levels: dict[str, str]) -> Any:
+    import ibis
+
+    return ibis.greatest(*(as_number(table[column]) for column in levels.values()))
+
+
+def _labelled(
+    source: Source, settings: Settings, attributes: dict[str, dict[str, str]], group: str
+) -> tuple[Source, Settings]:
+    import ibis
+
+    table, taken = source.table, set(source.table.columns) - {group}
+    names = {name: name if name not in taken else f"{name} (group)" for name in attributes}
+    made = {
+        names[attribute]: ibis.cases(
+            *((as_number(table[column]) >= number(CERTAIN), level) for level, column in by.items())
+        )
+        for attribute, by in attributes.items()
+    }
+    gone = [column for by in attributes.values() for column in by.values()]
+    table = table.mutate(**made).drop(*gone, *([] if group in made else [group]))
+    columns = tuple(names.values())
+    settings = replace(
+        settings,
+        columns={**settings.columns, "group": columns[0]},
+        attributes=columns if len(columns) > 1 else (),
+        leave_out=[name for name in settings.leave_out if name not in (*gone, group)],
+    )
+    return replace(source, table=table), settings

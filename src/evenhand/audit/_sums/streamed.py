@@ -1,0 +1,155 @@
+"""The first pass over rows of DuckDB: the sums of `aggregate` by products of matrices.
+
+DuckDB lives in this process. Its rows come as columns in batches, and one product of matrices per
+cell and batch is the sums that SQL would write out as hundreds: of 10 million rows with 20 features
+in Parquet that takes 2.6 seconds of processors, and the bare GROUP BY of these sums 3.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand.audit._input.sources import Source
+from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
+from evenhand.audit._sums.details import Detail
+from evenhand.audit._sums.middle import Middle
+from evenhand.errors import DataError
+
+NOTHING = {"sum": 0.0, "squares": 0.0, "count": 0.0, "min": np.inf, "max": -np.inf}
+MERGE = {"min": np.minimum, "max": np.maximum}  # the others are added
+
+
+def streamed(
+    source: Source,
+    rows: Any,
+    keys: Sequence[str],
+    p: int,
+    windows: int,
+    more: dict[str, Detail],
+    labels: Sequence[tuple[object, ...]] | None = None,
+    span: tuple[float, float] | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The sums, a row per cell, from one pass over the rows; and who is above the median.
+
+    The second is what `Middle.beyond` says; None if it was not looked for, or not found.
+
+    Args:
+        source: where they are.
+        rows: as `prepared` made them.
+        keys: of the cells: g, and a and t where cells are by arm and window.
+        p: how many features there are.
+        windows: how many windows there are, if cells are by window.
+        more: what else to sum up.
+        labels: the groups, and their arms, that there may be; asked for unless given.
+        span: of rewards, where the median may be.
+    """
+    named = [key for key in keys if key != "t"]
+    times = windows + 1 if "t" in keys else 1
+    if labels is None:
+        labels = _labels(source, rows, named)
+    coding = Coding(named, list(dict.fromkeys(label[: len(named)] for label in labels)), times)
+    # Several sums are of the same numbers, which come once.
+    numbers = {detail.column.op(): detail.column for detail in more.values()}
+    short = {op: f"d{i}" for i, op in enumerate(numbers)}
+    taken = {name: (short[detail.column.op()], detail.how) for name, detail in more.items()}
+    wanted = {f"z{i}": rows[f"z{i}"] for i in range(p)}
+    wanted |= {"w": rows["w"]} if "w" in rows.columns else {}
+    wanted |= {short[op]: column.cast("float64") for op, column in numbers.items()}
+    asked = rows.select(cell=coding.number_of(rows), y=rows["y"], **wanted)
+    middle = None if span is None else Middle(span, coding.cells)
+    totals = _Totals(coding, p + 1, taken, middle)
+    source.stream(asked, totals.add, rows_of_batch(p + 2 + len(numbers)))
+    if totals.strange:
+        raise DataError(
+            f"{source.label} changed while it was read, so its sums do not belong together; "
+            "audit it again when nothing writes to it"
+        )
+    beyond = None if middle is None else middle.beyond(totals.n, coding)
+    return totals.frame(keys), beyond
+
+
+def _labels(source: Source, rows: Any, keys: list[str]) -> list[tuple[object, ...]]:
+    """The values of the keys that occur together, in order."""
+    found = source.fetch(rows.select(keys).distinct()).astype(object)
+    found = found.sort_values(keys).where(found.notna(), None)
+    return list(found.itertuples(index=False, name=None))
+
+
+class _Totals:
+    """Sums by cell, batch after batch."""
+
+    def __init__(
+        self, coding: Coding, d: int, more: dict[str, tuple[str, str]], middle: Middle | None
+    ) -> None:
+        self.coding, self.d, self.more, self.middle = coding, d, more, middle
+        self.strange, self.weighted = 0, False
+        cells = coding.cells
+        # The reward is the last: one product has the sums of features and reward.
+        self.products = np.zeros((cells, d + 1, d + 1))
+        self.low, self.high = np.full((cells, d + 1), np.inf), np.full((cells, d + 1), -np.inf)
+        self.n = np.zeros(cells, dtype=np.int64)
+        self.details = {name: np.full(cells, NOTHING[how]) for name, (_, how) in more.items()}
+
+    def add(self, arrow: Any) -> None:
+        """Take a batch in. A value that is missing is NaN, and so are its products."""
+        batch = Batch(arrow, self.coding)
+        self.strange += batch.strange
+        at, starts = batch.present, batch.starts
+        if not len(at):
+            return
+        x = np.empty((self.d + 1, len(batch)))
+        batch.features(x[:-1])
+        batch.column("y", x[-1])
+        self.n[at] += batch.sizes[at]
+        if self.middle is not None:
+            self.middle.add(batch, x[-1])
+        self.weighted = batch.has("w")
+        heavy = batch.column("w") * x if self.weighted else x
+        for cell, here in batch.runs():
+            self.products[cell] += heavy[:, here] @ x[:, here].T
+        self.low[at] = np.minimum(self.low[at], np.minimum.reduceat(x, starts, axis=1).T)
+        self.high[at] = np.maximum(self.high[at], np.maximum.reduceat(x, starts, axis=1).T)
+        held = {column: batch.column(column) for column, _ in self.more.values()}
+        for name, (column, how) in self.more.items():
+            values, merge, total = held[column], MERGE.get(how, np.add), self.details[name]
+            if how == "count":
+                values = (~np.isnan(values)).astype(np.float64)
+            elif batch.nulls(column):
+                values = np.where(np.isnan(values), NOTHING[how], values)
+            if how == "squares":
+                values = values * values
+            total[at] = merge(total[at], merge.reduceat(values, starts))
+
+    def frame(self, keys: Sequence[str]) -> pd.DataFrame:
+        """A row per cell that has rows, with the columns that SQL gives."""
+        there = np.flatnonzero(self.n)
+        label, window = np.divmod(there, self.coding.times)
+        columns: dict[str, Any] = {
+            key: np.array([self.coding.labels[i][k] for i in label], dtype=object)
+            for k, key in enumerate(self.coding.keys)
+        }
+        if "t" in keys:
+            timeless = window == self.coding.times - 1
+            columns["t"] = np.where(timeless, np.nan, window) if timeless.any() else window
+        n, d, products = self.n[there], self.d, self.products[there]
+        columns |= {"n": n, "complete": n}  # what is not complete is NaN
+        columns |= {"low": self.low[there, d], "high": self.high[there, d]}
+        own = ("w", "wy", "wyy") if self.weighted else ("", "y", "yy")
+        columns |= {own[0]: products[:, 0, 0]} if self.weighted else {}
+        columns |= {own[1]: products[:, 0, d], own[2]: products[:, d, d]}
+        for i in range(d - 1):
+            columns[f"z{i}"] = products[:, 0, i + 1]
+            columns[f"zy{i}"] = products[:, i + 1, d]
+            columns[f"least{i}"], columns[f"most{i}"] = (
+                self.low[there, i + 1],
+                self.high[there, i + 1],
+            )
+            columns |= {f"z{i}_{j}": products[:, i + 1, j + 1] for j in range(i, d - 1)}
+        for name, (_, how) in self.more.items():
+            total = self.details[name][there]
+            columns[name] = np.where(np.isinf(total), np.nan, total) if how in MERGE else total
+        return pd.DataFrame(columns).sort_values(list(keys), ignore_index=True)

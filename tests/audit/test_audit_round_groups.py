@@ -1,0 +1,89 @@
+"""Audits of logs whose groups came with each round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.cli import main
+from evenhand.errors import DataError
+from round_logs import ARMS, FEATURES, drawn, play_rounds
+
+
+def pooled(attributes=None):
+    groups = eh.Groups.per_round(ARMS, attributes or {"sex": ["F", "M"]})
+    reference = {} if attributes else {"reference": "M"}
+    return eh.PooledGroupFair(groups, n_features=FEATURES, seed=7, **reference)
+
+
+def coefficients(contexts, rewards):
+    design = np.column_stack([np.ones(len(contexts)), contexts])
+    return np.linalg.lstsq(design, rewards, rcond=None)[0]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_the_group_of_a_row_is_that_of_the_chosen_candidate(tmp_path, suffix):
+    """By hand: a regression per group of those who were chosen; who did not say is a group."""
+    path, groups = tmp_path / f"log.{suffix}", drawn(["F", "M", None], 400)
+    contexts, arms, rewards = play_rounds(path, pooled(), groups)
+    report = eh.audit(path, reference="M", weighting="pulls").bias
+    assert report.groups == ("F", "M", "not stated")
+    group = np.array([own[arm] or "not stated" for own, arm in zip(groups, arms, strict=True)])
+    chosen = contexts[np.arange(len(arms)), arms]
+    own = {
+        name: coefficients(chosen[group == name], rewards[group == name]) for name in report.groups
+    }
+    estimates = report.to_frame().set_index(["group", "feature"])["estimate"]
+    for name in ("F", "not stated"):
+        expected = own[name] - own["M"]
+        np.testing.assert_allclose(estimates[name].to_numpy(), expected, rtol=1e-9, atol=1e-9)
+    assert report.observations == tuple((group == name).sum() for name in report.groups)
+    assert report.by_group.loc["F", "high"] < 0.0 < report.by_group.loc["not stated", "high"]
+
+
+def test_a_frame_of_the_log_says_the_same(tmp_path):
+    path = tmp_path / "log.parquet"
+    play_rounds(path, pooled(), drawn(["F", "M"], 200))
+    whole, frame = eh.audit(path), eh.audit(eh.read_log(path))
+    assert whole.bias.by_group.equals(frame.bias.by_group)
+    assert whole.facts.columns.features == ("x1", "x2")
+    assert whole.facts.columns.group == "sex"
+
+
+def test_several_attributes_are_compared_each_and_where_they_meet(tmp_path):
+    path, rounds = tmp_path / "log.parquet", 300
+    policy = pooled({"sex": ["F", "M"], "age": ["old", "young"]})
+    sexes, ages = drawn(["F", "M"], rounds), drawn(["old", "young"], rounds, seed=2)
+    groups = [{"sex": sex, "age": age} for sex, age in zip(sexes, ages, strict=True)]
+    _, arms, _ = play_rounds(path, policy, groups)
+    found = eh.audit(path)
+    assert set(found.intersections.attributes) == {"sex", "age"}
+    cells = [
+        f"{own['sex'][arm]} & {own['age'][arm]}" for own, arm in zip(groups, arms, strict=True)
+    ]
+    counted = dict(zip(*map(list, np.unique(cells, return_counts=True)), strict=True))
+    assert dict(zip(found.bias.groups, found.bias.observations, strict=True)) == counted
+
+
+def test_probabilities_are_refused_with_what_to_do(tmp_path, capsys):
+    path = tmp_path / "log.parquet"
+    groups = drawn(["F", "M"], 60)
+    groups[3] = [{"F": 0.7, "M": 0.3}] * ARMS
+    play_rounds(path, pooled(), groups)
+    with pytest.raises(DataError, match=r"sex is given as probabilities in 1 of 60 rows") as error:
+        eh.audit(path)
+    assert "\n" not in str(error.value) and "bias()" in str(error.value)
+    frame = eh.read_log(path)
+    certain = frame[["sex: F", "sex: M", "sex: not stated"]].max(axis=1) == 1.0
+    assert sum(eh.audit(frame[certain], reference="M").bias.observations) == 59
+    assert main(["audit", str(path)]) == 2
+    assert "\n" not in capsys.readouterr().err.strip()
+
+
+def test_another_column_can_still_be_the_group(tmp_path):
+    path = tmp_path / "log.parquet"
+    play_rounds(path, pooled(), drawn(["F", "M"], 100))
+    frame = eh.read_log(path).assign(office=["north", "south"] * 50)
+    found = eh.audit(frame, group="office", leave_out=["group"])
+    assert found.bias.groups == ("north", "south") and "sex: F" in found.facts.columns.features
