@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -31,6 +31,13 @@ from evenhand.policies.pooled._layout import (
 )
 from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._settings import (
+    feature_names_of,
+    is_name,
+    names_of,
+    units_of,
+    weights_of,
+)
 from evenhand.policies.pooled._true_rewards import merge_truth
 from evenhand.policies.pooled.beliefs import Beliefs
 from evenhand.policies.pooled.mixed import _choosing as _choosing
@@ -127,32 +134,12 @@ class PooledGroupFair(Policy):
             )
         if not isinstance(probe, bool):
             raise InputError(f"probe is {_checks.shown(probe)}; allowed are True and False")
-        by_name = _is_name(reference) or isinstance(reference, Mapping)
-        self.reference = reference if by_name else _names(reference)
+        by_name = is_name(reference) or isinstance(reference, Mapping)
+        self.reference = reference if by_name else names_of(reference)
         self.probe = probe
         self._design = design_of(self.groups) if self._is_mixed else None
         self._weights = self._weights_of(self.reference)
-        self.true_units = self._units_of(true_units)
-
-    def _units_of(self, given: object) -> tuple[float, float] | str:
-        """The setting `true_units`, checked."""
-        if isinstance(given, str) and given == "estimate":
-            if self._is_free(self._weights):
-                raise InputError(
-                    "true_units is 'estimate', and the reference is the mean of the groups; name "
-                    "a group as reference whose feedback is undistorted, or give (scale, offset)"
-                )
-            return given
-        try:
-            scale, offset = (float(number) for number in given)  # type: ignore[attr-defined]
-        except (TypeError, ValueError):
-            scale = offset = np.nan
-        if not (0.0 < scale < np.inf and np.isfinite(offset)):
-            raise InputError(
-                f"true_units is {_checks.shown(given)}; allowed are 'estimate', and two numbers, "
-                "a scale above 0 and an offset"
-            )
-        return scale, offset
+        self.true_units = units_of(true_units, self._is_free(self._weights))
 
     @property
     def _is_mixed(self) -> bool:
@@ -165,22 +152,7 @@ class PooledGroupFair(Policy):
         chosen = self.groups.reference if reference is None else reference
         if self._design is not None:
             return reference_of(self._design, self.groups, chosen)
-        m = len(self.groups)
-        if chosen is None or (chosen == "mean" and "mean" not in self.groups.names):
-            return np.full(m, 1.0 / m)
-        weights = np.zeros(m)
-        for name in [chosen] if _is_name(chosen) else _names(chosen):
-            if str(name) not in self.groups.names:
-                raise InputError(
-                    f"reference is {_checks.shown(reference)}; allowed are 'mean', one of "
-                    f"{', '.join(self.groups.names)}, or a list of these"
-                )
-            g = self.groups.index(name)
-            weights[g] = self.groups.sizes[g]
-        if not weights.any():
-            raise InputError("reference is an empty list; name a group, or leave it out")
-        shares: NDArray[np.float64] = weights / weights.sum()
-        return shares
+        return weights_of(self.groups, chosen, reference)
 
     def _is_free(self, weights: NDArray[np.float64]) -> bool:
         """Whether a reference is that of nobody, so that it may be distorted itself."""
@@ -396,7 +368,7 @@ class PooledGroupFair(Policy):
         from evenhand.policies.pooled.mixed.report import MixedBias
         from evenhand.policies.pooled.report import PooledBias
 
-        names = _feature_names(feature_names, self.n_features)
+        names = feature_names_of(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
         (beliefs, measured), chance = self._read(weights), self._level(level)
         kind = PooledBias if self._design is None else MixedBias
@@ -441,22 +413,3 @@ class PooledGroupFair(Policy):
                 "score": scores.estimate + scores.correction + bonus,
             }
         )
-
-
-def _is_name(reference: object) -> bool:
-    return reference is None or isinstance(reference, str) or not isinstance(reference, Iterable)
-
-
-def _names(reference: Any) -> tuple[str, ...]:
-    return tuple(str(name) for name in reference)
-
-
-def _feature_names(given: Sequence[object] | None, number: int) -> tuple[str, ...]:
-    if given is None:
-        return tuple(f"x{k}" for k in range(1, number + 1))
-    names = tuple(str(name) for name in given)
-    if len(names) != number or len(set(names)) != number or isinstance(given, str):
-        raise InputError(
-            f"feature_names is {_checks.shown(given)}; allowed are {number} different names"
-        )
-    return names
