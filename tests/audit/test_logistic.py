@@ -186,17 +186,45 @@ def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
 
 
 @pytest.mark.slow
-def test_a_log_that_changes_between_passes_is_refused(monkeypatch):
+@pytest.mark.parametrize("by_sql", [False, True])
+def test_a_log_that_changes_between_passes_is_refused(monkeypatch, by_sql):
     """Every pass counts what it saw."""
     from evenhand.audit._inference import logistic
 
-    real = logistic.with_chances
+    real = logistic.numbered
     monkeypatch.setattr(
-        logistic, "with_chances", lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0)
+        logistic, "numbered", lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0)
     )
+    if by_sql:
+        monkeypatch.setattr(logistic, "_streamed", logistic._queried)
     log, _ = chances(7)
     with pytest.raises(ValueError, match="the log must not change while it is audited"):
         eh.audit(log, reference="M")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
+    from evenhand.audit._inference import logistic
+
+    looks = []
+
+    def both(source, rows, fits):
+        seen, by_sql = streamed(source, rows, fits), logistic._queried(source, rows, fits)
+        for own, other in zip(seen, by_sql, strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
+        looks.append(seen)
+        return seen
+
+    streamed = logistic._streamed
+    monkeypatch.setattr(logistic, "_streamed", both)
+    log, _ = chances(8)
+    weights = {}
+    if weighted:
+        log["w"] = np.random.default_rng(3).uniform(0.5, 2.0, size=len(log))
+        weights = {"weight": "w"}
+    assert eh.audit(log, reference="M", **weights).logistic is not None
+    assert len(looks) > 2
 
 
 @pytest.mark.slow

@@ -359,3 +359,16 @@ def test_arms_at_contexts_of_their_own():
     assert len(found) == 1 and "arm 1 of group F (x2, 1." in found[0] and "arm 0" not in found[0]
     by_pulls = bias_report(sums, weighting="pulls")
     assert not any(one.startswith("Some arms") for one in by_pulls.warnings)
+
+
+def test_a_reason_that_groups_share_is_said_once():
+    """Tiny groups are named together, and one with a reason of its own by itself."""
+    x = np.column_stack([np.ones(43), np.arange(43.0), np.arange(43.0) % 3])
+    groups = ["M"] * 37 + ["A", "A", "B", "C", "C", "C"]
+    stats = Statistics.from_rows(x, np.arange(43.0) % 5, groups)
+    said = [line for line in bias_report(stats, reference="M").summary if "identified" in line]
+    assert len(said) == 1 and said[0].count("too few observations") == 2
+    assert (
+        "of 3 groups is not identified: groups A, B have too few observations, group C has"
+        in said[0]
+    )

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
 
 
+PLURAL = {"has": "have", "was": "were"}
+
+
 def cautions(report: BiasReport) -> list[str]:
     """Groups and features without a number, weak overlap, weightings that disagree."""
     return [
@@ -39,7 +42,7 @@ def _blocked(report: BiasReport) -> list[str]:
         then = ""
         if report.reference is None and report._fit.usable.any():
             then = ". They are left out of the mean that the others are compared with"
-        why = few([reasons[name] for name in many])
+        why = _once([(name, reasons[name]) for name in many])
         said.append(f"The {bias} of {len(many)} groups is not identified: {why}{then}.")
     for name, reason in reasons.items():
         if not reason or (len(many) > 1 and name in many):
@@ -54,6 +57,30 @@ def _blocked(report: BiasReport) -> list[str]:
         alone = report.groups[int(np.argmax(report._fit.usable))]
         said.append(f"Group {alone} has no other group to be compared with.")
     return said
+
+
+def _once(reasons: list[tuple[str, str]]) -> str:
+    """Reasons that several groups share, each said once with the names of these groups.
+
+    Example:
+        >>> from evenhand.bias._cautions import _once
+        >>> _once([("F", "group F was never chosen"), ("M", "group M was never chosen")])
+        'groups F, M were never chosen'
+    """
+    shared: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        own = reason.removeprefix(f"group {name} ")
+        # How many observations each has is in the tables.
+        key = own.split(": ")[0] if own != reason else reason
+        shared.setdefault(key, []).append(name)
+    said = []
+    for what, names in shared.items():
+        if len(names) == 1:
+            said.append(dict(reasons)[names[0]])
+            continue
+        verb, _, rest = what.partition(" ")
+        said.append(f"groups {few(names)} {PLURAL.get(verb, verb)} {rest}")
+    return few(said)
 
 
 def _collinear(report: BiasReport) -> list[str]:

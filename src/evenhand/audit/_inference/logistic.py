@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from evenhand.audit._inference.robust import FEW_EVENTS
 from evenhand.audit._inference.scores import (
@@ -28,6 +29,7 @@ from evenhand.audit._inference.scores import (
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
+from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
 from evenhand.bias._fit import ROOM
 from evenhand.bias.statistics import Array, Bools
 
@@ -164,6 +166,43 @@ class _Seen(NamedTuple):
 
 
 def _look(source: Source, rows: Any, fits: Fits) -> _Seen:
+    """One pass: by products of matrices where DuckDB has the rows, and otherwise by SQL."""
+    return (
+        _streamed(source, rows, fits) if source.kind == "duckdb" else _queried(source, rows, fits)
+    )
+
+
+def _streamed(source: Source, rows: Any, fits: Fits) -> _Seen:
+    many, d = fits.vectors.shape
+    coding = Coding(["k"], [(k,) for k in range(many)], 1)
+    seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))
+    count, reward = np.zeros(many), np.zeros(many)
+
+    def add(arrow: Any) -> None:
+        batch = Batch(arrow, coding)
+        x, y = batch.features(np.empty((d, len(batch)))), batch.column("y")
+        weight = batch.column("w") if batch.has("w") else np.ones(len(batch))
+        for k, here in batch.runs():
+            own, outcome, w = x[:, here], y[here], weight[here]
+            eta = np.clip(fits.vectors[k] @ own, -LARGEST, LARGEST)
+            chance = 1.0 / (1.0 + np.exp(-eta))
+            # -log p of a reward of 1, and -log (1 - p) of one of 0.
+            seen.likelihood[k] -= w @ np.logaddexp(0.0, (1.0 - 2.0 * outcome) * eta)
+            seen.score[k] += own @ (w * (outcome - chance))
+            seen.information[k] += (own * (w * chance * (1.0 - chance))) @ own.T
+            seen.ones[k] += outcome.sum()
+            count[k] += len(outcome)
+            reward[k] += w @ outcome
+
+    more = ["w"] if "w" in rows.columns else []
+    wanted = rows.select("y", *(f"z{i}" for i in range(d - 1)), *more, cell=coding.number_of(rows))
+    source.stream(wanted, add, rows_of_batch(d + 1))
+    saw = pd.DataFrame({"k": np.arange(many), "seen": count, "seen_y": reward})
+    check_same_rows(source, saw, fits)
+    return seen
+
+
+def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
     d, many = fits.vectors.shape[1], len(fits.labels)
     scored = with_chances(source, rows, fits)
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
