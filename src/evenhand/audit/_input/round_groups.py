@@ -5,43 +5,46 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from evenhand._columns.missing import DROP
 from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
-from evenhand.errors import DataError
+from evenhand.errors import DataError, setting
 from evenhand.events._round_groups import CERTAIN, membership_columns
-from evenhand.events.columns import ROLES
+from evenhand.events.columns import ORDER, ROLES
 from evenhand.groups import PER_ROUND
 
 
 def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Settings]:
     """The log with a column per attribute in place of those of its levels, if it is such a log.
 
-    Candidates who did not say are a group of their own, "not stated". Probabilities are refused:
-    a row with seven tenths of a woman would have to be shared out, and then a part of the men's
-    feedback counts as women's, so that a bias looks smaller than it is.
+    Candidates who did not say are a group of their own, "not stated". A group given as
+    probabilities is missing: a row with seven tenths of a woman would have to be shared out, and
+    then a part of the men's feedback counts as women's, so that a bias looks smaller than it is.
     """
     group = next((name for name in ROLES["group"] if name in source.table.columns), None)
     attributes = membership_columns(source.table.columns)
     if "group" in settings.columns or group is None or not attributes:
         return source, settings
-    table = source.table
-    if not table.schema()[group].is_string():
+    table, ours = source.table, {*ORDER} <= {*source.table.columns}
+    if not ours and not table.schema()[group].is_string():
         return source, settings
-    asked = {"other": (table[group] != PER_ROUND).cast("int32").sum(), "rows": table.count()}
+    asked = {"rows": table.count()}
+    if not ours:  # an older log has a word there, and another file may have columns of such names
+        asked["other"] = (table[group] != PER_ROUND).cast("int32").sum()
     for i, levels in enumerate(attributes.values()):
         asked[f"u{i}"] = (_largest(table, levels) < number(CERTAIN)).cast("int32").sum()
     counted = source.fetch(table.aggregate(**asked)).iloc[0].fillna(0)
-    if counted["other"]:
+    if counted.get("other"):
         return source, settings
     for i, name in enumerate(attributes):
-        if counted[f"u{i}"]:
+        if counted[f"u{i}"] and settings.missing != DROP:
             raise DataError(
                 f"{name} is given as probabilities in {int(counted[f'u{i}']):,} of "
                 f"{int(counted['rows']):,} rows, and an audit compares groups that are known; "
-                "shared out by probability, the bias would look smaller than it is: audit the rows "
-                "whose group is certain, or replay the log and ask the policy's bias(), which "
-                "takes probabilities as they are"
+                "shared out by probability, the bias would look smaller than it is: leave these "
+                f"rows out by {setting('missing', DROP)}, or replay the log and ask the policy's "
+                "bias(), which takes probabilities as they are"
             )
     return _labelled(source, settings, attributes, group)
 
