@@ -366,7 +366,8 @@ def test_a_reason_that_groups_share_is_said_once():
     x = np.column_stack([np.ones(43), np.arange(43.0), np.arange(43.0) % 3])
     groups = ["M"] * 37 + ["A", "A", "B", "C", "C", "C"]
     stats = Statistics.from_rows(x, np.arange(43.0) % 5, groups)
-    said = [line for line in bias_report(stats, reference="M").summary if "identified" in line]
+    words = bias_report(stats, reference="M").to_words()
+    said = [line for line in words.splitlines() if "groups is not identified" in line]
     assert len(said) == 1 and said[0].count("too few observations") == 2
     assert (
         "of 3 groups is not identified: groups A, B have too few observations, group C has"

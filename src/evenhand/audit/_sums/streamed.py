@@ -96,6 +96,10 @@ class _Totals:
 
     def add(self, arrow: Any) -> None:
         """Take a batch in. A value that is missing is NaN, and so are its products."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is told later
+            self._add(arrow)
+
+    def _add(self, arrow: Any) -> None:
         batch = Batch(arrow, self.coding)
         self.strange += batch.strange
         at, starts = batch.present, batch.starts
