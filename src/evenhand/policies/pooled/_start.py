@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
+from evenhand.policies.pooled._flat import Start
 from evenhand.policies.pooled._posterior import in_units
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
 from evenhand.policies.pooled._truth import blend
 from evenhand.policies.pooled.beliefs import Beliefs
-from evenhand.policies.pooled.measured import Start
 
 Array = NDArray[np.float64]
 

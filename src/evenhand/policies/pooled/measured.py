@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.policies.pooled._flat import Start
 from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
 
 Array = NDArray[np.float64]
@@ -15,29 +16,6 @@ Array = NDArray[np.float64]
 FREE = 1e6  # of kappa^2: averages may differ by anything
 UNKNOWN = 1e-2  # of a flat prior's variance: what varies by so much has not been seen
 _RANK = 1e-9  # of the largest eigenvalue: directions of which true rewards say nothing
-
-
-class Start(NamedTuple):
-    """What either form of the pooled model gives: the posterior with a flat bias, and truth.
-
-    The bias of a contrast k of columns, which are groups or those of the general form, is
-    (k (x) x) . (m - eta), and that of the reference, psi_0, is added where it is `whole`.
-    """
-
-    unit: Array  # of the features
-    rho: float  # of rewards
-    flat: float  # the prior variance of a bias
-    freedom: float  # what the variances behind a bias rest on, in degrees of freedom
-    means: Array  # (means, d)
-    basis: Array  # (columns, means): columns are basis @ means
-    seen: NDArray[np.bool_]  # which columns have feedback; nothing is said of the others
-    first: int  # so many columns have no eta
-    contrasts: Array  # (rows of the report, columns)
-    whole: NDArray[np.bool_]
-    scale: float
-    offset: float
-    blended: Callable[[float], Any]  # the `Blend` at a kappa^2
-    arrival: tuple[float, float] | None  # what feedback is off by where truth came; its variance
 
 
 class Measured:

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.policies.pooled._flat import Flat
-from evenhand.policies.pooled.measured import Start
+from evenhand.policies.pooled._flat import Flat, Start
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
 from evenhand.policies.pooled.mixed._rule import MixedRule
