@@ -171,3 +171,30 @@ def test_probabilities_recover_the_bias_and_the_likelier_level_does_not():
             into += ((mine.low <= truth) & (truth <= mine.high)).tolist()
         ratio += (mine.estimate / truth).tolist()
     assert np.mean(held) >= 0.85 and np.mean(other_held) <= 0.4 and np.mean(ratio) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["F", "F", "M", "M"], None),
+        (["F", "F", "M"], "group M has a single arm: how much of a gap is the arm's own is known"),
+        (["F", "F", "M", "X"], "group M, group X have a single arm each"),
+        (["F", "M"], "Every group has a single arm: what is an arm's own cannot be told from bias"),
+    ],
+)
+@pytest.mark.parametrize("attributes", [False, True])
+def test_groups_of_a_single_arm_are_named(labels, said, attributes):
+    groups = labels
+    if attributes:
+        groups = eh.Groups.of_attributes({"sex": labels, "age": ["old"] * len(labels)})
+    policy = eh.PooledGroupFair(groups, 1, seed=1)
+    arms = np.repeat(np.arange(len(labels)), 10)
+    policy.absorb(arms, np.ones((len(arms), 1)), np.random.default_rng(1).random(len(arms)))
+    words = policy.bias().to_words()
+    if said is None:
+        assert "single arm" not in words
+    elif attributes:
+        said = said.replace("Every group", "Every level of sex").replace("group ", "sex ")
+        assert words.count("single arm") == 1 and said in words
+    else:
+        assert said in words

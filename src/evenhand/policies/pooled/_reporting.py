@@ -138,12 +138,12 @@ class Reported(ABC):
         return 1.0 - (1.0 - self.level) / max(int(weights.any(axis=1).sum()), 1)
 
 
-def single(names: list[str], many: int) -> list[str]:
-    """A sentence on what has a single arm, of `many` that have some."""
+def single(names: list[str], many: int, each: str = "group") -> list[str]:
+    """A sentence on what has a single arm, of `many` that have some; `each` is what one is."""
     if not names:
         return []
     if len(names) == many:
-        return ["Every group has a single arm: what is an arm's own cannot be told from bias."]
+        return [f"Every {each} has a single arm: what is an arm's own cannot be told from bias."]
     has = "has a single arm" if len(names) == 1 else "have a single arm each"
     return [
         f"{', '.join(names)} {has}: how much of a gap is the arm's own is known through the other "

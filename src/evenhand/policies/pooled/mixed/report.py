@@ -165,9 +165,17 @@ class MixedBias(Reported):
         beliefs = self.beliefs
         if beliefs.groups.changes or not beliefs.recurs:
             return []
-        arms = beliefs.design.levels.sum(axis=0)
-        names = [row.name.replace(": ", " ", 1) for row in self._rows if row.kind == LEVEL]
-        return single([name for name, n in zip(names, arms, strict=True) if n == 1], len(names))
+        arms, sentences, first = beliefs.design.levels.sum(axis=0), [], 0
+        for attribute in beliefs.design.attributes:
+            counts = arms[first : first + len(attribute.levels)]
+            alone = [
+                f"{attribute.name} {level}"
+                for level, number in zip(attribute.levels, counts, strict=True)
+                if number == 1
+            ]
+            sentences += single(alone, int((counts > 0).sum()), f"level of {attribute.name}")
+            first += len(attribute.levels)
+        return sentences
 
     def _of_level(self, row: dict[Any, Any]) -> str:
         number = self._attribute_of[row["group"]]
