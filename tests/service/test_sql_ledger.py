@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
@@ -210,6 +211,31 @@ def test_an_erased_person_is_gone_and_the_chain_is_whole(tmp_path):
     again.close()
     secret = evenhand("ledger", "erase", config, "p1")
     assert secret.returncode == 2 and "nothing is known" in secret.stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_what_an_erasure_leaves_is_exported_and_audited_and_not_replayed(tmp_path, suffix):
+    config = write_config(tmp_path)
+    play(config).close()
+    whole = tmp_path / f"whole.{suffix}"
+    assert evenhand("ledger", "export", config, whole).returncode == 0
+    told = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
+    assert told.returncode == 0, told.stderr
+    left = tmp_path / f"left.{suffix}"
+    told = evenhand("ledger", "export", config, left)
+    assert told.returncode == 0 and "erased decisions are not in it" in told.stdout, told.stderr
+    read = pd.read_parquet if suffix == "parquet" else pd.read_csv
+    before, after = read(whole), read(left)
+    gone = {f"d{k}" for k in range(1, 40, 5)}
+    assert set(before["decision_id"]) - set(after["decision_id"]) == gone
+    numbers = ["seq", "reward_seq", "true_seq", "learned"]  # of events: numbered anew
+    stays = before[~before["decision_id"].isin(gone)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(after.drop(columns=numbers), stays.drop(columns=numbers))
+    for log in (left, config):  # the table, and the live ledger
+        audited = evenhand("audit", log, "--missing", "drop", "--out", tmp_path / "audit.html")
+        assert audited.returncode == 0, audited.stderr
+    with pytest.raises(InputError, match="left"):
+        eh.replay(left)
 
 
 def test_the_person_is_nowhere_in_the_file(tmp_path):

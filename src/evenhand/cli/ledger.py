@@ -86,7 +86,7 @@ def _export(options: argparse.Namespace) -> int:
     store = _store(options)
     from evenhand.service._ledger.exporting import export
 
-    return _say(f"wrote {export(store, options.file):,} events to {options.file}")
+    return _say(f"wrote {options.file}: {export(store, options.file).to_words()}")
 
 
 def _erase(options: argparse.Namespace) -> int:

@@ -180,10 +180,13 @@ def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFr
 
 
 class Rows:
-    """Rows in the order in which they came; events name theirs by the id of the decision."""
+    """Rows in the order in which they came; events name theirs by the id of the decision.
 
-    def __init__(self, about: About, table: pd.DataFrame | None = None) -> None:
-        self.about = about
+    With `gaps` rounds may be missing, where decisions were erased.
+    """
+
+    def __init__(self, about: About, table: pd.DataFrame | None = None, gaps: bool = False) -> None:
+        self.about, self.gaps = about, gaps
         self.rows: list[list[Any]] = [] if table is None else rows_of(about, table)
         self.replaced = [TrueRewardObserved(*event) for event in about.replaced]
         self.find()
@@ -235,7 +238,7 @@ class Rows:
         if (event.contexts is not None) != self.about.candidates:
             more = 0 if event.contexts is None else 2
             raise DamagedError(f"a decision has {more} parts about other arms")
-        if event.round != self.round + 1:
+        if event.round <= self.round or not (self.gaps or event.round == self.round + 1):
             raise DamagedError(f"round {event.round} comes after round {self.round}")
         if event.id in self.row_of:
             raise DamagedError(f"decision {event.id!r} is there twice")

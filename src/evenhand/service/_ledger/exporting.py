@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
 
 from evenhand.errors import InputError
+from evenhand.events._formats import write_csv, write_parquet
+from evenhand.events._header import About
+from evenhand.events._rows import Rows, with_unlearned
+from evenhand.events.event import Event
 from evenhand.events.files import FileLedger
 from evenhand.service._ledger.fold import is_erased
 from evenhand.service._ledger.log import SqlLedger
@@ -13,13 +21,27 @@ from evenhand.service._ledger.log import SqlLedger
 TOGETHER = 5000
 
 
-def export(url: str, path: Path) -> int:
-    """Write the events of a ledger to a Parquet or CSV file, and return their number.
+class Exported(NamedTuple):
+    """How many events a file has, and whether others were erased."""
+
+    events: int
+    is_part: bool
+
+    def to_words(self) -> str:
+        """For the command line."""
+        part = "; erased decisions are not in it, so it can be audited and not replayed"
+        return f"{self.events:,} events{part if self.is_part else ''}"
+
+
+def export(url: str, path: Path) -> Exported:
+    """Write the events of a ledger to a Parquet or CSV file.
 
     Rewards that came too late, or wait until all have had the same time, are in it as well; they
     have no number in the order of learning.
 
-    `evenhand audit`, `evenhand value` and `eh.replay` read it like any other log.
+    `evenhand audit`, `evenhand value` and `eh.replay` read it like any other log. Where people were
+    erased, it is a table of all other decisions without the header of a log: it can be audited, and
+    nobody takes it for the whole story of a policy.
     """
     if path.exists():
         raise InputError(f"{path} exists already; give another name")
@@ -28,23 +50,46 @@ def export(url: str, path: Path) -> int:
         if ledger.about is None:
             raise InputError(f"{ledger.name} has not begun")
         with ledger.database.reading() as connection:
-            if is_erased(connection):
-                raise InputError(
-                    f"{ledger.name} has entries that were erased, so it cannot be exported as a "
-                    "log that can be replayed"
-                )
-            unlearned = ledger.unlearned()  # before the events: what is learned meanwhile is there
-        file = FileLedger(path, sync=60.0)
-        try:
-            file.begin(ledger.about)
-            events = ledger.read()
-            while some := list(islice(events, TOGETHER)):
-                file.append(some)
-            number = file.head
-            file.close(unlearned=unlearned)
-        except BaseException:
-            file.release()
-            raise
+            is_part = is_erased(connection)
+        unlearned = ledger.unlearned()  # before the events: what is learned meanwhile is there
+        if is_part:
+            return Exported(_write_left(path, ledger, unlearned), True)
+        return Exported(_write(path, ledger.about, ledger.read(), unlearned), False)
     finally:
         ledger.release()
+
+
+def _write(
+    path: Path, about: About, events: Iterator[Event], unlearned: Mapping[str, tuple[float, int]]
+) -> int:
+    file = FileLedger(path, sync=60.0)
+    try:
+        file.begin(about)
+        while some := list(islice(events, TOGETHER)):
+            file.append(some)
+        number = file.head
+        file.close(unlearned=unlearned)
+    except BaseException:
+        file.release()
+        raise
     return number
+
+
+def _write_left(path: Path, ledger: SqlLedger, unlearned: Mapping[str, tuple[float, int]]) -> int:
+    """What is left of a ledger with erased entries, as a table and no log."""
+    assert ledger.about is not None
+    rows = Rows(ledger.about, gaps=True)
+    for event in ledger.left():
+        rows.apply(event)
+    frame = with_unlearned(rows.to_frame(), unlearned)
+    with path.open("x+b") as file:
+        if path.suffix == ".parquet":
+            write_parquet(file, ledger.about, frame)
+            table = pq.read_table(file)
+            types = {b"pandas": table.schema.metadata[b"pandas"]}  # and no header of ours
+            file.truncate(0)
+            file.seek(0)
+            pq.write_table(table.replace_schema_metadata(types), file)
+        else:
+            write_csv(file, ledger.about, frame)
+    return rows.head

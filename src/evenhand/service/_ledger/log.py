@@ -222,6 +222,18 @@ class SqlLedger:
                     raise erased(seq)
                 yield event_of(kind, event, at, subject, kinds.decode(kind, bytes(body)), n_arms)
 
+    def left(self) -> Iterator[Event]:
+        """The events of all decisions that were not erased, numbered anew."""
+        sql = (
+            f"SELECT kind, at, subject, body FROM entries WHERE kind IN {_EVENTS} "
+            "AND event IS NOT NULL AND body IS NOT NULL ORDER BY seq"
+        )
+        assert self._about is not None
+        n_arms = len(self._about.labels)
+        with self.database.reading() as connection:
+            for number, (kind, at, subject, body) in enumerate(connection.stream(sql), 1):
+                yield event_of(kind, number, at, subject, kinds.decode(kind, bytes(body)), n_arms)
+
     def unlearned(self) -> dict[str, tuple[float, int]]:
         """By decision: rewards that are recorded and not learned, and when they came."""
         sql = (
