@@ -132,7 +132,7 @@ def test_search_pages_through_everything_once(running):
         ({"available": ["nobody"]}, "available[0]"),
         ({"available": []}, "available"),
         ({"mode": "secret-word"}, "mode"),
-        ({"secret-word": 1}, None),
+        ({"secret-word": 1}, "body"),
     ],
 )
 def test_a_refusal_names_the_field_and_repeats_nothing(running, change, field):
@@ -155,6 +155,21 @@ def test_numbers_that_are_none_are_refused(running, number):
         headers=headers,
     )  # fmt: skip
     assert answer.status_code in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "detail"),
+    [
+        ({}, "candidates", "is missing"),
+        ({"candidates": [{"features": [1, 2]}]}, "candidates[0].arm", "is missing"),
+        ({"ada@example.org": 1}, "body", "has a field that is not known here"),
+        ([], "body", "Expected `object`, got `array`"),
+    ],
+)
+def test_what_is_missing_or_not_known_is_named(running, body, field, detail):
+    told = running.call("POST", "/v1/decisions", body)
+    assert (told.status_code, told.json()["field"], told.json()["detail"]) == (422, field, detail)
+    assert "ada" not in told.text
 
 
 def test_a_body_that_is_cut_anywhere_is_refused(running):

@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--demo", action="store_true",
-        help="start with mortgage applications and simulated feedback; nothing of it stays",
+        help="start with mortgage applications and what the lender decided; nothing of it stays",
     )  # fmt: skip
     command.add_argument(
         "--init", type=Path, metavar="TABLE",

@@ -61,9 +61,9 @@ class Refused(Problem):
 
 
 _AT = re.compile(r" - at `(\$[^`]*)`$")
-_EXPECTED = re.compile(
-    r"^(Expected `[^`]*`(?:, got `[a-z]+`)?|Object missing required field `\w+`)"
-)
+_EXPECTED = re.compile(r"^(Expected `[^`]*`(?:, got `[a-z]+`)?)")
+_MISSING = re.compile(r"^Object missing required field `(\w+)`")
+_UNKNOWN = "Object contains unknown field"
 
 
 def of_decoding(error: msgspec.DecodeError) -> Problem:
@@ -72,7 +72,11 @@ def of_decoding(error: msgspec.DecodeError) -> Problem:
         return Problem(400, "the body is not valid JSON in UTF-8")
     text = str(error)
     place = _AT.search(text)
-    said = _EXPECTED.match(text)
+    said, missing = _EXPECTED.match(text), _MISSING.match(text)
     # A part of the path may be a key that the caller chose, which msgspec shows as [...].
     field = place[1].removeprefix("$").removeprefix(".") if place else ""
-    return Problem(422, said[1] if said else "is not allowed here", field or None)
+    if missing:
+        return Problem(422, "is missing", f"{field}.{missing[1]}".removeprefix("."))
+    if text.startswith(_UNKNOWN):  # its name is the caller's
+        return Problem(422, "has a field that is not known here", field or "body")
+    return Problem(422, said[1] if said else "is not allowed here", field or "body")
