@@ -155,7 +155,9 @@ def test_a_reviewer_claims_and_overrides_and_it_shows(served, page):
         if not line["overridden"]
     )
     page.goto(f"{served.url}/decisions/{waiting}")
+    assert "Give the verdict" not in page.inner_text("#review")  # before it is claimed
     page.click("text=Claim")
+    assert "Claim" not in page.inner_text("#review")
     page.select_option("#arm", index=1)
     page.click("text=Give the verdict")
     assert "an override needs a reason" in page.inner_text("main")
@@ -167,6 +169,8 @@ def test_a_reviewer_claims_and_overrides_and_it_shows(served, page):
     assert "100.0 %" in page.inner_text("table[aria-label=reviewers]")
     seen = served.call("GET", f"/v1/decisions/{waiting}").json()["override"]
     assert (seen["by"], seen["reason"]) == ("Ada", SCRIPT)
+    page.goto(f"{served.url}/decisions/{waiting}")
+    assert page.inner_text("#review").split("\n")[-1] == "It was reviewed."
 
 
 def test_pause_and_roll_back_by_page(served, page):

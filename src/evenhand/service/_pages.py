@@ -15,7 +15,7 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
 from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.reviewing import reviewers
+from evenhand.service._ledger.reviewing import reviewers, standing
 from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
 from evenhand.service._review import cases
@@ -158,14 +158,17 @@ class Pages(Forms, Logins):
         """One decision, and why."""
         id = request.path.removeprefix("/decisions/")
         state = self.engine.state
-        view, reasons = await asyncio.gather(
+        now = time.time_ns() // 1000
+        view, reasons, stands = await asyncio.gather(
             in_thread(self._read, _views.one, id, state),
             in_thread(self._read, _views.reasons, id, list(state.arms), self.engine.encoder.labels),
+            in_thread(self._read, standing, id, caller.name, now),
         )
+        open_ = view.reward is None and view.override is None
         return self._page(
             "service_decision.html", f"Decision {id}", caller, view=view, reasons=reasons,
-            scores=_looks.scores_table(view), may_review=caller.may(REVIEW),
-            others=[name for name in view.candidates.arm if name != view.arm],
+            scores=_looks.scores_table(view), may_review=caller.may(REVIEW), standing=stands,
+            others=[name for name in view.candidates.arm if open_ and name != view.arm],
         )  # fmt: skip
 
     async def review(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002

@@ -112,6 +112,23 @@ class Judge(OfDecision):
         self.status = 201
 
 
+def standing(connection: Connection, id: str, by: str, now: int) -> str:
+    """How far the review of a decision is, for somebody who looks at it."""
+    row = connection.row(
+        "SELECT v.claimed_by, v.claimed_until, v.verdict FROM reviews v "
+        "JOIN decisions d ON d.seq = v.decision WHERE d.id = ?",
+        (id,),
+    )
+    if row is None:
+        return "not asked"
+    who, until, verdict = row
+    if verdict is not None:
+        return "reviewed"
+    if who is None or until <= now:
+        return "waits"
+    return "mine" if who == by else "another's"
+
+
 def queue(connection: Connection, now: int, limit: int = 50) -> list[dict[str, Any]]:
     """What waits for a human, the oldest first."""
     rows = connection.rows(
