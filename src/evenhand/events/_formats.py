@@ -42,15 +42,16 @@ def pyarrow(name: object) -> Any:
     return pyarrow
 
 
-def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame) -> None:
-    """Write rows, with the header of the log in the metadata."""
+def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame, header: bool = True) -> None:
+    """Write rows, with the header of the log in the metadata unless they are no whole log."""
     arrow = pyarrow(file.name)
     table = arrow.Table.from_pandas(frame, preserve_index=False)
     for name in (CONTEXTS, CHANCES) if about.candidates else ():
         lists = arrow.array(frame[name], arrow.large_list(arrow.float64()), from_pandas=True)
         table = table.set_column(table.column_names.index(name), name, lists)
-    known = table.schema.metadata or {}
-    table = table.replace_schema_metadata({**known, _KEY: about.to_json().encode()})
+    if header:
+        known = table.schema.metadata or {}
+        table = table.replace_schema_metadata({**known, _KEY: about.to_json().encode()})
     arrow.parquet.write_table(table, file)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from evenhand.errors import DataError, blank, setting
-from evenhand.groups import NOT_STATED
+from evenhand.events._round_groups import membership_columns
 
 # The names by which a role is recognised, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -37,7 +37,6 @@ ROLES: dict[str, tuple[str, ...]] = {
 NEEDED = ("group", "reward")
 ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
 """Columns of evenhand's own logs about the order of events: neither roles nor features."""
-_DID_NOT_SAY = f": {NOT_STATED}"  # what the last column of an attribute's levels ends with
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,10 @@ def _ours(names: Sequence[str]) -> list[str]:
     """The columns of our logs that are no features; another log may use one of these names."""
     if not {*ORDER} <= {*names}:
         return []
-    attributes = [name.removesuffix(NOT_STATED) for name in names if name.endswith(_DID_NOT_SAY)]
-    membership = [name for name in names if name.startswith(tuple(attributes))]
-    return [*ORDER, *membership]
+    return [
+        *ORDER,
+        *(column for by in membership_columns(names).values() for column in by.values()),
+    ]
 
 
 def find_roles(

@@ -7,8 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-
 from evenhand.errors import InputError
 from evenhand.events._formats import write_csv, write_parquet
 from evenhand.events._header import About
@@ -82,14 +80,9 @@ def _write_left(path: Path, ledger: SqlLedger, unlearned: Mapping[str, tuple[flo
     for event in ledger.left():
         rows.apply(event)
     frame = with_unlearned(rows.to_frame(), unlearned)
-    with path.open("x+b") as file:
+    with path.open("xb") as file:
         if path.suffix == ".parquet":
-            write_parquet(file, ledger.about, frame)
-            table = pq.read_table(file)
-            types = {b"pandas": table.schema.metadata[b"pandas"]}  # and no header of ours
-            file.truncate(0)
-            file.seek(0)
-            pq.write_table(table.replace_schema_metadata(types), file)
+            write_parquet(file, ledger.about, frame, header=False)
         else:
             write_csv(file, ledger.about, frame)
     return rows.head
