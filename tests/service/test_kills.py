@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -96,15 +97,14 @@ def new_work(callers: Callers, more: int = 3) -> None:
         waiting.pause(0.002)
 
 
-@pytest.mark.slow
-def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
-    config = write_config(tmp_path, store=store, snapshot_every=150)
+def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
+    """Callers at work while their server is killed so many times; nothing may be lost by it."""
     key, nursery = make_key(config), Nursery(config)
     server = Forked(nursery, config, key).start()
-    callers = Callers([server])
+    callers = Callers([server], **how)
     chance = random.Random(1)
     try:
-        for _ in range(KILLS):
+        for _ in range(times):
             new_work(callers)
             waiting.pause(chance.random() * 0.01)
             server.kill()
@@ -118,29 +118,21 @@ def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
     check_chain(place)
     check_acknowledged(place, callers.decided, callers.rewarded)
     check_state(store)
+    return callers
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
+    config = write_config(tmp_path, store=store, snapshot_every=150)
+    callers = work_under_kills(config, store, KILLS)
     assert callers.unanswered > 0  # some requests were under way when it was killed
 
 
 @pytest.mark.slow
 def test_groups_of_candidates_survive_kills(tmp_path):
-    config = write_config(tmp_path, snapshot_every=100, **GIVEN)
-    key, nursery = make_key(config), Nursery(config)
-    server = Forked(nursery, config, key).start()
-    callers = Callers([server], made=lambda k: with_groups(candidates(k), k))
-    try:
-        for _ in range(min(KILLS, 20)):
-            new_work(callers)
-            server.kill()
-            server.start()
-        new_work(callers)
-    finally:
-        callers.end()
-        server.stop()
-        nursery.close()
-    place = tmp_path / "loans.db"
-    check_chain(place)
-    check_acknowledged(place, callers.decided, callers.rewarded)
-    check_state(f"sqlite:{place}")
+    config, place = write_config(tmp_path, snapshot_every=100, **GIVEN), tmp_path / "loans.db"
+    made = lambda k: with_groups(candidates(k), k)  # noqa: E731
+    work_under_kills(config, f"sqlite:{place}", min(KILLS, 20), made=made)
     ((decided, expected),) = rows_of(place, "SELECT SUM(decided), SUM(expected) FROM tallies")
     ((number,),) = rows_of(place, "SELECT COUNT(*) FROM decisions")
     assert decided == pytest.approx(number) and expected == pytest.approx(number)
