@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,9 @@ from evenhand.worlds import TableWorld
 
 SWEEPS = ("T", "arms", "error", "ratio", "c", "d", "delta")
 TABLES = ("family-income", "compas", "student", "mortgage")
+POOLED, PROPORTIONAL = PooledGroupFair.__name__, "PooledGroupFair, proportional"
+# Where the features of groups differ, equal averages do not make equal shares; a price does.
+HELD = {PROPORTIONAL: partial(PooledGroupFair, shares="proportional")}
 # With many features a round takes long, so there are fewer points and fewer replications: the
 # number of those of the paper is divided by this.
 FEWER = {"d": 2, "family-income": 5, "student": 2}
@@ -41,7 +45,7 @@ def _pooled(experiment: Experiment) -> Experiment:
         experiment,
         name=f"{experiment.name}-beyond",
         title=f"{experiment.title}, with PooledGroupFair",
-        policies={PooledGroupFair.__name__: PooledGroupFair},
+        policies={POOLED: PooledGroupFair, **(HELD if experiment.is_table else {})},
         replications=max(1, experiment.replications // FEWER.get(experiment.name, 1)),
         sweep=sweep,
         panels=None,

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from evenhand.experiments._beside import SWEEPS, TABLES
+from evenhand.experiments._beside import POOLED, PROPORTIONAL, SWEEPS, TABLES
 from evenhand.experiments._claims import FAILS, FAIR, HOLDS, PARTLY, Claim, Means, Verdict
 from evenhand.simulation.floor import FLOOR
 
-POOLED = "PooledGroupFair"
 AXES = {"arms": "n", "error": "mu", "ratio": "s"}  # as the paper writes them
 NAMES = {
     "family-income": "family income",
@@ -66,9 +65,9 @@ def _near_the_floor(m: Means) -> Verdict:
     )
 
 
-def _half(experiment: str) -> Callable[[Means], Verdict]:
+def _half(experiment: str, policy: str) -> Callable[[Means], Verdict]:
     def check(m: Means) -> Verdict:
-        own, fair = (m.last(experiment, policy, "share") for policy in (POOLED, FAIR))
+        own, fair = (m.last(experiment, name, "share") for name in (policy, FAIR))
         return Verdict(
             HOLDS if abs(own - 0.5) <= 0.03 else FAILS,
             f"its share at the last T is {own:.3f}; GroupFairTopInterval's is {fair:.3f}",
@@ -77,9 +76,9 @@ def _half(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _no_dearer(experiment: str) -> Callable[[Means], Verdict]:
+def _no_dearer(experiment: str, policy: str) -> Callable[[Means], Verdict]:
     def check(m: Means) -> Verdict:
-        own, fair = (m.last(experiment, policy, "perceived_regret") for policy in (POOLED, FAIR))
+        own, fair = (m.last(experiment, name, "perceived_regret") for name in (policy, FAIR))
         return Verdict(
             HOLDS if own <= fair else FAILS,
             f"perceived regret {_digits(own)} a round at the last T, and GroupFairTopInterval's "
@@ -128,16 +127,18 @@ OWN_CLAIMS = (
     *(
         claim
         for name in TABLES
+        for policy, words in ((POOLED, ""), (PROPORTIONAL, ', shares="proportional",'))
         for claim in (
             Claim(
                 f"{name}-beyond",
-                f"on {NAMES[name]} the share is within 3 points of a half",
-                _half(f"{name}-beyond"),
+                f"on {NAMES[name]}{words} the share is within 3 points of a half",
+                _half(f"{name}-beyond", policy),
             ),
             Claim(
                 f"{name}-beyond",
-                f"on {NAMES[name]} perceived regret is no higher than GroupFairTopInterval's",
-                _no_dearer(f"{name}-beyond"),
+                f"on {NAMES[name]}{words} perceived regret is no higher than "
+                "GroupFairTopInterval's",
+                _no_dearer(f"{name}-beyond", policy),
             ),
         )
     ),
