@@ -14,6 +14,7 @@ from evenhand.leastsquares import counts, merge
 from evenhand.policies import _calls as calls
 from evenhand.policies import _checks as checking
 from evenhand.policies._live import Live
+from evenhand.policies._settings import same_kind
 from evenhand.policies._state import estimate_noise
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Learned(Live):
             >>> here.counts.tolist(), here.intervals(np.ones((2, 1)))[0].round(9).tolist()
             ([2, 1], [2.0, 5.0])
         """
-        checking.same_kind(self, other)
+        same_kind(self, other)
         with self._lock:
             mine, its = self._state, other._state
             merge(mine.arms, its.arms, self.prior())

@@ -22,7 +22,7 @@ from evenhand.events.event import (
 )
 from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
-from evenhand.policies._round_groups import joined
+from evenhand.policies._checks import joined
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._past import past_decisions

@@ -17,7 +17,7 @@ from evenhand.events._ids import id_of
 from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
-from evenhand.policies._saved_groups import plain_groups
+from evenhand.policies._saved_settings import plain_groups
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._replay import checksum

@@ -23,7 +23,7 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.policies._growing import with_more_arms
+        >>> from evenhand.policies._more_arms import with_more_arms
         >>> policy = eh.TopInterval(["F", "M"], n_features=1, horizon=100)
         >>> policy.absorb([0, 1], np.ones((2, 1)), [3.0, 5.0])
         >>> with_more_arms(policy, eh.Groups(["F", "M", "F"])).counts.tolist()
