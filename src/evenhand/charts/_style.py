@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand._drawing import svg_of
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
+from evenhand._svg import svg_of
 from evenhand.errors import InputError, MissingExtraError, setting
 
 if TYPE_CHECKING:

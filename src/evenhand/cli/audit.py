@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._drawing import start_beside
+from evenhand._svg import start_beside
 from evenhand.cli._live import HELP as LIVE
 from evenhand.cli._live import as_log
 from evenhand.cli._terminal import (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from evenhand import charts
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand.experiments._beside import shown
 from evenhand.experiments.model import Experiment
 from evenhand.metrics import summarise

@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._rotate import rotate_in
 from evenhand.leastsquares._table import (
     FREEDOM,

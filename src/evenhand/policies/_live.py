@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._compile import entry_point, for_sources
-from evenhand._dispatch import telling
-from evenhand._streams import mix
+from evenhand._compile.generics import telling
+from evenhand._random import mix
 from evenhand.leastsquares import Prior
 from evenhand.policies import _calls as calls
 from evenhand.policies import _kernels as kernels

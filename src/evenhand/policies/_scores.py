@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES, solve_each, solve_shared
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import four, place, put, root, same, times

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import (
     LANES,
     Prior,

@@ -29,9 +29,9 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from evenhand import _checks
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled
-from evenhand._streams import uniform
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import uniform
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies._defaults import best, best_chance, pick

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand._compile import compiled, woven
-from evenhand._streams import uniform
+from evenhand._random import uniform
 from evenhand.policies._defaults import best, pick
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
 from evenhand.policies._scores import add_up, score_arms

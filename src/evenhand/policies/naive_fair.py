@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._checks import LARGEST
 from evenhand._compile import subroutine
-from evenhand._streams import normal, uniform
+from evenhand._random import normal, uniform
 from evenhand.groups import Groups
 from evenhand.policies._defaults import best, best_chance, pick
 from evenhand.policies._group_choice import (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand.errors import DamagedError, InputError
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved

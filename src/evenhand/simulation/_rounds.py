@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import for_sources
-from evenhand._dispatch import telling
+from evenhand._compile.generics import telling
 from evenhand.policies._kernels import sources_for
 from evenhand.policies._state import NOTHING
 from evenhand.policies.base import Policy

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled, for_sources
-from evenhand._dispatch import telling
+from evenhand._compile.generics import telling
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.simulation._loop import N_TOTALS, Run, note

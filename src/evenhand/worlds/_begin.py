@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from evenhand._compile import compiled
+from evenhand._random import check_generator
 from evenhand.errors import InputError
-from evenhand.worlds._uniforms import check_generator
 from evenhand.worlds.base import (
     WORLD_KERNELS,
     World,

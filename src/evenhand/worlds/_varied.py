@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
-from evenhand.worlds._uniforms import fill_uniform
+from evenhand._random import fill_uniform
 from evenhand.worlds.base import draw_noise, receive, world_kernel
 
 CONTEXTS = {"own": 0, "shared": 1, "constant": 2}

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._random import fill_uniform
 from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._settings import groups_of, one_or_several, scales_of
-from evenhand.worlds._uniforms import fill_uniform
 from evenhand.worlds._varied import (
     CONTEXTS,
     NOISE_SHAPES,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._membership import labels_of
-from evenhand._streams import mix
+from evenhand._random import mix
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking

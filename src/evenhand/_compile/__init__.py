@@ -30,14 +30,15 @@ import numpy as np
 from numba.core import config as numba_config
 from numba.core import event as numba_event
 
-from evenhand import _inner
+from evenhand._compile import linker
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Sources = tuple[tuple[Path, str], ...] | None
 
 config: Any = numba_config  # its settings are attributes made at run time
 
-PACKAGE = Path(__file__).parent
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent
 _LOCK = RLock()
 _COPIES: dict[tuple[Any, Sources], Any] = {}
 _DIGESTS: dict[Path, str] = {}
@@ -49,13 +50,13 @@ OPTIONS: Any = {
     "nogil": True,
     "error_model": "numpy",
     "forceinline": False,
-    **_inner.options(inner=False),
+    **linker.options(inner=False),
 }
 SUBROUTINE: Any = {
     **OPTIONS,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
     "no_cfunc_wrapper": True,
-    **_inner.options(inner=True),
+    **linker.options(inner=True),
 }
 INLINED: Any = {**SUBROUTINE, "forceinline": True}
 WOVEN: Any = {**OPTIONS, "inline": "always"}
@@ -175,7 +176,7 @@ def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., 
 
 
 def _njit(function: Function, options: Any, folder: Path | None) -> Function:
-    return _inner.once(_dispatcher(function, options, folder))  # type: ignore[no-any-return]
+    return linker.once(_dispatcher(function, options, folder))  # type: ignore[no-any-return]
 
 
 def _dispatcher(function: Function, options: Any, folder: Path | None) -> Any:
@@ -197,9 +198,8 @@ def source_digest(everything: bool = False) -> str:
     digest = hashlib.sha256(versions.encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_bytes()
-        if everything or any(
-            word in text for word in (b"evenhand._compile", b"evenhand._borrow", b"kernel")
-        ):
+        concerned = path.parent == HERE or b"evenhand._compile" in text or b"kernel" in text
+        if everything or concerned:
             digest.update(text)
     return digest.hexdigest()[:16]
 

@@ -29,7 +29,7 @@ def write_whole(path: str | Path, content: Content) -> None:
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from evenhand._files import write_whole
+        >>> from evenhand._atomic_files import write_whole
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_whole(Path(folder) / "a.txt", "all of it")
         ...     [(path.name, path.read_text()) for path in Path(folder).iterdir()]
@@ -47,7 +47,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from evenhand._files import write_all
+        >>> from evenhand._atomic_files import write_all
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_all({Path(folder) / "a.csv": "n\\n1\\n", Path(folder) / "b.bin": b"2"})
         ...     sorted(path.name for path in Path(folder).iterdir())
@@ -103,7 +103,7 @@ def sync_folder(folder: Path) -> None:
     Example:
         >>> import tempfile
         >>> from pathlib import Path
-        >>> from evenhand._files import sync_folder
+        >>> from evenhand._atomic_files import sync_folder
         >>> sync_folder(Path(tempfile.gettempdir()))
     """
     if os.name == "posix":

@@ -12,7 +12,7 @@ from scipy import stats
 
 import evenhand as eh
 from evenhand import compiled
-from evenhand._streams import mix, normal, uniform
+from evenhand._random import mix, normal, uniform
 from evenhand.policies._kernels import EXPLORES, PICKS
 
 MANY = 100_000

@@ -7,9 +7,8 @@ same to the bit. In seconds of processor time, the first `select` and the first 
   first `select` (10.6 against 12.2).
 - All that a function calls is put into its module before that is optimised, so what is four calls
   deep is optimised four times more. What is copied into its caller has to be there. A function that
-  is never copied (`evenhand._borrow.stays_a_function`) does not: it waits apart, and joins the
-  outermost caller when that has been optimised. The first `update` of PooledGroupFair: 17.7 against
-  26.2.
+  is never copied (`stays_a_function`) does not: it waits apart, and joins the outermost caller when
+  that has been optimised. The first `update` of PooledGroupFair: 17.7 against 26.2.
 - A function is compiled for each whole number that is named in a call, such as 1 and 4 lanes, and
   even for the 0 that a variable begins with. See `once`: 13.8 against 17.7, and for the `select` of
   GroupFairTopInterval 8.3 against 11.0.

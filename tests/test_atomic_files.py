@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import _files
-from evenhand._files import write_all, write_whole
+from evenhand import _atomic_files
+from evenhand._atomic_files import write_all, write_whole
 from evenhand.errors import InputError
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="of POSIX")
@@ -40,7 +40,7 @@ def test_what_stops_halfway_leaves_what_was_there(tmp_path, stop):
 
 def test_nothing_is_in_its_place_before_all_is_on_the_disk(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(_files.os, "fsync", lambda _: synced.append(sorted(names(tmp_path))))
+    monkeypatch.setattr(_atomic_files.os, "fsync", lambda _: synced.append(sorted(names(tmp_path))))
     write_all({tmp_path / "a": "1", tmp_path / "b": "2"})
     assert not {"a", "b"} & {*synced[0], *synced[1]}
     assert sorted(names(tmp_path)) == ["a", "b"]
@@ -84,7 +84,7 @@ def test_a_link_goes_on_to_point_there(tmp_path):
 
 @POSIX
 def test_a_device_is_written_to_and_not_replaced(tmp_path):
-    code = "from evenhand._files import write_whole; write_whole('/dev/stdout', 'shown')"
+    code = "from evenhand._atomic_files import write_whole; write_whole('/dev/stdout', 'shown')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "shown"
     write_whole("/dev/null", "gone")
