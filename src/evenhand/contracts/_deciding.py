@@ -21,7 +21,7 @@ from evenhand.contracts._common import (
 )
 from evenhand.policies.base import Policy
 from evenhand.simulation import simulate
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 from evenhand.worlds import SyntheticWorld
 
 

@@ -22,8 +22,8 @@ from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
 from evenhand.recording._replay import checksum
 from evenhand.recording._seen import candidate_contexts, candidate_propensities, columns_of
-from evenhand.simulation._pieces import PolicyMaker
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._plain_rounds import each_round
+from evenhand.simulation._replications import PolicyMaker
 from evenhand.simulation._run import named_policies
 from evenhand.worlds.base import World
 

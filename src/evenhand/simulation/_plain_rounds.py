@@ -20,7 +20,7 @@ from evenhand.policies._state import NOTHING
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.worlds._arrivals import arrivals_of, true_reward_of
-from evenhand.worlds._begin import begin, compiled_draw, compiled_receive
+from evenhand.worlds._instances import begin, compiled_draw, compiled_receive
 from evenhand.worlds.base import World, world_sources
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ def each_round(
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.simulation._rounds import each_round
+        >>> from evenhand.simulation._plain_rounds import each_round
         >>> world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
         >>> policy = eh.UniformRandom(world.groups, world.n_features, seed=1)
         >>> stream = np.random.SeedSequence(1)
@@ -118,7 +118,7 @@ class Watch:
     """The progress of a simulation, shared by its threads.
 
     Example:
-        >>> from evenhand.simulation._rounds import Watch
+        >>> from evenhand.simulation._plain_rounds import Watch
         >>> watch = Watch()
         >>> watch.add(20)
         >>> watch.done

@@ -1,4 +1,4 @@
-"""Pieces of work: some replications of one policy in one world, and where their results go."""
+"""Some replications of one policy in one world: what a worker does, and where its results go."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evenhand.errors import InputError
 from evenhand.policies._kernels import rule_sources
 from evenhand.policies._state import blank_of, wipe
 from evenhand.policies.base import Policy
-from evenhand.simulation._loop import N_TOTALS, SEGMENT, TRACE, Found, Run, play
-from evenhand.simulation._rounds import Watch
+from evenhand.simulation._compiled_rounds import N_TOTALS, SEGMENT, TRACE, Found, Run, play
+from evenhand.simulation._plain_rounds import Watch
 from evenhand.worlds.base import World
 
 PolicyMaker = Callable[..., Policy]

@@ -43,7 +43,7 @@ def weight_of_common(correlation: float) -> float:
     so the correlation is w^2 / (w^2 + (1 - w)^2).
 
     Example:
-        >>> from evenhand.worlds._varied import weight_of_common
+        >>> from evenhand.worlds._variations import weight_of_common
         >>> weight_of_common(0.5)
         0.5
     """

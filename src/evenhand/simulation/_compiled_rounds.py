@@ -16,9 +16,9 @@ from evenhand.policies._calls import check_arm, choose
 from evenhand.policies._kernels import learn, learn_true, settle
 from evenhand.policies._state import ROUND, on_round, room_of_call
 from evenhand.policies.base import Policy
-from evenhand.simulation._rounds import Watch, each_round, for_both
+from evenhand.simulation._plain_rounds import Watch, each_round, for_both
 from evenhand.worlds._arrivals import arrivals_of, true_reward_of, waiting_room
-from evenhand.worlds._begin import begin
+from evenhand.worlds._instances import begin
 from evenhand.worlds.base import World, draw_noise, draw_round, receive
 
 SEGMENT = 20_000  # rounds between two looks at whether to stop
