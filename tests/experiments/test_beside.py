@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.experiments._beside import FEWER, SWEEPS, beside, known_share, shown
+from evenhand.experiments._beyond_paper import FEWER, OWN_CLAIMS, SWEEPS, beside, known_share, shown
 from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, Means
-from evenhand.experiments._own_claims import OWN_CLAIMS
 from evenhand.experiments.bundled import paper_experiments
 
 

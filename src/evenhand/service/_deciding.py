@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._seen import candidate_contexts
+from evenhand.recording._decision_records import candidate_contexts
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.fold import State
 

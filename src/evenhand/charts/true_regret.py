@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand.charts._lines import across_of, dots_of, in_panels, ours_on_top
-from evenhand.charts._style import altair, colour_of, need
+from evenhand.charts._style import (
+    across_of,
+    altair,
+    colour_of,
+    dots_of,
+    in_panels,
+    need,
+    ours_on_top,
+)
 from evenhand.errors import InputError, setting
 from evenhand.metrics import summarise
 from evenhand.theory import rate_through

@@ -1,8 +1,8 @@
-"""A decision as a log keeps it, with or without the other arms, and the columns of its contexts."""
+"""Decisions as a log keeps them, with or without the other arms, and as they are read again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite
 from time import time_ns
 from typing import NamedTuple
@@ -15,9 +15,16 @@ from evenhand.errors import InputError
 from evenhand.events._candidates import CLOSE
 from evenhand.events._header import feature_names
 from evenhand.events._schema import FIRST_YEAR, LAST_YEAR, SCHEMA
+from evenhand.events.event import (
+    DecisionMade,
+    Event,
+    Overridden,
+    RewardObserved,
+    TrueRewardObserved,
+)
 from evenhand.policies import _checks as checking
 from evenhand.policies.base import Policy
-from evenhand.policies.decision import Decision
+from evenhand.policies.decision import Decision, Scores
 
 Array = NDArray[np.float64]
 _CHANCE = SCHEMA["propensity"]
@@ -106,7 +113,7 @@ def candidate_contexts(
 
     Example:
         >>> import numpy as np, evenhand as eh
-        >>> from evenhand.recording._seen import candidate_contexts
+        >>> from evenhand.recording._decision_records import candidate_contexts
         >>> policy = eh.UniformRandom(["F", "M", "M"], n_features=1)
         >>> candidate_contexts(policy, [[1.0], [2.0], [3.0]], available=[0, 2]).tolist()
         [1.0, nan, 3.0]
@@ -156,9 +163,44 @@ def columns_of(features: Sequence[object] | None, policy: Policy) -> tuple[str, 
 
     Example:
         >>> import evenhand as eh
-        >>> from evenhand.recording._seen import columns_of
+        >>> from evenhand.recording._decision_records import columns_of
         >>> columns_of(["age"], eh.TopInterval(["F", "M"], n_features=1))
         ('age',)
     """
     names = feature_names(features, policy.n_features)
     return (*names, *policy.groups.columns) if policy.groups.changes else names
+
+
+def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, Decision]:
+    """The decisions with these ids, each as it was when its true reward came, or is now.
+
+    A true reward may come years later, so nothing of them is kept in memory meanwhile: finding them
+    is one pass over the log, for any number of them.
+
+    Example:
+        >>> from evenhand.events.event import DecisionMade, RewardObserved
+        >>> from evenhand.recording._decision_records import past_decisions
+        >>> made = DecisionMade(1, 0, "a", 1, 2, 0.5, False, (1.0,), None, None)
+        >>> past = past_decisions([made, RewardObserved(2, 0, "a", 3.0)], {"a"})
+        >>> past["a"].arm, past["a"].reward
+        (2, 3.0)
+    """
+    made: dict[str, Decision] = {}
+    done: set[str] = set()
+    for event in events:
+        if event.id not in ids or event.id in done:
+            continue
+        if isinstance(event, DecisionMade):
+            made[event.id] = _decision(event.round, event.arm, event.context)
+        elif isinstance(event, Overridden):
+            made[event.id] = _decision(made[event.id].round, event.arm, event.context)
+        elif isinstance(event, RewardObserved):
+            made[event.id].reward = event.reward
+        elif isinstance(event, TrueRewardObserved):
+            done.add(event.id)
+    return made
+
+
+def _decision(round: int, arm: int, context: Iterable[float]) -> Decision:
+    row = np.array(tuple(context), dtype=np.float64)
+    return Decision(arm, np.nan, False, round, row, Scores(np.empty((5, 0))))

@@ -1,6 +1,6 @@
-"""The standing of a log: its counts, and the decisions that wait for their reward.
+"""The pending decisions of a log, which wait for their reward, and the counts of the log.
 
-It depends on the events alone, and the same code updates it while a log is written and when it is
+They depend on the events alone, and the same code updates them while a log is written and when it is
 read again. Once a decision has its reward, only an id that the user gave is kept of it.
 """
 
@@ -29,7 +29,7 @@ from evenhand.policies.decision import Decision, Scores
 _ARM = Struct("<q")
 
 
-class Standing:
+class Pending:
     """By round, the arm in force and its context as bytes: 0.15 kB for a waiting decision."""
 
     def __init__(self, about: About) -> None:
@@ -217,18 +217,18 @@ class Standing:
         }
 
     @classmethod
-    def from_dict(cls, about: About, seq: int, state: dict[str, Any]) -> Standing:
-        """The standing that `to_dict` described, after event `seq`."""
-        standing = cls(about)
-        standing.seq, standing.round, standing.learned = seq, state["round"], state["learned"]
-        standing.kept = {
+    def from_dict(cls, about: About, seq: int, state: dict[str, Any]) -> Pending:
+        """What `to_dict` described, after event `seq`."""
+        pending = cls(about)
+        pending.seq, pending.round, pending.learned = seq, state["round"], state["learned"]
+        pending.kept = {
             int(round): b64decode(row, validate=True) for round, row in state["waiting"]
         }
-        length = standing._packed.size
-        if any(len(row) != length for row in standing.kept.values()):
+        length = pending._packed.size
+        if any(len(row) != length for row in pending.kept.values()):
             raise DamagedError(f"a waiting decision does not have {length} bytes")
-        standing.overridden = set(state["overridden"])
-        standing.true = set(state["true"]) if standing.learns_truth else set()
-        standing._named = dict(state["named"])
-        standing._names = {round: id for id, round in standing._named.items()}
-        return standing
+        pending.overridden = set(state["overridden"])
+        pending.true = set(state["true"]) if pending.learns_truth else set()
+        pending._named = dict(state["named"])
+        pending._names = {round: id for id, round in pending._named.items()}
+        return pending

@@ -17,9 +17,9 @@ from evenhand.events.files import FileLedger
 from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.recording._decision_records import columns_of
+from evenhand.recording._pending import Pending
 from evenhand.recording._replay import restored
-from evenhand.recording._seen import columns_of
-from evenhand.recording._standing import Standing
 from evenhand.recording.logged import LoggedPolicy
 
 
@@ -93,7 +93,7 @@ def _ledger(path: Any, sync: float) -> Ledger:
 
 def _begin(
     ledger: Ledger, policy: Policy | None, features: Sequence[object] | None, candidates: bool
-) -> tuple[Policy, Standing]:
+) -> tuple[Policy, Pending]:
     """A new log."""
     if policy is None:
         raise InputError(f"path is {ledger.name!r}, where there is no log; give a policy")
@@ -101,7 +101,7 @@ def _begin(
     truth = policy.learns_truth
     about = About(names, to_dict(policy), candidates=candidates, key=new_key(), truth=truth)
     ledger.begin(about)
-    return policy, Standing(about)
+    return policy, Pending(about)
 
 
 def _continue(
@@ -109,9 +109,9 @@ def _continue(
     policy: Policy | None,
     features: Sequence[object] | None,
     candidates: bool | None,
-) -> tuple[Policy, Standing]:
-    """An existing log: its policy and its standing."""
-    past, standing = restored(ledger, snapshots=True)
+) -> tuple[Policy, Pending]:
+    """An existing log: its policy and its pending."""
+    past, pending = restored(ledger, snapshots=True)
     about = ledger.about
     assert about is not None
     if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(past)):
@@ -126,4 +126,4 @@ def _continue(
             f"candidates is {candidates}, but the log began with {about.candidates}; leave it out "
             "to continue the log, or use another name"
         )
-    return past if policy is None else policy, standing
+    return past if policy is None else policy, pending
