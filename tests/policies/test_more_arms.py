@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.policies._more_arms import with_more_arms
+from evenhand.policies._learned import with_more_arms
 
 PLAIN = (["F", "F", "M", "M"], ["F", "F", "M", "M", "F", "M"])
 TABLE = {"sex": ["F", "F", "M", "M"], "age": ["old", "young"] * 2}

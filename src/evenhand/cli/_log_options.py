@@ -21,7 +21,7 @@ def as_log(given: str | Path) -> Iterator[str | Path]:
         yield given
         return
     from evenhand import service  # noqa: F401  # says what to install
-    from evenhand.service._ledger.exporting import export
+    from evenhand.service._ledger.copies import export
     from evenhand.service.config import load
 
     config = load(given)

@@ -23,8 +23,8 @@ from evenhand.offpolicy._overlap import Overlap, overlap
 from evenhand.offpolicy._sentences import warnings
 from evenhand.offpolicy._table import COLUMNS, Settings, shares, span, table
 from evenhand.offpolicy._targets import Target, probabilities
+from evenhand.offpolicy.log_files import later, read_own
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.reading import later, read_own
 from evenhand.offpolicy.report import ValueReport
 
 OBSERVED, CORRECTED = "observed", "corrected"

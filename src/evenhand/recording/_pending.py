@@ -1,7 +1,7 @@
 """The pending decisions of a log, which wait for their reward, and the counts of the log.
 
-They depend on the events alone, and the same code updates them while a log is written and when it is
-read again. Once a decision has its reward, only an id that the user gave is kept of it.
+They depend on the events alone, and the same code updates them while a log is written and when it
+is read again. Once a decision has its reward, only an id that the user gave is kept of it.
 """
 
 from __future__ import annotations

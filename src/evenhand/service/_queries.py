@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import InputError
-from evenhand.service import _deciding
+from evenhand.service import _policy_calls
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import Arm, State, restored
@@ -103,7 +103,7 @@ def one(connection: Connection, id: str, state: State) -> DecisionView:
         raise Problem(410, "the decision was erased")
     body: kinds.Decision = kinds.decode(kinds.DECISION, bytes(packed))
     out = decision_out(id, at, body, arm, state)
-    rows, available = _deciding.rows_of(state, body)
+    rows, available = _policy_calls.rows_of(state, body)
     names = state.features
     if available is not None:
         rows = rows[available]
@@ -192,8 +192,8 @@ def reasons(
         state = restored(connection, body.version)
     except InputError as error:
         raise Problem(410, "an erasure makes the version of this decision unknown") from error
-    chosen = _deciding.again(state, body, seed)
-    table = _deciding.contributions(state, body)
+    chosen = _policy_calls.again(state, body, seed)
+    table = _policy_calls.contributions(state, body)
     same = chosen.decision.arm == body.arm and chosen.scores == body.scores
     candidates = []
     numbers = np.flatnonzero(~np.isnan(table).any(axis=1)).tolist()

@@ -68,7 +68,7 @@ class Reading:
             label: of the log.
 
         Example:
-            >>> from evenhand._columns.reading import Reading
+            >>> from evenhand._columns.file_formats import Reading
             >>> Reading(encoding="latin-1").check("csv", "log.csv")
             >>> Reading(sheet="May").check("csv", "log.csv")
             Traceback (most recent call last):

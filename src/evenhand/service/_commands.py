@@ -14,7 +14,7 @@ from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
 from evenhand.service._ledger.database import Unavailable
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._service import Service, run, set_up_logs
 from evenhand.service.config import Config, load
 

@@ -10,9 +10,9 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from evenhand import _checks
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.files import read_table
 from evenhand._columns.marks import Given, Marks, without_marks
-from evenhand._columns.reading import Reading
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._header import About

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.service import _deciding
+from evenhand.service import _policy_calls
 from evenhand.service._features import Encoder
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Decide
 from evenhand.service._ledger.fold import State
-from evenhand.service._ledger.reviewing import is_sampled
+from evenhand.service._ledger.review_queue import is_sampled
 from evenhand.service._problems import Refused
 from evenhand.service._uuid import new_id
 from evenhand.service.config import Config
 
 
-class Preparing:
+class Chooser:
     """The part of `Engine` that chooses."""
 
     config: Config
@@ -56,7 +56,7 @@ class Preparing:
         else:
             available = np.zeros(n, dtype=np.bool_)
             available[numbers] = True
-            table = np.tile(_deciding.blank(self.state), (n, 1))
+            table = np.tile(_policy_calls.blank(self.state), (n, 1))
             table[numbers] = rows
             if len(arms) == n:
                 available = None
@@ -67,7 +67,7 @@ class Preparing:
             table = table[: len(state.arms)]
             available = None if available is None else available[: len(state.arms)]
         self.draws = max(self.draws, self.state.round + self.flying) + 1
-        made = _deciding.choose(state.policy, table, available, self.draws)
+        made = _policy_calls.choose(state.policy, table, available, self.draws)
         decision = made.decision
         row = table[decision.arm]
         group, parts, expected = self._groups(decision.arm, row, numbers, rows)
