@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._table import row_start
+from evenhand.leastsquares._layout import row_start
 from evenhand.leastsquares._vectors import (
     LANES,
     apart,

@@ -15,7 +15,7 @@ from evenhand.leastsquares._basis import (
     squared_length,
     total,
 )
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     COUNT,
     RANK,
     SMALLEST,

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand._checks import LARGEST, unmasked
 from evenhand._membership import check_rows, membership
 from evenhand.errors import InputError
-from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST
+from evenhand.leastsquares._layout import NEW_DIRECTION, SMALLEST
 from evenhand.policies.decision import Decision
 
 ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"

@@ -13,7 +13,7 @@ from evenhand.conventions import Conventions
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.leastsquares import SINGULAR
-from evenhand.leastsquares._table import numbers_of
+from evenhand.leastsquares._layout import numbers_of
 from evenhand.policies.exploration import Exploration, Schedule
 
 if TYPE_CHECKING:

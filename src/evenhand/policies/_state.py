@@ -19,7 +19,7 @@ from evenhand.leastsquares import (
     room_for,
 )
 from evenhand.leastsquares._absorb import absorb_in
-from evenhand.leastsquares._table import count_of, width_of
+from evenhand.leastsquares._layout import count_of, width_of
 from evenhand.policies._quantiles import normal_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.

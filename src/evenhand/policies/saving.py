@@ -18,8 +18,8 @@ from evenhand import _checks
 from evenhand._atomic_files import write_whole
 from evenhand.errors import DamagedError, InputError
 from evenhand.leastsquares import Regressions
+from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
-from evenhand.leastsquares._table import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
 from evenhand.policies._settings import POLICIES

@@ -96,7 +96,7 @@ def numbers_of(number: int, n_features: int, singular: str, shared: bool = False
     """How many numbers `regressions` would hold in memory.
 
     Example:
-        >>> from evenhand.leastsquares._table import numbers_of, regressions
+        >>> from evenhand.leastsquares._layout import numbers_of, regressions
         >>> numbers_of(10, 2, "ridge") == regressions(10, 2, "ridge", 1.0).array.size
         True
     """
