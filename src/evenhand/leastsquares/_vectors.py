@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.extending import models, register_model
 
-from evenhand._borrow import operation
+from evenhand._compile.intrinsics import operation
 
 LANES = 4  # doubles in an AVX2 register
 

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
-from evenhand._streams import normal, uniform
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import normal, uniform
 from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.leastsquares._vectors import (
     LANES,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._blocks import blank_sums, blocks_of, look_around, sum_up
 from evenhand.policies.pooled._linear import (

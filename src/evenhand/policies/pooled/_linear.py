@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._vectors import place
 
 TINY = 1e-200

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._membership import labels_of
-from evenhand._streams import mix
+from evenhand._random import mix
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
-from evenhand.policies._round_groups import joined
+from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
