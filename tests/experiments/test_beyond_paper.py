@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.experiments._beyond_paper import FEWER, OWN_CLAIMS, SWEEPS, beside, known_share, shown
+from evenhand.experiments._beyond_paper import (
+    FEWER,
+    OWN_CLAIMS,
+    PROPORTIONAL,
+    SWEEPS,
+    beside,
+    known_share,
+    shown,
+)
 from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, Means
 from evenhand.experiments.bundled import paper_experiments
 
@@ -65,6 +73,7 @@ def means(share=0.5, regret=1.0):
             rows += [
                 (experiment, "GroupFairTopInterval", x, 0.6, 3.0, 3.0),
                 (experiment, "PooledGroupFair", x, fair + share - 0.5, regret, regret),
+                (experiment, PROPORTIONAL, x, fair + share - 0.5, regret, regret),
                 (experiment, "floor", x, fair, np.nan, 0.6),
             ]
     columns = ["experiment", "policy", "x", "share", "perceived_regret", "true_regret"]
@@ -82,7 +91,8 @@ def means(share=0.5, regret=1.0):
 )
 def test_our_own_claims_follow_the_numbers(numbers, fair, cheap, near):
     for claim in OWN_CLAIMS:
-        expected = fair if "share" in claim.says else near if "twice" in claim.says else cheap
+        words = claim.says
+        expected = fair if "the share is" in words else near if "twice" in words else cheap
         assert claim.check(means(**numbers)).verdict == expected, claim.says
 
 

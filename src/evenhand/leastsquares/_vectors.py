@@ -160,6 +160,12 @@ def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @operation
+def over(typing: Any, a: Any, b: Any) -> Any:
+    """a / b."""
+    return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fdiv(a, b))
+
+
+@operation
 def root(typing: Any, a: Any) -> Any:
     """The square roots."""
 
