@@ -52,8 +52,8 @@ def listed(engine, status):
     return {line.id: line.missing for line in page.decisions}
 
 
-def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, clock):
-    engine = start(tmp_path)
+def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, store, clock):
+    engine = start(tmp_path, store=store)
     for k in range(4):
         settle(engine, engine.prepare(f"d{k}", list(ARMS), ROWS), reviewing.AskReview(f"d{k}"))
     assert queued(engine) == ["d0", "d1", "d2", "d3"]
@@ -89,8 +89,8 @@ def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, clock
     engine.close()
 
 
-def test_where_use_is_confirmed_a_decision_waits_from_then_on(tmp_path, clock):
-    engine = start(tmp_path, use="confirmed")
+def test_where_use_is_confirmed_a_decision_waits_from_then_on(tmp_path, store, clock):
+    engine = start(tmp_path, store=store, use="confirmed")
     for k in range(2):
         settle(engine, engine.prepare(f"d{k}", list(ARMS), ROWS), reviewing.AskReview(f"d{k}"))
     settle(engine, asks.Use("d1"))
