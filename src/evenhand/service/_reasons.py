@@ -15,12 +15,12 @@ from evenhand.policies import (
     TopInterval,
 )
 from evenhand.policies.base import Policy
-from evenhand.service import _deciding
+from evenhand.service import _policy_calls
 from evenhand.service._features import Encoder
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import Arm, restored
 from evenhand.service._problems import Problem
-from evenhand.service._views import body_and_seed, groups_of
+from evenhand.service._queries import body_and_seed, groups_of
 from evenhand.service._wire import By, CandidateReasons, Contribution, ReasonsOut
 
 # They choose the highest sum of corrected estimate and (a part of) the width, if not at random.
@@ -35,9 +35,9 @@ def reasons(connection: Connection, id: str, names: Sequence[Arm], encoder: Enco
         state = restored(connection, body.version)
     except InputError as error:
         raise Problem(410, "an erasure makes the version of this decision unknown") from error
-    chosen = _deciding.again(state, body, seed)
-    table = _deciding.contributions(state, body)
-    values, _ = _deciding.rows_of(state, body)
+    chosen = _policy_calls.again(state, body, seed)
+    table = _policy_calls.contributions(state, body)
+    values, _ = _policy_calls.rows_of(state, body)
     same = chosen.decision.arm == body.arm and chosen.scores == body.scores
     candidates = []
     numbers = np.flatnonzero(~np.isnan(table).any(axis=1)).tolist()
@@ -61,7 +61,7 @@ def reasons(connection: Connection, id: str, names: Sequence[Arm], encoder: Enco
         )  # fmt: skip
     candidates.sort(key=lambda candidate: (not candidate.chosen, -candidate.corrected_estimate))
     # As kept they are rounded, which would make ties and break them.
-    scores = chosen.decision.scores.table if same else _deciding.scores_of(body)
+    scores = chosen.decision.scores.table if same else _policy_calls.scores_of(body)
     by, words = decided_by(
         state.policy, scores, body.arm, body.explored, numbers, lambda number: names[number].name
     )
