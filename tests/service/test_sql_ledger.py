@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import numpy as np
@@ -236,6 +237,32 @@ def test_what_an_erasure_leaves_is_exported_and_audited_and_not_replayed(tmp_pat
         assert audited.returncode == 0, audited.stderr
     with pytest.raises(InputError, match="left"):
         eh.replay(left)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_values_of_what_an_erasure_leaves(tmp_path, suffix):
+    """Those of the decisions that are left: an override's reward is no reward of the policy."""
+    config = write_config(tmp_path)
+    engine = play(config, 200)
+    engine.state.policy.save(tmp_path / "policy.json")
+    engine.close()
+    whole, left = tmp_path / f"whole.{suffix}", tmp_path / f"left.{suffix}"
+    assert evenhand("ledger", "export", config, whole).returncode == 0
+    assert evenhand("ledger", "erase", config, "p1", "--reason", "asked", "--force").returncode == 0
+    assert evenhand("ledger", "export", config, left).returncode == 0
+    told = evenhand("value", left, "--uniform", "--out", tmp_path / "value.json")
+    assert told.returncode == 0, told.stderr
+    log = eh.offpolicy.Logged.from_log(whole)
+    kept = [k for k in range(200) if k % 5 != 1]
+    stays = eh.offpolicy.Logged(
+        log.arms[kept], log.rewards[kept], log.propensities[kept], log.groups,
+        overridden=log.overridden[kept],
+    )  # fmt: skip
+    expected = json.loads(eh.offpolicy.evaluate(stays, "uniform").to_json())
+    assert json.loads((tmp_path / "value.json").read_text())["values"] == expected["values"]
+    assert "human" in told.stdout  # chose another arm in some of them
+    refused = evenhand("value", left, "--policy", tmp_path / "policy.json")
+    assert refused.returncode == 2 and "without the header of their log" in refused.stderr
 
 
 def test_the_person_is_nowhere_in_the_file(tmp_path):

@@ -15,6 +15,7 @@ from evenhand._columns.files import read_table
 from evenhand._columns.marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
+from evenhand.events._candidates import CONTEXTS
 from evenhand.events._header import About
 from evenhand.events._read import Whole, labelled, read_whole
 from evenhand.events._schema import NAMES, checked
@@ -181,6 +182,12 @@ def _of_others(
     groups: str | Path | None,
 ) -> Logged:
     roles = find_roles([str(name) for name in frame], named, NEEDED)
+    frame = _decisions(frame, roles["propensity"])
+    if target is not None and CONTEXTS in frame and not features:
+        raise InputError(
+            f"{setting('target')} cannot be evaluated on rows without the header of their log, "
+            "which is all that an erasure leaves of a ledger; all arms equally often (uniform) can"
+        )
     names, known = _arms(frame, target, roles, groups)
     if target is not None:
         if not (features and shared):
@@ -204,6 +211,19 @@ def _of_others(
         _check_groups(log, frame[roles["group"]])
     learned = rewards_by_arm(log.arms, log.rewards, known.n_arms)
     return log.of_origin(Origin(None, learned, rounds="round" in frame))
+
+
+def _decisions(frame: pd.DataFrame, propensity: str) -> pd.DataFrame:
+    """The rows of decisions, where rows of ours have lost their header.
+
+    A human's choice has a row of its own after the decision, with its reward and without a
+    propensity, and so has history. Neither is a choice of the policy.
+    """
+    if not {"decision_id", NAMES["override"]} <= set(frame):
+        return frame
+    ids = frame["decision_id"]
+    others = ids.isna() | ids.isin(ids[frame[NAMES["override"]].notna()])
+    return frame[~(others & frame[propensity].isna())].reset_index(drop=True)
 
 
 def _check_groups(log: Logged, column: pd.Series) -> None:

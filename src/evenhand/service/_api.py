@@ -16,6 +16,7 @@ from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
 from evenhand.service._ledger.transaction import decision_of
 from evenhand.service._problems import Problem, Refused
+from evenhand.service._reasons import reasons
 from evenhand.service._wire import (
     BulkOutcome,
     DecisionView,
@@ -30,7 +31,7 @@ _reward = msgspec.json.Decoder(RewardIn)
 _rewards = msgspec.json.Decoder(RewardsIn)
 _override = msgspec.json.Decoder(OverrideIn)
 encode = msgspec.json.Encoder().encode
-STATUSES = ("waiting", "rewarded", "overridden", "shadow")
+STATUSES = tuple(_queries.TESTS)
 RESERVED = ("export",)
 
 
@@ -175,6 +176,7 @@ class Api:
         person = given.get("person")
         page = await in_thread(
             self._read, _queries.page, self.engine.state, before, limit,
+            self.engine.rules.confirmed,
             arm=given.get("arm"), group=given.get("group"), status=given.get("status"),
             person=None if person is None else self.engine.pseudonym(person),
         )  # fmt: skip
@@ -182,8 +184,8 @@ class Api:
 
     async def reasons(self, request: Request) -> Answer:
         """Why a decision was made, feature by feature."""
-        given = (request.name, list(self.engine.state.arms), self.engine.encoder.labels)
-        return Answer(200, encode(await in_thread(self._read, _queries.reasons, *given)))
+        given = (request.name, list(self.engine.state.arms), self.engine.encoder)
+        return Answer(200, encode(await in_thread(self._read, reasons, *given)))
 
     def _read(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         with self.engine.database.reading() as connection:

@@ -82,7 +82,17 @@ class Encoder:
         for feature in features:
             unit = f" ({feature.unit})" if feature.unit else ""
             self.labels |= {column: f"{column}{unit}" for column in feature.columns}
+        kinds = {f.name: f.type for f in features if f.type != CATEGORY}
+        self._kinds = {column: kinds.get(column, YES_NO) for column in self.columns}
         self.texts = tuple(feature.name for feature in features if feature.type == TEXT)
+
+    def shown(self, column: str, value: float) -> str:
+        """The value of a column in words; nothing for the arm itself. Texts have no column."""
+        if column not in self._kinds or (self.intercept and column == INTERCEPT):
+            return ""
+        if self._kinds[column] == YES_NO:
+            return "yes" if value else "no"
+        return f"{value:.6g}"
 
     def texts_of(self, given: Sequence[Any]) -> list[tuple[str, ...]]:
         """The texts of every candidate, which `rows` has checked."""

@@ -15,7 +15,6 @@ from evenhand.service._policy_calls import bias_of as bias_rows
 from evenhand.service._wire import DecisionView
 from evenhand.service.config import Config
 
-STATUSES = ("waiting", "rewarded", "overridden", "shadow")
 POINTS = 60  # of a picture of time
 LEVEL = 0.9
 FAR = 0.05  # shares that are so far from proportional are spoken of

@@ -13,6 +13,7 @@ from evenhand._html import render, stylesheet
 from evenhand.service import _auth
 from evenhand.service import _page_parts as parts
 from evenhand.service import _queries as queries
+from evenhand.service._api import STATUSES
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
 from evenhand.service._forms import Forms
@@ -20,6 +21,7 @@ from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.review_queue import reviewers, standing
 from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
+from evenhand.service._reasons import reasons
 from evenhand.service._review import cases
 from evenhand.service._web import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 
@@ -57,8 +59,11 @@ class Pages(Forms, Logins):
         try:
             return await self._answer(request)
         except Problem as problem:
+            caller = await self._caller(request)
+            if caller is not None and not (caller.may(READ) or caller.may(REVIEW)):
+                caller = None  # there is no page to go to
             return self._page(
-                "service_problem.html", TITLES.get(problem.status, "An error"), None,
+                "service_problem.html", TITLES.get(problem.status, "An error"), caller,
                 problem.status, detail=problem.detail, headers=tuple(
                     (k.lower().encode(), v.encode()) for k, v in problem.headers.items()
                 ),
@@ -96,6 +101,10 @@ class Pages(Forms, Logins):
         if not caller.may(role):
             raise Problem(403, f"it needs the role {role}")
         return to(await act(form, caller, request))
+
+    @property
+    def _confirmed(self) -> bool:
+        return self.engine.rules.confirmed
 
     async def _caller(self, request: Request) -> Caller | None:
         cookie = cookie_of(request)
@@ -146,13 +155,13 @@ class Pages(Forms, Logins):
         before = int(after) if after.isascii() and after.isdigit() else None
         status = given.get("status")
         page = await in_thread(
-            self._read, queries.page, state, before, 50, arm=given.get("arm"),
-            group=given.get("group"), status=status if status in parts.STATUSES else None,
+            self._read, queries.page, state, before, 50, self._confirmed, arm=given.get("arm"),
+            group=given.get("group"), status=status if status in STATUSES else None,
         )  # fmt: skip
         kept = "&".join(f"{k}={quote(v)}" for k, v in given.items() if k != "after")
         return self._page(
             "service_decisions.html", "Decisions", caller, page=page, given=given, kept=kept,
-            arms=[arm.name for arm in state.arms], statuses=parts.STATUSES,
+            arms=[arm.name for arm in state.arms], statuses=STATUSES,
             groups=parts.group_names(state),
         )  # fmt: skip
 
@@ -161,23 +170,24 @@ class Pages(Forms, Logins):
         id = request.path.removeprefix("/decisions/")
         state = self.engine.state
         now = time.time_ns() // 1000
-        view, reasons, stands = await asyncio.gather(
+        view, why, standing_of = await asyncio.gather(
             in_thread(self._read, queries.one, id, state),
-            in_thread(
-                self._read, queries.reasons, id, list(state.arms), self.engine.encoder.labels
-            ),
-            in_thread(self._read, standing, id, caller.name, now),
+            in_thread(self._read, reasons, id, list(state.arms), self.engine.encoder),
+            in_thread(self._read, standing, id, caller.name, now, self._confirmed),
         )
-        open_ = view.reward is None and view.override is None
+        stands, is_open = standing_of
+        began = not self._confirmed or view.used_at is not None
+        missing = began and view.reward is None and view.waits_until is None
         return self._page(
-            "service_decision.html", f"Decision {id}", caller, view=view, reasons=reasons,
+            "service_decision.html", f"Decision {id}", caller, view=view, reasons=why,
             scores=parts.scores_table(view), may_review=caller.may(REVIEW), standing=stands,
-            others=[name for name in view.candidates.arm if open_ and name != view.arm],
+            missing=missing,
+            others=[name for name in view.candidates.arm if is_open and name != view.arm],
         )  # fmt: skip
 
     async def review(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The queue, and how often reviewers change anything."""
-        waiting = await in_thread(self._read, cases, self.engine.state, 50)
+        waiting = await in_thread(self._read, cases, self.engine, 50)
         people = await in_thread(self._read, reviewers, self.service.config.claim)
         return self._page(
             "service_review.html", "Review", caller, queue=waiting,

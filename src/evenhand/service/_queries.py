@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from evenhand.errors import InputError
 from evenhand.service import _policy_calls
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
-from evenhand.service._ledger.fold import Arm, State, restored
+from evenhand.service._ledger.fold import State
 from evenhand.service._ledger.membership import Membership
 from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
 from evenhand.service._wire import (
-    CandidateReasons,
-    Contribution,
     DecisionOut,
     DecisionView,
     Line,
     OverrideView,
     Page,
-    ReasonsOut,
     RewardView,
     Scores,
 )
 
+# By status, on the tables of `page`. What misses has waited and has no reward, not even a late one.
+TESTS = {
+    "waiting": "w.decision IS NOT NULL AND w.rewarded = 0",
+    "rewarded": "r.decision IS NOT NULL",
+    "missing": "r.decision IS NULL AND w.decision IS NULL AND e.body IS NOT NULL AND {began}",
+    "overridden": "o.decision IS NOT NULL AND o.shadow = 0",
+    "shadow": "o.shadow = 1",
+}
 _ALL = (
     "SELECT d.seq, d.id, d.at, d.grp, e.body, w.due, w.rewarded, u.at, r.reward, r.at, r.late, "
     "t.reward, t.at, o.arm, o.reason, o.by, o.at, o.shadow "
@@ -137,6 +141,7 @@ def page(
     state: State,
     before: int | None,
     limit: int,
+    confirmed: bool,
     *,
     arm: str | None = None,
     group: str | None = None,
@@ -157,78 +162,29 @@ def page(
     if person is not None:
         where.append("d.person = ?")
         values.append(person)  # type: ignore[arg-type]
-    tests = {
-        "waiting": "w.decision IS NOT NULL AND w.rewarded = 0",
-        "rewarded": "r.decision IS NOT NULL",
-        "overridden": "o.decision IS NOT NULL AND o.shadow = 0",
-        "shadow": "o.shadow = 1",
-    }
     if status is not None:
-        where.append(tests[status])
+        where.append(TESTS[status].format(began="u.decision IS NOT NULL" if confirmed else "1 = 1"))
     sql = (
         "SELECT d.seq, d.id, d.at, d.arm, COALESCE(o.grp, d.grp), r.reward, w.rewarded, o.arm, "
-        "o.shadow FROM decisions d "
-        "LEFT JOIN waiting w ON w.decision = d.seq LEFT JOIN rewards r ON r.decision = d.seq "
+        "o.shadow, e.body IS NULL, u.decision FROM decisions d JOIN entries e ON e.seq = d.seq "
+        "LEFT JOIN uses u ON u.decision = d.seq LEFT JOIN waiting w ON w.decision = d.seq "
+        "LEFT JOIN rewards r ON r.decision = d.seq "
         "LEFT JOIN overrides o ON o.decision = d.seq "
         f"WHERE {' AND '.join(where)} ORDER BY d.seq DESC LIMIT ?"
     )
     rows = connection.rows(sql, (*values, limit + 1))
     lines = []
-    for _, id, at, number, label, reward, rewarded, override, shadow in rows[:limit]:
+    for (
+        _, id, at, number, label, reward, rewarded, override, shadow, erased, used,
+    ) in rows[:limit]:  # fmt: skip
         in_force = state.arms[number if override is None else override]
         waits = rewarded is not None and not rewarded
         overridden = override is not None and not shadow
+        missing = reward is None and rewarded is None and not erased
+        missing = missing and (not confirmed or used is not None)
         when = moment(at) or ""
-        lines.append(Line(id, when, in_force.name, label, reward, waits, overridden))
+        lines.append(Line(id, when, in_force.name, label, reward, waits, missing, overridden))
     return Page(lines, str(rows[limit - 1][0]) if len(rows) > limit else None)
-
-
-def reasons(
-    connection: Connection, id: str, names: Sequence[Arm], labels: Mapping[str, str]
-) -> ReasonsOut:
-    """Why a decision was made: it is made again on its version, feature by feature."""
-    body, seed = body_and_seed(connection, id)
-    try:
-        state = restored(connection, body.version)
-    except InputError as error:
-        raise Problem(410, "an erasure makes the version of this decision unknown") from error
-    chosen = _policy_calls.again(state, body, seed)
-    table = _policy_calls.contributions(state, body)
-    same = chosen.decision.arm == body.arm and chosen.scores == body.scores
-    candidates = []
-    numbers = np.flatnonzero(~np.isnan(table).any(axis=1)).tolist()
-    for number, group in zip(numbers, groups_of(state, body, numbers), strict=True):
-        against = table[number] - table[body.arm]
-        by = against if number != body.arm else table[number]
-        order = np.argsort(-np.abs(by), kind="stable").tolist()
-        listed = [
-            Contribution(state.features[k], float(table[number, k]), float(against[k]))
-            for k in order
-        ]
-        is_chosen = number == body.arm
-        arm = names[number]
-        candidates.append(
-            CandidateReasons(
-                arm.name, group, is_chosen, float(table[number].sum()), listed,
-                _words(listed, is_chosen, labels),
-            )
-        )  # fmt: skip
-    candidates.sort(key=lambda candidate: (not candidate.chosen, -candidate.corrected_estimate))
-    return ReasonsOut(id, body.version, same, candidates)
-
-
-def _words(listed: list[Contribution], is_chosen: bool, labels: Mapping[str, str]) -> list[str]:
-    """The four strongest reasons in words; Regulation B asks for no more."""
-    said = []
-    for reason in listed[:4]:
-        size = reason.contribution if is_chosen else reason.against_chosen
-        if size == 0.0:
-            continue
-        direction = "raised" if size > 0 else "lowered"
-        beside = "" if is_chosen else " beside the chosen arm"
-        name = labels.get(reason.feature, reason.feature)
-        said.append(f"{name} {direction} the estimate by {abs(size):.3g}{beside}")
-    return said
 
 
 def body_and_seed(connection: Connection, id: str) -> tuple[kinds.Decision, int]:

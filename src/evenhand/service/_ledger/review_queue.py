@@ -13,12 +13,26 @@ from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.transaction import Transaction
 
 ACCEPTED, OVERRIDDEN = "accepted", "overridden"
+# A verdict can change nothing any more once a decision has its reward, was overridden, or has
+# waited long enough. Where use is confirmed, a decision begins to wait when it was used.
+SETTLED = "the decision has its reward, was overridden, or waits no longer: nothing to review"
+_OPEN = (
+    "NOT EXISTS (SELECT 1 FROM rewards r WHERE r.decision = d.seq) "
+    "AND NOT EXISTS (SELECT 1 FROM overrides o WHERE o.decision = d.seq) "
+    "AND (EXISTS (SELECT 1 FROM waiting w WHERE w.decision = d.seq) {unused})"
+)
+_UNUSED = "OR NOT EXISTS (SELECT 1 FROM uses u WHERE u.decision = d.seq)"
 
 
 def is_sampled(id: str, share: float) -> bool:
     """Whether a decision is one of the share that is reviewed; the id alone decides."""
     number = int.from_bytes(blake2b(id.encode(), digest_size=8).digest(), "big")
     return number < share * 2**64
+
+
+def open_test(confirmed: bool) -> str:
+    """The condition, on decisions `d`, that a verdict can still change something."""
+    return _OPEN.format(unused=_UNUSED if confirmed else "")
 
 
 class AskReview(OfDecision):
@@ -32,6 +46,9 @@ class AskReview(OfDecision):
         known = tx.known(self.id)
         if known is None:
             self.status, self.answer = 404, "there is no decision with this id"
+            return
+        if not tx.is_open(known):
+            self.status, self.answer = 409, SETTLED
             return
         tx.connection.rows(
             "INSERT INTO reviews (decision, asked) VALUES (?, ?) ON CONFLICT (decision) DO NOTHING",
@@ -61,6 +78,8 @@ class Claim(OfDecision):
             self.status, self.answer = 409, "this decision was reviewed before"
         elif row[0] not in (None, self.by) and row[1] > tx.now:
             self.status, self.answer = 409, "somebody else looks at this decision now"
+        elif not tx.is_open(known):
+            self.status, self.answer = 409, SETTLED
         else:
             tx.connection.rows(
                 "UPDATE reviews SET claimed_by = ?, claimed_until = ? WHERE decision = ?",
@@ -112,29 +131,37 @@ class Judge(OfDecision):
         self.status = 201
 
 
-def standing(connection: Connection, id: str, by: str, now: int) -> str:
-    """How far the review of a decision is, for somebody who looks at it."""
+def standing(
+    connection: Connection, id: str, by: str, now: int, confirmed: bool
+) -> tuple[str, bool]:
+    """How far the review of a decision is, for somebody who looks at it; and if it is open."""
     row = connection.row(
-        "SELECT v.claimed_by, v.claimed_until, v.verdict FROM reviews v "
-        "JOIN decisions d ON d.seq = v.decision WHERE d.id = ?",
+        "SELECT v.decision, v.claimed_by, v.claimed_until, v.verdict, "
+        f"CASE WHEN {open_test(confirmed)} THEN 1 ELSE 0 END "
+        "FROM decisions d LEFT JOIN reviews v ON d.seq = v.decision WHERE d.id = ?",
         (id,),
     )
     if row is None:
-        return "not asked"
-    who, until, verdict = row
+        return "not asked", False
+    asked, who, until, verdict, is_open = row
+    claimed = who is not None and until > now
     if verdict is not None:
-        return "reviewed"
-    if who is None or until <= now:
-        return "waits"
-    return "mine" if who == by else "another's"
+        said = "reviewed"
+    elif claimed:
+        said = "mine" if who == by else "another's"
+    elif not is_open:
+        said = "settled"
+    else:
+        said = "not asked" if asked is None else "waits"
+    return said, bool(is_open)
 
 
-def queue(connection: Connection, now: int, limit: int = 50) -> list[dict[str, Any]]:
-    """What waits for a human, the oldest first."""
+def queue(connection: Connection, now: int, limit: int, confirmed: bool) -> list[dict[str, Any]]:
+    """What waits for a human, the oldest first: what a verdict can still change."""
     rows = connection.rows(
         "SELECT d.id, d.at, d.arm, d.grp, v.claimed_by, v.claimed_until FROM reviews v "
-        "JOIN decisions d ON d.seq = v.decision WHERE v.verdict IS NULL ORDER BY v.decision "
-        "LIMIT ?",
+        f"JOIN decisions d ON d.seq = v.decision WHERE v.verdict IS NULL "
+        f"AND {open_test(confirmed)} ORDER BY v.decision LIMIT ?",
         (limit,),
     )
     return [
