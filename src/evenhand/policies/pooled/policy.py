@@ -18,6 +18,7 @@ from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
+from evenhand.policies.pooled._answers import explanation_of, intervals_of
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
     EMPTY,
@@ -321,25 +322,9 @@ class PooledGroupFair(Policy):
         self, contexts: ArrayLike, level: float, groups: Any, corrected: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows, chance = self._rows(contexts, groups), self._level(level)
-        beliefs, measured = self._read()
-        by_truth = corrected and measured.usable
-        if self._design is None:
-            estimate, width = beliefs.of_arms(rows, chance, corrected and not by_truth)
-            contrasts = np.eye(len(self.groups))[self.groups.of] - self._weights
-        else:
-            d = self.n_features
-            levels = rows[:, d:] if self.groups.changes else self._design.levels
-            rows, weights = rows[:, :d], self._design.weights(levels)
-            estimate, width = beliefs.of_candidates(
-                rows, weights, chance, corrected and not by_truth
-            )
-            contrasts = weights - self._weights
-        if not by_truth:
-            return estimate, width
-        bias, more = measured.of_contrasts(
-            rows, contrasts, np.ones(self.n_arms, dtype=bool), chance
+        return intervals_of(
+            rows, self._read(), self.groups, self._design, self._weights, chance, corrected
         )
-        return estimate - bias, np.hypot(width, more)
 
     def _rows(self, contexts: ArrayLike, groups: Any = None) -> NDArray[np.float64]:
         rows = joined(self, contexts, groups)
@@ -407,21 +392,7 @@ class PooledGroupFair(Policy):
             >>> bool(np.allclose(parts, table.score))
             True
         """
-        import pandas as pd
-
         if not isinstance(decision, Decision):
             raise InputError(f"decision is {decision!r}; allowed is the result of `select`")
-        scores = decision.scores
         z = half_normal_draw(np.uint64(mix(np.uint64(self._key), decision.round)))
-        parts = {
-            "estimate": scores.estimate,
-            "correction": scores.correction,
-            "bonus": z * scores.width,
-        }
-        if self.shares:  # what stands in `upper` beside the parts; nothing, before the first reward
-            known = np.isfinite(scores.upper)
-            others = scores.estimate + scores.width + scores.correction
-            parts["price"] = np.where(known, scores.upper, 0.0) - np.where(known, others, 0.0)
-        return pd.DataFrame(
-            {"group": self._labels(decision), **parts, "score": sum(parts.values())}
-        )
+        return explanation_of(decision.scores, z, self._labels(decision), self.shares is not None)
