@@ -144,8 +144,8 @@ def chances(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
-    """Set the variance k of intersections to its mean over the grid; returns the probabilities.
+def _set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
+    """Set the variance k of intersections to its mean over the grid.
 
     If feedback alone says what an intersection adds with a precision P, k P / (1 + k P) of that is
     believed. It is this part whose mean is taken: that of k itself would be as large as the grid.
@@ -163,7 +163,6 @@ def set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untype
         mean += share * GRID[step] * kappa2
         total += share
     variances.along[last] = variances.across[last] = mean / total
-    return weights
 
 
 @subroutine
@@ -196,7 +195,7 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
     for step in range(STEPS):
         work_out(data, kinds, variances, post)
         if counted[n_kinds - 1] > 0.0 and step % 2 == 1:
-            set_intersections(kinds, variances, post, kappa2)
+            _set_intersections(kinds, variances, post, kappa2)
             work_out_effects(kinds, variances, post)
         residual, spread = _residual(data, post)
         fitted, trace = 0.0, _trace_of_arms(data, post, variances.tau2[0])

@@ -3,8 +3,8 @@
 As in `evenhand.policies.pooled.beliefs`: the effects of levels have a flat prior, quantiles are
 Student's, and tau^2, which rests on few arms, is larger by twice its relative variance. Effects of
 intersections keep a prior, for without one nothing tells them from those of their levels. Its
-variance is uncertain, and what the effects differ by from one value of it to another is part of
-theirs.
+variance is uncertain: it is its mean over a grid, which shrinks less than decisions do, and what
+effects differ by from one variance of the grid to another is part of theirs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ from evenhand.policies.pooled.mixed._posterior import (
     work_out_in,
 )
 from evenhand.policies.pooled.mixed._rule import MixedRule
-from evenhand.policies.pooled.mixed._variances import (
-    GRID,
-    estimate_variances,
-    set_intersections,
-)
+from evenhand.policies.pooled.mixed._variances import GRID, chances, estimate_variances
 
 Array = NDArray[np.float64]
 
@@ -54,8 +50,10 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d)
     kappa2, last, more = variances.along[1], n_kinds - 1, np.zeros((size, size))
     weights, mean = np.zeros(len(GRID)), variances.along[last]
     if kinds[kinds.size - 1] == last:
-        weights = set_intersections(kinds, variances, post, kappa2)
-        mean = variances.along[last]
+        weights, mean = chances(kinds, variances, post, kappa2), 0.0
+        for step in range(len(GRID)):
+            mean += weights[step] * GRID[step] * kappa2
+        variances.along[last] = variances.across[last] = mean
     flat = FLAT * max(np.max(variances.along[1:]), np.max(variances.across[1:]))
     for kind in range(n_kinds - 1):
         variances.along[kind] = variances.across[kind] = flat
