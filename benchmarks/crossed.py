@@ -114,8 +114,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _made(name: str, number: int) -> str:
     return (
-        f"Made on {date.today().isoformat()} by `python -m benchmarks.crossed --only {name} --replications "
-        f"{number} --write`; T = {HORIZON:,}. "
+        f"Made on {date.today().isoformat()} by `python -m benchmarks.crossed --only {name} "
+        f"--replications {number} --write`; T = {HORIZON:,}. "
     )
 
 
