@@ -211,7 +211,8 @@ def _of_cells(
     """Of the bias of intersections in one replication: coverage, half width and error."""
     stream = np.random.SeedSequence(seed, spawn_key=(row,))
     instance: Any = world.begin(np.random.default_rng(stream))
-    reference = "M & young" if world.groups.changes else world.groups.names[-1]
+    young: Any = {"sex": "M", "age": "young"}
+    reference = young if world.groups.changes else world.groups.names[-1]
     policy = eh.PooledGroupFair(
         world.groups, world.n_features, reference=reference, arms=arms, seed=row
     )
