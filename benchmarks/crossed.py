@@ -21,8 +21,8 @@ import numpy as np
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.simulation._loop import run
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._compiled_rounds import run
+from evenhand.simulation._plain_rounds import each_round
 from evenhand.simulation._run import simulate
 
 LEVEL, HORIZON, SEED = 0.9, 1000, 77

@@ -19,10 +19,11 @@ import numpy as np
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 
 LEVEL = 0.9
 BINARY = {"lowest_coefficient": 0.15, "coefficient_range": 0.35, "bias_mean": 0.1}
+ALIKE = {"lowest_coefficient": 0.2, "coefficient_range": 0.25}  # a floor of 0.003
 WORLDS = {  # settings of the world, rounds, and the goal for true regret a round
     "defaults": ({}, 1000, 0.13),
     "no bias": ({"bias_mean": 0.0}, 1000, 0.13),
@@ -43,6 +44,11 @@ WORLDS = {  # settings of the world, rounds, and the goal for true regret a roun
     "t3 noise": ({"noise_shape": "t3"}, 1000, 0.14),
     "sigma = 5": ({"noise": 5.0}, 1000, 0.21),
     "rewards of 0 and 1": ({"rewards": "binary", "bias_range": 0.05, **BINARY}, 1000, 0.03),
+    "rewards of 0 and 1, arms more alike": (
+        {"rewards": "binary", "bias_range": 0.05, **BINARY, **ALIKE},
+        1000,
+        0.03,
+    ),
     "shared contexts": ({"contexts": "shared"}, 1000, None),
     "no contexts": ({"contexts": "constant", "n_features": 1}, 1000, None),
 }

@@ -17,7 +17,7 @@ import numpy as np
 import evenhand as eh
 from benchmarks.crossed import TWO
 from benchmarks.sections import put
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 from evenhand.worlds.synthetic import LinearInstance, fill_uniform, world_kernel
 
 SEED = 4242

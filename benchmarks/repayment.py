@@ -17,21 +17,15 @@ from datetime import date
 import numpy as np
 
 import evenhand as eh
+from benchmarks.mortgages import mortgages
 from benchmarks.sections import put
 
 ROUNDS, LATE = 2000, 500
-FEATURES = ["obrat", "loanprc", "unem"]
 
 
 def play(advantage: float, share: float, seed: int) -> tuple[float, float, float, float, bool]:
     """Regret in repayment, the minority's share, its bias, the real one, and if averages differ."""
-    loans = eh.datasets.load("mortgage")
-    white = (loans.race == "white").to_numpy()
-    files = loans[FEATURES].to_numpy(float)
-    files = (files - files.mean(axis=0)) / files.std(axis=0)
-    files = np.column_stack([np.ones(len(files)), files])
-    approved = loans.approve.to_numpy(float)
-    fair = np.linalg.lstsq(files[white], approved[white], rcond=None)[0]
+    files, approved, white, _, fair = mortgages()
     gap = np.linalg.lstsq(files[~white], approved[~white], rcond=None)[0] - fair
     repays = np.clip(files @ fair + advantage * ~white, 0.0, 1.0)
     generator = np.random.default_rng(seed)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
@@ -76,6 +78,45 @@ def test_a_bias_by_group_is_taken_off(played):
     assert table["corrected", "logged", "within", "F"] == pytest.approx(rewards[there].mean() + 1.5)
     observed, corrected = (table[kind, "dr", "within", "F"] for kind in ("observed", "corrected"))
     assert corrected - observed == pytest.approx(1.5, abs=0.2)
+
+
+def test_the_bias_that_a_policy_learned_is_taken_off(tmp_path, played, capsys):
+    """By hand: feature by feature from the rows of its report, and wider by its interval."""
+    path, _, names, contexts, arms, rewards = played
+    policy = target(tmp_path)
+    policy.save(tmp_path / "policy.json")
+    out = tmp_path / "value.json"
+    given = ["--correct", "--reference", "M", "--after", "0", "--out", str(out)]
+    assert main(["value", str(path), "--policy", str(tmp_path / "policy.json"), *given]) == 0
+    assert "In corrected reward" in capsys.readouterr().out
+    told = pd.DataFrame(json.loads(out.read_text())["values"])
+    table = told.set_index(["reward", "estimator", "quantity", "group"])
+    report = policy.bias("M", level=0.95)
+    rows, seen = np.arange(len(arms)), ~np.isin(np.arange(len(arms)), (4, 9))
+    for name in ("F", "M", "not stated"):
+        own = report.at(np.eye(FEATURES)).query(f"group == 'sex: {name}'")["estimate"].to_numpy()
+        inside = seen & (names[rows, arms] == name)
+        chosen = contexts[rows, arms][inside]
+        corrected = table.loc[("corrected", "logged", "within", name)]
+        assert corrected["estimate"] == pytest.approx((rewards[inside] - chosen @ own).mean())
+        at = report.at(chosen.mean(axis=0)).set_index("group").loc[f"sex: {name}"]
+        plain = (corrected["high"] - corrected["low"]) / 2.0 - (at["high"] - at["low"]) / 2.0
+        spread = (rewards[inside] - chosen @ own).std(ddof=1) / np.sqrt(inside.sum())
+        assert plain == pytest.approx(1.96 * spread, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "words"),
+    [
+        (eh.TopInterval, (), "TopInterval learns no bias of groups that come with each round"),
+        (eh.PooledGroupFair, ("--weighting", "arms"), "--weighting is for groups of arms"),
+    ],
+)
+def test_a_bias_that_nobody_learned_is_refused(tmp_path, played, capsys, kind, more, words):
+    kind(GROUPS, n_features=FEATURES, seed=5).save(tmp_path / "policy.json")
+    given = ["--policy", str(tmp_path / "policy.json"), "--correct", "--after", "0", *more]
+    assert main(["value", str(played[0]), *given]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_what_a_log_cannot_say_is_refused(tmp_path):

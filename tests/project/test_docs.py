@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -61,10 +60,14 @@ def test_every_page_is_built(site):
 
 @pytest.mark.slow
 def test_what_is_broken_stops_the_build(tmp_path):
-    """The settings in mkdocs.yml are what turns these into errors."""
-    shutil.copytree(DOCS, tmp_path / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    (tmp_path / "src").symlink_to(ROOT / "src")
+    """The settings in mkdocs.yml are what turns these into errors, of two pages as of all."""
+    text = (ROOT / "mkdocs.yml").read_text()
+    sections = re.split(r"^(?=\w)", text, flags=re.MULTILINE)
+    kept = [part for part in sections if not part.startswith(("nav:", "plugins:", "extra_css:"))]
+    assert any(part.startswith("validation:") for part in kept)
+    (tmp_path / "mkdocs.yml").write_text("".join([*kept, "nav:\n  - Home: index.md\n"]))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Home\n")
     (tmp_path / "docs" / "orphan.md").write_text(
         "[no page](nowhere.md) [no place](index.md#nowhere) [from the root](/index.md)\n"
     )

@@ -145,7 +145,9 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
 @pytest.mark.slow
 def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
     config = write_config(tmp_path)
-    assert evenhand("serve", config, "--key", "x=read").returncode == 0
+    made = evenhand("serve", config, "--key", "x=read", "--key", "y=decide,reward")
+    assert made.returncode == 0, made.stderr
+    assert [line.split(": ")[0] for line in made.stdout.splitlines()] == ["x", "y"]
     text = config.read_text()
     for old, new, says in (
         ("[features.age]", "[features.years]", "features are"),

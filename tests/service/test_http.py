@@ -264,7 +264,7 @@ def test_arms_are_added_renamed_and_retired_live(running):
     made = running.decide("with-f3", candidates=more).json()
     assert made["candidates"]["arm"] == [*ARMS, "f3"]
     only = running.decide("only-f3", candidates=more[-1:]).json()
-    assert (only["arm"], only["propensity"]) == ("f3", 1.0)
+    assert (only["arm"], only["policy_propensity"]) == ("f3", 1.0)
     assert running.reward("only-f3", 4.0).status_code == 201
     assert running.call("PUT", "/v1/arms/f3", {"name": "south"}).status_code == 200
     assert running.call("GET", "/v1/decisions/only-f3").json()["arm"] == "south"

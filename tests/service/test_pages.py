@@ -136,10 +136,30 @@ def test_a_decision_says_why_and_who_overrode_it(served, page):
     assert "made again from it, it is the same" in text
     assert "Overruled" in text and SCRIPT in text
     assert "corrected estimate" in text
+    assert "was not drawn, so it has no probability" in text
+    assert "income (1000 EUR a year), " in text  # with its value
     page.goto(f"{served.url}/decisions")
     page.fill("#id", "loan-7")
     page.click("main button")
     assert page.inner_text("h1") == "Decision loan-7"
+
+
+@pytest.mark.parametrize("path", ["/decisions/nothing", "/nowhere", "/model?compare=99999999"])
+def test_a_problem_is_a_page_with_the_navigation_for_those_who_are_logged_in(served, page, path):
+    assert page.goto(served.url + path).status in (404, 422)
+    assert "Overview" in page.inner_text("nav") and "Log out" in page.inner_text("header")
+    stranger = waiting.get(served.url + "/nowhere")
+    assert stranger.status_code == 404 and "<nav" not in stranger.text
+
+
+def test_a_reward_that_came_leaves_nothing_to_review(served, page):
+    page.goto(f"{served.url}/decisions/loan-1")
+    assert "there is nothing to review" in page.inner_text("#review")
+    page.goto(f"{served.url}/review")
+    queued = page.inner_text("table[aria-label^='decisions to review']")
+    assert "loan-3\n" in queued.replace("\t", "\n") and "loan-1\n" not in queued.replace("\t", "\n")
+    page.goto(f"{served.url}/decisions?status=missing")
+    assert "No decision is like this." in page.inner_text("main")
 
 
 def test_a_reviewer_claims_and_overrides_and_it_shows(served, page):

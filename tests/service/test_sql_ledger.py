@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import numpy as np
@@ -14,13 +15,13 @@ from evenhand.events.ledger import Ledger
 from evenhand.recording._replay import checksum
 from evenhand.service import SqlLedger
 from evenhand.service._engine import Engine
-from evenhand.service._ledger import asks, migrating
+from evenhand.service._ledger import asks, database
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.copying import copy
+from evenhand.service._ledger.copies import copy
 from evenhand.service._ledger.database import Database
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.verifying import read_head, verify, write_head
+from evenhand.service._ledger.verification import read_head, verify, write_head
 from evenhand.service.config import load
 from serving import ARMS, check_chain, check_state, evenhand, rows_of, write_config
 
@@ -238,6 +239,32 @@ def test_what_an_erasure_leaves_is_exported_and_audited_and_not_replayed(tmp_pat
         eh.replay(left)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_values_of_what_an_erasure_leaves(tmp_path, suffix):
+    """Those of the decisions that are left: an override's reward is no reward of the policy."""
+    config = write_config(tmp_path)
+    engine = play(config, 200)
+    engine.state.policy.save(tmp_path / "policy.json")
+    engine.close()
+    whole, left = tmp_path / f"whole.{suffix}", tmp_path / f"left.{suffix}"
+    assert evenhand("ledger", "export", config, whole).returncode == 0
+    assert evenhand("ledger", "erase", config, "p1", "--reason", "asked", "--force").returncode == 0
+    assert evenhand("ledger", "export", config, left).returncode == 0
+    told = evenhand("value", left, "--uniform", "--out", tmp_path / "value.json")
+    assert told.returncode == 0, told.stderr
+    log = eh.offpolicy.Logged.from_log(whole)
+    kept = [k for k in range(200) if k % 5 != 1]
+    stays = eh.offpolicy.Logged(
+        log.arms[kept], log.rewards[kept], log.propensities[kept], log.groups,
+        overridden=log.overridden[kept],
+    )  # fmt: skip
+    expected = json.loads(eh.offpolicy.evaluate(stays, "uniform").to_json())
+    assert json.loads((tmp_path / "value.json").read_text())["values"] == expected["values"]
+    assert "human" in told.stdout  # chose another arm in some of them
+    refused = evenhand("value", left, "--policy", tmp_path / "policy.json")
+    assert refused.returncode == 2 and "without the header of their log" in refused.stderr
+
+
 def test_the_person_is_nowhere_in_the_file(tmp_path):
     config = write_config(tmp_path)
     engine = Engine(load(config))
@@ -250,13 +277,13 @@ def test_the_person_is_nowhere_in_the_file(tmp_path):
 
 
 def test_a_database_of_the_previous_schema_is_upgraded(store):
-    migrating.upgrade(store, "0001")
+    database.upgrade(store, "0001")
     place = store.removeprefix("sqlite:")
     with pytest.raises(Exception, match="reviews"):
         rows_of(place, "SELECT * FROM reviews")
     Database(store).upgrade()
     assert rows_of(place, "SELECT * FROM reviews") == []
-    assert rows_of(place, "SELECT version_num FROM alembic_version") == [(migrating.NEWEST,)]
+    assert rows_of(place, "SELECT version_num FROM alembic_version") == [(database.NEWEST,)]
     Database(store).upgrade()  # nothing to do
 
 
@@ -268,7 +295,7 @@ def test_migrations_make_the_tables_of_the_schema(store):
     from evenhand.service._ledger import schema
 
     Database(store).upgrade()
-    engine = create_engine(migrating.for_sqlalchemy(store))
+    engine = create_engine(database.for_sqlalchemy(store))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli._live import HELP as LIVE
-from evenhand.cli._live import as_log
-from evenhand.cli._terminal import add_reading, add_values, check_file, marks_of, worth_of
+from evenhand.cli._log_options import HELP as LIVE
+from evenhand.cli._log_options import add_reading, add_values, as_log, marks_of, worth_of
+from evenhand.cli._terminal import check_file
 from evenhand.errors import InputError
 
 ROLES = ("arm", "reward", "propensity", "group")
@@ -72,17 +72,13 @@ def add(commands: Any) -> None:
 def _value(options: argparse.Namespace) -> int:
     _check(options)
     from evenhand.offpolicy import evaluate, read_logged
-    from evenhand.policies import Policy, load
+    from evenhand.policies import load
 
     policy = None if options.policy is None else load(options.policy)
     teacher = policy if options.bias_from is None else load(options.bias_from)
     bias = None
     if teacher is not None and (options.correct or options.bias_from is not None):
-        weighting = {} if options.weighting is None else {"weighting": options.weighting}
-        # Relative to the mean of the groups unless given: then a correction moves the values of
-        # groups relative to each other, and not all of them up or down.
-        # The report of `Policy` for all of them: a policy may have one of its own kind.
-        bias = Policy.bias(teacher, options.reference or "mean", options.level, **weighting)
+        bias = _bias_of(teacher, options)
     worth = None if options.reward_values is None else worth_of(options.reward_values)
     marks = marks_of(",".join(options.missing_marks)) if options.missing_marks else ()
     with as_log(options.log) as path:
@@ -115,6 +111,31 @@ def _value(options: argparse.Namespace) -> int:
     if options.out is not None:
         sys.stdout.write(f"\nread {options.out}\n")
     return 0
+
+
+def _bias_of(teacher: Any, options: argparse.Namespace) -> Any:
+    """What a policy learned of the bias.
+
+    Relative to the mean of the groups unless given: then a correction moves the values of groups
+    relative to each other, and not all of them up or down.
+    """
+    from evenhand.policies import Policy, PooledGroupFair
+
+    reference = options.reference or "mean"
+    if not teacher.groups.changes:
+        # The report of `Policy` for all of them: a policy may have one of its own kind.
+        weighting = {} if options.weighting is None else {"weighting": options.weighting}
+        return Policy.bias(teacher, reference, options.level, **weighting)
+    if not isinstance(teacher, PooledGroupFair):
+        raise InputError(
+            f"{type(teacher).__name__} learns no bias of groups that come with each round; give "
+            "--bias-from with a PooledGroupFair"
+        )
+    if options.weighting is not None:
+        raise InputError(
+            "--weighting is for groups of arms, and these come with each round; leave it out"
+        )
+    return teacher.bias(reference, options.level)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from evenhand._checks import Array, numbers
 from evenhand.errors import InputError, setting
 from evenhand.offpolicy.logged import Logged
+from evenhand.policies.pooled._reporting import Reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,7 @@ class Correction:
     bias: Array
     unknown: dict[int, str]
     _report: Any = None
+    _rows: Mapping[str, str] | None = None  # of groups in the report of PooledGroupFair
 
     def reach(self, group: int, name: str, context: Array | None, level: float) -> float:
         """Half of the interval of a group's bias at a context, in units of reward.
@@ -31,6 +33,13 @@ class Correction:
         """
         if self._report is None or context is None or group in self.unknown:
             return 0.0
+        if self._rows is not None:
+            if name not in self._rows:  # nobody of it is in the log
+                return 0.0
+            features = context[: len(self._report.features)]
+            table = replace(self._report, level=level).at(features).set_index("group")
+            row = table.loc[self._rows[name]]
+            return float(row["high"] - row["low"]) / 2.0
         row = self._report.at(context[None], [name]).iloc[0]
         error, freedom = float(row["standard_error"]), float(row["freedom"])
         if np.isnan(error):
@@ -39,7 +48,9 @@ class Correction:
 
 
 def correction(bias: Any, log: Logged) -> Correction:
-    """From a `BiasReport`, or from a vector or number for each group."""
+    """From a report of a bias, or from a vector or number for each group."""
+    if isinstance(bias, Reported):
+        return _from_pooled(bias, log)
     if hasattr(bias, "at"):
         return _from_report(bias, log)
     if not isinstance(bias, Mapping):
@@ -50,17 +61,51 @@ def correction(bias: Any, log: Logged) -> Correction:
     return Correction(_given({str(name): given for name, given in bias.items()}, log), {})
 
 
-def _from_report(report: Any, log: Logged) -> Correction:
+def _contexts_for(report: Any, log: Logged, behind: int = 0) -> Array:
+    """The contexts of the rows, which a report needs, without what stands behind the features."""
     contexts = log.chosen_contexts
     if contexts is None:
         raise InputError(
             f"{setting('bias')} is a report and the log has no contexts; give contexts"
         )
-    if contexts.shape[1] != len(report.features):
+    if contexts.shape[1] != len(report.features) + behind:
         raise InputError(
             f"{setting('contexts')} has {contexts.shape[1]} features; allowed is "
-            f"{len(report.features)}, those of the bias report"
+            f"{len(report.features) + behind}, those of the bias report"
         )
+    return contexts[:, : len(report.features)]
+
+
+def _from_pooled(report: Reported, log: Logged) -> Correction:
+    """From what PooledGroupFair says of groups, of the levels of an attribute or of intersections.
+
+    It is linear in the context, so it is taken feature by feature.
+    """
+    groups = getattr(report.beliefs, "groups", None)
+    membership = 0 if log.members is None or groups is None else len(groups.columns)
+    contexts = _contexts_for(report, log, membership)
+    table = report.at(np.eye(contexts.shape[1])).set_index("group")
+    attributes: Any = getattr(getattr(report.beliefs, "design", None), "attributes", ())
+    level_of = f"{attributes[0].name}: " if len(attributes) == 1 else ""
+    bias, unknown, rows_of = np.zeros(log.n), {}, {}
+    for g, name in enumerate(log.names):
+        rows = np.flatnonzero(log.of == g)
+        if not rows.size:
+            continue
+        row = level_of + name
+        if row not in table.index:
+            known = ", ".join(dict.fromkeys(map(str, table.index)))
+            raise InputError(f"group {name} is not in the bias report; known are {known}")
+        own = table.loc[[row]]
+        bias[rows] = contexts[rows] @ own["estimate"].to_numpy(dtype=np.float64)
+        rows_of[name] = row
+        if own["estimate"].isna().any():
+            unknown[g] = str(own["why"][own["estimate"].isna()].iloc[0])
+    return Correction(bias, unknown, report, rows_of)
+
+
+def _from_report(report: Any, log: Logged) -> Correction:
+    contexts = _contexts_for(report, log)
     bias, unknown = np.zeros(log.n), {}
     for g, name in enumerate(log.names):
         rows = np.flatnonzero(log.of == g)

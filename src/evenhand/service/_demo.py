@@ -21,7 +21,7 @@ from evenhand.service.config import load
 
 QUICK = 400  # decisions with rewards before the first page is looked at
 PAUSE = 1.0  # seconds between decisions afterwards
-ANSWER = 5.0  # seconds, on average, until a reward comes
+ANSWER = 30.0  # seconds, on average, until a reward comes
 SILENT = {"black": 0.2, "not black": 0.1}  # the part of the rewards that never comes
 
 _CONFIG = """\
@@ -60,7 +60,7 @@ reference = "mean"
 seed = 1
 
 [review]
-share = 0.05
+share = 0.2
 
 [server]
 port = {port}
@@ -181,7 +181,7 @@ class Callers:
 
 def serve_demo(port: int) -> None:
     """Run the demo until it is told to stop; nothing of it stays."""
-    from evenhand.service._starting import make_keys, serve_config
+    from evenhand.service._commands import make_keys, serve_config
 
     with tempfile.TemporaryDirectory(prefix="evenhand-demo-") as folder:
         path, table = write_demo(Path(folder), port)

@@ -47,7 +47,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  None, {200: wire.Page},
                  {"after": "the cursor `next` of the page before", "limit": "1 to 1000",
                   "arm": "the name of an arm", "group": "the name of a group",
-                  "status": "waiting, rewarded, overridden or shadow",
+                  "status": "waiting, rewarded, missing, overridden or shadow",
                   "person": "the id of a person"}),
         Endpoint("GET", "/v1/decisions/export", admin.export, READ,
                  "All decisions in evenhand's log format", None, {200: None},

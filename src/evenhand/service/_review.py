@@ -11,8 +11,7 @@ from evenhand.service._api import encode, outcome, whole
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._engine import Engine
 from evenhand.service._ledger.database import Connection
-from evenhand.service._ledger.fold import State
-from evenhand.service._ledger.reviewing import (
+from evenhand.service._ledger.review_queue import (
     OVERRIDDEN,
     AskReview,
     Claim,
@@ -21,7 +20,7 @@ from evenhand.service._ledger.reviewing import (
     reviewers,
 )
 from evenhand.service._problems import Refused
-from evenhand.service._views import moment
+from evenhand.service._queries import moment
 from evenhand.service._wire import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
 
 _claim = msgspec.json.Decoder(ClaimIn)
@@ -42,7 +41,7 @@ class Review:
     def _read(self, limit: int) -> QueueOut:
         with self.engine.database.reading() as connection:
             people = reviewers(connection, self.engine.config.claim)
-            listed = cases(connection, self.engine.state, limit)
+            listed = cases(connection, self.engine, limit)
         return QueueOut(listed, [Reviewer(**person) for person in people])
 
     async def ask(self, request: Request) -> Answer:
@@ -79,9 +78,10 @@ class Review:
         return outcome(ask)
 
 
-def cases(connection: Connection, state: State, limit: int) -> list[Case]:
+def cases(connection: Connection, engine: Engine, limit: int) -> list[Case]:
     """The queue, as callers and pages read it."""
-    rows = queue(connection, time.time_ns() // 1000, limit)
+    state, confirmed = engine.state, engine.rules.confirmed
+    rows = queue(connection, time.time_ns() // 1000, limit, confirmed)
     return [
         Case(row["id"], moment(row["at"]) or "", state.arms[row["arm"]].name, row["group"],
              row["claimed_by"], moment(row["claimed_until"]))

@@ -17,6 +17,7 @@ Id = Annotated[str, Meta(pattern=ID, description="Letters, digits and . _ ~ : @ 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Words = Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00]+$")]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+By = Literal["estimate", "width", "exploration", "otherwise"]  # what made a choice
 Role = Literal["decide", "reward", "review", "read", "admin"]
 
 
@@ -111,12 +112,16 @@ class Scores(Struct, omit_defaults=True):
 
 
 class DecisionOut(Struct):
-    """A decision."""
+    """A decision.
+
+    `arm` and `group` are what is in force: after an override, those of the human's arm. The policy
+    chose `policy_arm`, with the probability `policy_propensity`. A human's arm has none.
+    """
 
     id: str
     arm: str
     group: str
-    propensity: float
+    policy_propensity: float
     explored: bool
     round: int
     version: int
@@ -166,6 +171,7 @@ class Line(Struct):
     group: str
     reward: float | None
     waiting: bool
+    missing: bool
     overridden: bool
 
 
@@ -177,9 +183,14 @@ class Page(Struct):
 
 
 class Contribution(Struct):
-    """What a feature adds to a corrected estimate, and beside that of the chosen arm."""
+    """What a feature adds to a corrected estimate, and beside that of the chosen arm.
+
+    The value is what the policy saw: a number, 1 or 0 for yes or no, and of a category a feature
+    for every value but the first. Texts are no features of the policy, and kept as hashes.
+    """
 
     feature: str
+    value: float
     contribution: float
     against_chosen: float
 
@@ -196,11 +207,13 @@ class CandidateReasons(Struct):
 
 
 class ReasonsOut(Struct):
-    """The reasons of a decision."""
+    """The reasons of a decision of the policy, also where a human chose another arm later."""
 
     id: str
     version: int
     same: bool
+    decided_by: By
+    words: str
     candidates: list[CandidateReasons]
 
 

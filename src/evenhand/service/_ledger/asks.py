@@ -165,7 +165,7 @@ class Override(OfDecision):
         self.reason, self.by = reason, by
 
     def settle(self, tx: Transaction) -> None:
-        """Record it, while the reward has not come."""
+        """Record it, while the decision waits for its reward."""
         known = tx.known(self.id)
         body = None if known is None else decision_of(known)
         if known is None or body is None:
@@ -186,6 +186,10 @@ class Override(OfDecision):
             return
         if known.reward is not None:
             self.status, self.answer = 409, "the decision has its reward; it cannot be changed now"
+            return
+        if tx.is_over(known):
+            self.status = 410
+            self.answer = "the decision has waited for its reward; it cannot be changed now"
             return
         override = kinds.Override(known.seq, self.arm, row, self.reason, self.by)
         _override(tx, known, override, tx.label(self.groups(self.arm), row))

@@ -113,6 +113,15 @@ class Transaction:
         self._tallies: dict[tuple[int, str], list[float]] = {}
         self._known: dict[str, Known] = {}
 
+    def is_over(self, known: Known) -> bool:
+        """Whether a decision has waited for its reward, and does no longer."""
+        began = not self.rules.confirmed or known.used is not None
+        return began and known.due is None
+
+    def is_open(self, known: Known) -> bool:
+        """Whether a human can still choose another arm."""
+        return known.reward is None and known.override is None and not self.is_over(known)
+
     # What is there ------------------------------------------------------------------------------
 
     def since(self, seq: int) -> list[Entry]:
