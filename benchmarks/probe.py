@@ -29,7 +29,7 @@ class SharedInstance(LinearInstance):
 
 
 @world_kernel(SharedInstance)
-def _draw_round(instance, _t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
+def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]  # noqa: ARG001
     n, d = instance.coefficients.shape
     fill_uniform(generator, contexts)
     for i in range(n):
