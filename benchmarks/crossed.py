@@ -3,10 +3,10 @@
     python -m benchmarks.crossed [--replications 100] [--only NAME] [--write]
 
 First regret: PooledGroupFair with the attributes beside the same policy with intersections as its
-groups, and TopInterval, in the same rounds; the last intersection is the reference. Then what is
-learned where only probabilities of membership are told, which are calibrated: the bias by feature
-with these probabilities, and with the likelier level in their place, from the same rewards.
-`--write` puts the tables into RESULTS.md.
+groups, and TopInterval, in the same rounds; the last intersection is the reference. Then how often
+the intervals of intersections hold their bias. Then what is learned where only probabilities of
+membership are told, which are calibrated: the bias by feature with these probabilities, and with
+the likelier level in their place, from the same rewards. `--write` puts the tables into RESULTS.md.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import numpy as np
 
 import evenhand as eh
 from benchmarks.sections import put
+from evenhand.simulation._compiled_rounds import run
 from evenhand.simulation._plain_rounds import each_round
 from evenhand.simulation._run import simulate
 
 LEVEL, HORIZON, SEED = 0.9, 1000, 77
 TWO = {"sex": ["F", "M"], "age": ["older", "young"]}
 SIX = {"sex": ["F", "M"], "age": ["older", "middle", "young"]}
+NINE = {"age": ["older", "middle", "young"], "region": ["N", "E", "S"]}
 TWELVE = {"age": ["older", "middle", "young"], "region": ["N", "E", "S", "W"]}
 WORLDS: dict[str, tuple[eh.World, str]] = {  # and the goal
     "2 x 3, two arms each": (eh.CrossedWorld(SIX, [2] * 6), "0.28"),
@@ -41,6 +43,7 @@ WORLDS: dict[str, tuple[eh.World, str]] = {  # and the goal
     ),
 }
 SHARES = {"sex": {"F": 0.5, "M": 0.5}}
+PAIR = {**SHARES, "age": {"older": 0.5, "young": 0.5}}
 PEOPLE: dict[str, tuple[eh.World, str]] = {
     "slate of four, once": (
         eh.CrossedWorld(TWO, [1] * 4, bias_mean=[10.0, 5.0], arms="once"),
@@ -54,6 +57,32 @@ PEOPLE: dict[str, tuple[eh.World, str]] = {
         eh.PeopleWorld(6, SHARES, certainty=1.0, coefficient_range=0.0),
         "M",
     ),
+}
+CELLS: dict[str, tuple[eh.World, str]] = {  # and whether arms come once
+    **{
+        f"{name}, interactions of {size:g}": (
+            eh.CrossedWorld(of, sizes, interaction=size),
+            "recurring",
+        )
+        for name, of, sizes, interactions in (
+            ("2 x 2, 10 arms", TWO, [3, 2, 2, 3], (0.0, 5.0, 10.0)),
+            ("2 x 3, two arms each", SIX, [2] * 6, (0.0, 5.0)),
+            ("3 x 3, two arms each", NINE, [2] * 9, (0.0, 5.0)),
+            ("3 x 4, mostly single arms", TWELVE, [1] * 10 + [2, 2], (0.0, 5.0)),
+        )
+        for size in interactions
+    },
+    "2 x 2, single arms": (eh.CrossedWorld(TWO, [1] * 4), "recurring"),
+    "3 x 3, single arms": (eh.CrossedWorld(NINE, [1] * 9), "recurring"),
+    **{
+        f"3 x 3, once, interactions of {size:g}": (
+            eh.CrossedWorld(NINE, [1] * 9, interaction=size, arms="once"),
+            "once",
+        )
+        for size in (0.0, 5.0)
+    },
+    "2 x 2, groups by round": (eh.PeopleWorld(6, PAIR), "recurring"),
+    "2 x 2, groups by round, once": (eh.PeopleWorld(6, PAIR, coefficient_range=0.0), "once"),
 }
 
 
@@ -75,7 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in [options.only] if options.only else PARTS:
         title, words, table = PARTS[name]
-        lines = [f"## {title}", "", _made(options.replications) + words, ""]
+        lines = [f"## {title}", "", _made(name, options.replications) + words, ""]
         for line in table(options.replications):
             lines.append(line)
             print(line, flush=True)
@@ -83,10 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
             put(name, "\n".join(lines))
 
 
-def _made(number: int) -> str:
+def _made(name: str, number: int) -> str:
     return (
-        f"Made on {date.today().isoformat()} by `python -m benchmarks.crossed --replications "
-        f"{number} --write`; T = {HORIZON:,}. "
+        f"Made on {date.today().isoformat()} by `python -m benchmarks.crossed --only {name} "
+        f"--replications {number} --write`; T = {HORIZON:,}. "
     )
 
 
@@ -117,6 +146,19 @@ def people_table(number: int) -> Iterator[str]:
         yield f"| {name} | {' | '.join(_regrets(policies, world, number))} |"
 
 
+def cells_table(number: int) -> Iterator[str]:
+    """How often intervals of intersections hold their bias, and how wide they are."""
+    yield "| world | coverage | half width | mean error |"
+    yield "|---|---|---|---|"
+    for name, (world, arms) in CELLS.items():
+        coverage, width, error = np.array(
+            [_of_cells(world, arms, HORIZON, SEED, row) for row in range(number)]
+        ).T
+        spread = coverage.std() / np.sqrt(number)
+        means = f"{coverage.mean():.3f} ({spread:.3f}) | {width.mean():.2f} | {error.mean():.2f}"
+        yield f"| {name} | {means} |"
+
+
 def probabilities_table(number: int) -> Iterator[str]:
     """Coverage and ratio of the bias with probabilities, and with the likelier level."""
     yield "| world | probabilities: coverage | ratio | likelier level: coverage | ratio |"
@@ -139,6 +181,13 @@ PARTS: dict[str, tuple[str, str, Callable[[int], Iterator[str]]]] = {
         "True regret a round with its standard error.",
         people_table,
     ),
+    "cells": (
+        "Intervals of intersections",
+        f"How often the interval ({100 * LEVEL:g} %) of the bias of an intersection by feature "
+        "holds the truth, with its standard error, the mean half width, and the mean error of the "
+        "estimate; means over intersections in a replication, then over replications.",
+        cells_table,
+    ),
     "probabilities": (
         "Probabilities of membership",
         f"The bias of F by feature where only calibrated probabilities are told: how often its "
@@ -154,6 +203,34 @@ def _regrets(policies: dict[str, Any], world: eh.World, number: int) -> list[str
     regret = runs.groupby("policy", sort=False)["true_regret"]
     errors = regret.std() / np.sqrt(number)
     return [f"{mean:.3f} ({error:.3f})" for mean, error in zip(regret.mean(), errors, strict=True)]
+
+
+def _of_cells(
+    world: eh.World, arms: str, horizon: int, seed: int, row: int
+) -> tuple[float, float, float]:
+    """Of the bias of intersections in one replication: coverage, half width and error."""
+    stream = np.random.SeedSequence(seed, spawn_key=(row,))
+    instance: Any = world.begin(np.random.default_rng(stream))
+    young: Any = {"sex": "M", "age": "young"}
+    reference = young if world.groups.changes else world.groups.names[-1]
+    policy = eh.PooledGroupFair(
+        world.groups, world.n_features, reference=reference, arms=arms, seed=row
+    )
+    run(policy, world, horizon, stream)
+    if world.groups.changes:  # the effects of F, M, older, young
+        pairs = (("F & older", (0, 2)), ("F & young", (0, 3)), ("M & older", (1, 2)))
+        truths = {name: instance.effects[list(levels)].sum(axis=0) for name, levels in pairs}
+    else:
+        names = world.groups.names[:-1]
+        truths = {name: instance.bias[world.groups.of == g][0] for g, name in enumerate(names)}
+    table = policy.bias(level=LEVEL).to_frame().set_index("group")
+    low, high, estimate = (
+        np.array([table.loc[name, column] for name in truths], dtype=np.float64)
+        for column in ("low", "high", "estimate")
+    )
+    truth = np.array(list(truths.values()))
+    held = (low <= truth) & (truth <= high)
+    return held.mean(), (0.5 * (high - low)).mean(), np.abs(estimate - truth).mean()
 
 
 def _coverage(certainty: float, once: bool, number: int) -> list[str]:

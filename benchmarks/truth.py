@@ -2,12 +2,14 @@
 
     python -m benchmarks.truth [--replications 100] [--only NAME] [--write]
     python -m benchmarks.truth --general [--replications 100] [--only NAME] [--write]
+    python -m benchmarks.truth --units [--replications 100] [--only NAME] [--write]
 
 Each case is a world in which some decisions get a true reward 50 rounds later. It is played with
 and without them, in the same rounds. After its rounds the policy is asked for the tests of equal
 averages and of arrival, at 5 %, and for the bias of every feature, at a level of 90 %. `--general`
-has worlds with several attributes, groups by round and candidates who come once. `--write` puts the
-table into RESULTS.md.
+has worlds with several attributes, groups by round and candidates who come once. `--units` compares
+units of true rewards that are given with those that are estimated. `--write` puts the table into
+RESULTS.md.
 """
 
 from __future__ import annotations
@@ -104,6 +106,9 @@ GENERAL: dict[str, tuple[eh.World, dict[str, Any]]] = {
     "6 candidates once, F better by 3": (_people(coefficient_range=0.0, advantage=3.0), ONCE),
 }
 
+HEAD = "| true rewards | goal | without | with | share | unequal | arrival | bias |"
+UNITS = {"equal": {}, "better by 3": {"advantage": 3.0}, "better by 6": {"advantage": 6.0}}
+
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
@@ -111,21 +116,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", help="a single case, by its name")
     parser.add_argument("--write", action="store_true", help="put the table into RESULTS.md")
     parser.add_argument("--general", action="store_true", help="attributes, groups by round, once")
+    parser.add_argument("--units", action="store_true", help="units that are given or estimated")
     options = parser.parse_args(arguments)
-    cases, make = (GENERAL, general_row) if options.general else (CASES, row)
-    lines = [
-        "| true rewards | goal | without | with | share | unequal | arrival | bias |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    cases: Any = CASES
+    name, make, above, head = "truth", row, about, HEAD
+    if options.general:
+        name, cases, make, above = "general truth", GENERAL, general_row, about_general
+    elif options.units:
+        name, cases, make, above = "units of truth", UNITS, units_row, about_units
+        head = "| the sensitive group is | no true rewards | units given | units estimated |"
+    lines = [head, "|---" * (head.count("|") - 1) + "|"]
     print("\n".join(lines))
-    for name in [options.only] if options.only else cases:
-        lines.append(make(name, options.replications))
+    for case in [options.only] if options.only else cases:
+        lines.append(make(case, options.replications))
         print(lines[-1], flush=True)
     if options.write:
-        if options.general:
-            put("general truth", about_general(options.replications) + "\n".join(lines))
-        else:
-            put("truth", about(options.replications) + "\n".join(lines))
+        put(name, above(options.replications) + "\n".join(lines))
 
 
 def about(replications: int) -> str:
@@ -148,6 +154,28 @@ def about_general(replications: int) -> str:
         "share is that of the first group where groups are fixed. The bias is that of "
         "intersections or, where groups come with the round, of the first level.\n\n"
     )
+
+
+def about_units(replications: int) -> str:
+    return (
+        "## Units of true rewards\n\n"
+        f"{date.today()}, by `python -m benchmarks.truth --units --replications {replications} "
+        f"--write`: true regret a round with its standard error, T = {HORIZON:,}, with a true "
+        "reward for 5 % of the decisions, 50 rounds later; the other group is the reference.\n\n"
+    )
+
+
+def units_row(name: str, replications: int) -> str:
+    world = eh.SyntheticWorld(**UNITS[name])
+    named = partial(eh.PooledGroupFair, reference="other")
+    regrets = simulate({"none": named}, world, HORIZON, replications, seed=5).runs.true_regret
+    means = [_mean(regrets)]
+    for units in ((1.0, 0.0), "estimate"):
+        policies = {"with": partial(named, true_units=units)}
+        truth = world.with_true_rewards(**FIVE)  # type: ignore[arg-type]
+        regrets = simulate(policies, truth, HORIZON, replications, seed=5).runs.true_regret
+        means.append(_mean(regrets))
+    return f"| {name} | {' | '.join(means)} |"
 
 
 def general_row(name: str, replications: int) -> str:

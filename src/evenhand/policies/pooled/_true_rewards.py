@@ -28,7 +28,7 @@ from evenhand.policies.pooled._truth import Truth, blend
 
 # Units are estimated from so many true rewards of the reference or more, and only where the slope
 # is so many standard errors from zero: a scale near zero would make anything of a true reward.
-FEWEST, CLEAR = 8, 3.0
+FEWEST, CLEAR = 4, 3.0
 
 
 @kernel(learn_true, PooledRule)

@@ -1,9 +1,10 @@
 """The variances of the general form, estimated from the data (empirical Bayes).
 
 As in `evenhand.policies.pooled._hyperparameters`: so many steps of a fixed-point iteration, always
-from the same start, so the result is a function of the sums alone. That of intersections is the
-most likely one of a grid (restricted maximum likelihood): an iteration would come close to zero
-only slowly, and zero is what it is where attributes add up.
+from the same start, so the result is a function of the sums alone. That of intersections is a mean
+over a grid, weighted by the likelihood: few numbers say what it is (with two attributes of two
+levels, one for every feature), so the most likely one would be far off too often. It may be zero,
+which it is where attributes add up and an iteration would come close to only slowly.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from evenhand.policies.pooled.mixed._posterior import (
 
 # Of the mean square of rewards: below it, sums lose the digits that say what arms share.
 LEAST_NOISE = 1e-8
-# The grid of the variance of intersections, in parts of kappa^2; the first is as good as zero.
-GRID = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+# The grid of the variance of intersections, in parts of kappa^2; the first is as good as zero. It
+# counts for half before the data, and the others for their fourth root: large ones are worse to
+# overlook than small ones.
+GRID = (1e-7, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2, 3.2e-2, 1e-1, 0.32, 1.0)
 
 
 @subroutine
@@ -123,47 +126,42 @@ def _of_column(post, v, column, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def likelihoods(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
-    """The logarithm of the likelihood at every variance of the grid, up to what they share."""
+def chances(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
+    """The probability of every variance of the grid, given all others."""
     stays_a_function()
-    last, columns, out = variances.along.size - 1, 0, np.empty(len(GRID))
+    last, numbers, out = variances.along.size - 1, 0, np.empty(len(GRID))
     for column in range(kinds.size):
-        columns += kinds[column] == last
+        numbers += variances.v.size * (kinds[column] == last)
     for step in range(len(GRID)):
         variances.along[last] = variances.across[last] = GRID[step] * kappa2
-        size = columns * variances.v.size
-        likely = work_out_effects(kinds, variances, post) - size * np.log(GRID[step] * kappa2)
+        likely = work_out_effects(kinds, variances, post) - numbers * np.log(GRID[step] * kappa2)
         for k in range(post.M.size):
             likely += post.M[k] * post.r[k]
-        out[step] = 0.5 * likely
-    return out
+        before = 0.5 if step == 0 else GRID[step] ** 0.25
+        out[step] = 0.5 * likely + np.log(before)
+    out = np.exp(out - np.max(out))
+    return out / np.sum(out)
 
 
 @subroutine
-def _most_likely(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
-    """Set the variance of intersections to the most likely one of the grid."""
-    stays_a_function()
-    likely, best, last = likelihoods(kinds, variances, post, kappa2), 0, variances.along.size - 1
-    for step in range(1, len(GRID)):
-        if likely[step] > likely[best]:
-            best = step
-    variances.along[last] = variances.across[last] = GRID[best] * kappa2
+def _set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
+    """Set the variance k of intersections to its mean over the grid.
 
-
-@subroutine
-def set_expected(kinds, variances, post):  # type: ignore[no-untyped-def]
-    """Set the variance of intersections to its mean over the grid, weighted by the likelihood.
-
-    For intervals: the most likely one may be zero only because there is little data.
+    If feedback alone says what an intersection adds with a precision P, k P / (1 + k P) of that is
+    believed. It is this part whose mean is taken: that of k itself would be as large as the grid.
     """
     stays_a_function()
-    kappa2, last = variances.along[1], variances.along.size - 1
-    likely = likelihoods(kinds, variances, post, kappa2)
-    most, total, mean = np.max(likely), 0.0, 0.0
+    weights, last = chances(kinds, variances, post, kappa2), variances.along.size - 1
+    d, precision, numbers, mean, total = variances.v.size, 0.0, 0.0, 0.0, 0.0
+    for column in range(kinds.size):
+        if kinds[column] == last:
+            for k in range(column * d, column * d + d):
+                precision += post.precision[k, k]
+                numbers += 1.0
     for step in range(len(GRID)):
-        weight = np.exp(likely[step] - most)
-        total += weight
-        mean += weight * GRID[step] * kappa2
+        share = weights[step] / (1.0 + GRID[step] * kappa2 * precision / numbers)
+        mean += share * GRID[step] * kappa2
+        total += share
     variances.along[last] = variances.across[last] = mean / total
 
 
@@ -197,7 +195,7 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
     for step in range(STEPS):
         work_out(data, kinds, variances, post)
         if counted[n_kinds - 1] > 0.0 and step % 2 == 1:
-            _most_likely(kinds, variances, post, kappa2)
+            _set_intersections(kinds, variances, post, kappa2)
             work_out_effects(kinds, variances, post)
         residual, spread = _residual(data, post)
         fitted, trace = 0.0, _trace_of_arms(data, post, variances.tau2[0])

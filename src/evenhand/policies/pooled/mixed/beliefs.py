@@ -2,8 +2,9 @@
 
 As in `evenhand.policies.pooled.beliefs`: the effects of levels have a flat prior, quantiles are
 Student's, and tau^2, which rests on few arms, is larger by twice its relative variance. Effects of
-intersections keep a prior, for without one nothing tells them from those of their levels; its
-variance is the expected one, not the most likely one.
+intersections keep a prior, for without one nothing tells them from those of their levels. Its
+variance is uncertain: it is its mean over a grid, which shrinks less than decisions do, and what
+effects differ by from one variance of the grid to another is part of theirs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from evenhand.policies.pooled.mixed._posterior import (
     work_out_in,
 )
 from evenhand.policies.pooled.mixed._rule import MixedRule
-from evenhand.policies.pooled.mixed._variances import estimate_variances, set_expected
+from evenhand.policies.pooled.mixed._variances import GRID, chances, estimate_variances
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ FLAT = 1e6
 
 @compiled
 def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d):  # type: ignore[no-untyped-def]
-    """Units, variances with their degrees of freedom, and the posterior with flat levels."""
+    """The posterior with flat levels, and by how much the variance of intersections changes it."""
     n = of_arms.shape[0]
     unit, of_rewards = units_of(sums, size, d)
     data = blank_data(n, size, d)
@@ -46,13 +47,30 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d)
     variances, freedom = estimate_variances(data, kinds, n_kinds, known, d)
     post = blank_posterior(n, size, d)
     work_out(data, kinds, variances, post)
-    set_expected(kinds, variances, post)
+    kappa2, last, more = variances.along[1], n_kinds - 1, np.zeros((size, size))
+    weights, mean = np.zeros(len(GRID)), variances.along[last]
+    if kinds[kinds.size - 1] == last:
+        weights, mean = chances(kinds, variances, post, kappa2), 0.0
+        for step in range(len(GRID)):
+            mean += weights[step] * GRID[step] * kappa2
+        variances.along[last] = variances.across[last] = mean
     flat = FLAT * max(np.max(variances.along[1:]), np.max(variances.across[1:]))
     for kind in range(n_kinds - 1):
         variances.along[kind] = variances.across[kind] = flat
     work_out(data, kinds, variances, post)
     work_out_in(basis, kinds, variances, post)
-    return Flat(unit, of_rewards, variances, freedom, flat, post)
+    effects = post.M.copy()
+    for step in range(len(GRID)):
+        if weights[step] > 0.0:
+            variances.along[last] = variances.across[last] = GRID[step] * kappa2
+            work_out_in(basis, kinds, variances, post)
+            for k in range(size):
+                for c in range(size):
+                    apart = (post.M[k] - effects[k]) * (post.M[c] - effects[c])
+                    more[k, c] += weights[step] * apart
+    variances.along[last] = variances.across[last] = mean
+    work_out_in(basis, kinds, variances, post)
+    return Flat(unit, of_rewards, variances, freedom, flat, post), more
 
 
 class MixedBeliefs:
@@ -98,7 +116,7 @@ class MixedBeliefs:
             self.effects = np.full((q, d), np.nan)
             return
         n_kinds = design.cells.shape[1] + 2
-        self.flat = _flat_posterior(
+        self.flat, self._more = _flat_posterior(
             sums, of_arms, design.kinds, n_kinds, rule.sigma2, self.basis, q * d, d
         )
         self.units, rho, variances, self._freedom, self._flat, self._post = self.flat
@@ -190,7 +208,7 @@ class MixedBeliefs:
         return floor
 
     def _variance(self, z: Array) -> tuple[Array, Array]:
-        total = np.einsum("ri,ij,rj->r", z, self._post.V, z)
+        total = np.einsum("ri,ij,rj->r", z, self._post.V + self._more, z)
         return total, np.einsum("ri,ij,rj->r", z, self._V_tau, z)
 
     def _width(self, total: Array, of_tau: Array, level: float) -> Array:
