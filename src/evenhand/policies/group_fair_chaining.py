@@ -49,7 +49,7 @@ from evenhand.policies._state import (
     WIDTH,
 )
 from evenhand.policies.base import Policy
-from evenhand.policies.interval_chaining import chained_arms
+from evenhand.policies.interval_chaining import _chained_arms
 
 ALL, GROUP_OF_BEST = "all", "group"
 MEAN = -1
@@ -108,7 +108,7 @@ def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     if rule.in_group:
         top = best(memory, available, uniform(key, GROUP))
         allowed = open_arms_of(memory.members, memory.members.group_of[top], available)
-    return pick(chained_arms(rule, memory, allowed), uniform(key, PICKS))
+    return pick(_chained_arms(rule, memory, allowed), uniform(key, PICKS))
 
 
 @kernel(chance, _GroupFairChainingRule)
@@ -125,7 +125,7 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
                 probability += best_chance(memory, available, i)
     if probability == 0.0:
         return 0.0
-    chained = chained_arms(rule, memory, allowed)
+    chained = _chained_arms(rule, memory, allowed)
     return probability * chained[arm] / np.sum(chained)
 
 

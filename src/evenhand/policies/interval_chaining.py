@@ -20,7 +20,7 @@ from evenhand.policies.base import Policy
 
 
 @woven
-def chained_arms(rule, memory, allowed):  # type: ignore[no-untyped-def]
+def _chained_arms(rule, memory, allowed):  # type: ignore[no-untyped-def]
     """The allowed arms whose intervals are chained to the highest of them, as a mask.
 
     For rules that have a field `two_passes`.
@@ -97,12 +97,12 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @kernel(draw, _IntervalChainingRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    return pick(chained_arms(rule, memory, available), uniform(key, PICKS))
+    return pick(_chained_arms(rule, memory, available), uniform(key, PICKS))
 
 
 @kernel(chance, _IntervalChainingRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
-    chained = chained_arms(rule, memory, available)
+    chained = _chained_arms(rule, memory, available)
     return chained[arm] / np.sum(chained)
 
 
