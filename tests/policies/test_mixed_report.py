@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.policies.pooled._basis import ASSUMPTION
+from evenhand.bias._basis import ASSUMPTION
 from evenhand.simulation._loop import run
 from evenhand.simulation._rounds import each_round
 

@@ -17,6 +17,7 @@ from evenhand.audit._inference.decomposition import (
     LOGISTIC_MODEL,
     UNADJUSTED,
 )
+from evenhand.audit._report.blend import blend_view
 from evenhand.audit._report.cells import intersections_view
 from evenhand.audit._report.explained import compared_with, reverses
 from evenhand.audit._report.impact import impact_view
@@ -115,6 +116,7 @@ def html(audit: Audit) -> str:
         whole=_bias(audit.bias, audit.within, audit.logistic),
         logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
+        blend=blend_view(audit),
         errors=_error_rates(audit),
         cells=intersections_view(audit),
         impact=impact_view(audit),

@@ -25,6 +25,7 @@ from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
+    from evenhand.audit._inference.blend import Blended
     from evenhand.audit._report.logistic import Logistic
     from evenhand.fairness import FairnessReport
 
@@ -57,7 +58,6 @@ class Facts:
     clusters: dict[str, int] | None
     crossing: int
     objection: str  # why nothing can be measured against true rewards
-    doubt: str  # about those that are known
     constant: dict[str, float]  # features that never vary, by name: their value
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     common: tuple[str, ...]  # the groups that are known in every window
@@ -81,6 +81,8 @@ class Audit:
         bias: the bias report: estimates and intervals by group and feature.
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
+        blend: the bias from equal averages and from true rewards together, the test of equal
+            averages, and whether it depends on the outcome where true rewards are known; or None.
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
         truth: error rates and calibration by group, where the true reward is known, or None.
@@ -112,6 +114,7 @@ class Audit:
     bias: BiasReport
     within: BiasReport | None
     against_truth: BiasReport | None
+    blend: Blended | None
     decomposition: pd.DataFrame
     truth: KnownTruth | None
     logistic: Logistic | None
@@ -214,6 +217,7 @@ class Audit:
             "within_windows": None if self.within is None else self.within.to_dict(),
             "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
+            "blend": None if self.blend is None else self.blend.to_dict(),
             "decomposition": _rows(self.decomposition),
             "truth": None if self.truth is None else self.truth.to_dict(),
             "logistic": None if self.logistic is None else self.logistic.to_dict(),

@@ -10,6 +10,7 @@ from evenhand._columns.missing import listed
 from evenhand._columns.words import bad_outcome, category, gap, shown
 from evenhand._prose import quoted
 from evenhand.audit._input.roles import guessed_roles
+from evenhand.audit._report.blend import blend_sentences
 from evenhand.audit._report.cautions import cautions
 from evenhand.audit._report.cells import cell_sentences
 from evenhand.audit._report.explained import explained
@@ -184,8 +185,8 @@ def _of_outcomes(audit: Audit) -> list[str]:
             for sentence in comparisons(report, MOST)
         ),
         *report.warnings,
-        *([audit.facts.doubt] if audit.facts.doubt else []),
         report.assumption,
+        *blend_sentences(audit),
     ]
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
-from evenhand.leastsquares._vectors import few_numbers, place
-from evenhand.policies.pooled._linear import (
+from evenhand.leastsquares._linear import (
     clear,
     dot,
     form,
@@ -23,6 +22,7 @@ from evenhand.policies.pooled._linear import (
     leading_direction,
     times_vector,
 )
+from evenhand.leastsquares._vectors import few_numbers, place
 from evenhand.policies.pooled._posterior import (
     Variances,
     variance_of_bias,
