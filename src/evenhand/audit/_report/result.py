@@ -26,6 +26,7 @@ from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
     from evenhand.audit._inference.blend import Blended
+    from evenhand.audit._report.by_probability import ByProbability
     from evenhand.audit._report.logistic import Logistic
     from evenhand.fairness import FairnessReport
 
@@ -99,6 +100,8 @@ class Audit:
         changes: a row per group: whether its bias changes from window to window, or None.
         missing: a row per group and column that lacks values, and what was done about it.
         facts: about the log and the run.
+        by_probability: about groups that are known by probability, or None. Then what counts people
+            by group (metrics, impact, groups by outcome) is empty or None.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -118,7 +121,7 @@ class Audit:
     decomposition: pd.DataFrame
     truth: KnownTruth | None
     logistic: Logistic | None
-    metrics: FairnessReport
+    metrics: FairnessReport | None
     groups: pd.DataFrame
     impact: pd.DataFrame
     intersections: Intersections | None
@@ -128,12 +131,14 @@ class Audit:
     changes: pd.DataFrame | None
     missing: pd.DataFrame
     facts: Facts
+    by_probability: ByProbability | None = None
 
     @cached_property
     def summary(self) -> list[str]:
         """What was found, in sentences, the most important first."""
-        from evenhand.audit._report.sentences import summary
+        from evenhand.audit._report import by_probability, sentences
 
+        summary = sentences.summary if self.by_probability is None else by_probability.summary
         return [in_language(sentence) for sentence in summary(self)]
 
     @cached_property
@@ -148,15 +153,17 @@ class Audit:
     @cached_property
     def method(self) -> list[str]:
         """How it was found, and what that assumes."""
+        from evenhand.audit._report import by_probability
         from evenhand.audit._report.method import method
 
-        return method(self)
+        return method(self) if self.by_probability is None else by_probability.method(self)
 
     @cached_property
     def limits(self) -> list[str]:
         """What cannot be known from this log."""
-        from evenhand.audit._report.method import limits
+        from evenhand.audit._report import by_probability, method
 
+        limits = method.limits if self.by_probability is None else by_probability.limits
         return [in_language(sentence) for sentence in limits(self)]
 
     def to_words(self) -> str:
@@ -221,7 +228,7 @@ class Audit:
             "decomposition": _rows(self.decomposition),
             "truth": None if self.truth is None else self.truth.to_dict(),
             "logistic": None if self.logistic is None else self.logistic.to_dict(),
-            "metrics": self.metrics.to_dict(),
+            "metrics": None if self.metrics is None else self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "impact": _rows(self.impact),
             "intersections": None if self.intersections is None else self.intersections.to_dict(),
@@ -230,6 +237,9 @@ class Audit:
             "drift": _rows(self.drift),
             "changes": _rows(self.changes),
             "missing": _rows(self.missing),
+            "by_probability": (
+                None if self.by_probability is None else self.by_probability.to_dict()
+            ),
             "method": self.method,
             "limits": self.limits,
             "provenance": facts.provenance.to_dict(),

@@ -37,7 +37,7 @@ def summary(audit: Audit) -> list[str]:
     return [
         _scope(audit),
         *_direction(audit),
-        *(_missing(audit) if _many_lost(audit) else []),
+        *(missing_sentences(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_leave_out(audit),
         *explained(audit),
@@ -46,7 +46,7 @@ def summary(audit: Audit) -> list[str]:
         *_against_truth(audit),
         *impact_sentences(audit),
         *_drift(audit),
-        *([] if _many_lost(audit) else _missing(audit)),
+        *([] if _many_lost(audit) else missing_sentences(audit)),
         *cautions(audit),
     ]
 
@@ -241,7 +241,8 @@ def _p(value: float) -> str:
     return f"= {value:.2g}" if value >= 1e-6 else "< 0.000001"
 
 
-def _missing(audit: Audit) -> list[str]:
+def missing_sentences(audit: Audit) -> list[str]:
+    """What is missing, and what was done about it."""
     facts, table, said = audit.facts, audit.missing, []
     if table.empty:
         return []
