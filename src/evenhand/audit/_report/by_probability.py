@@ -27,8 +27,8 @@ CALIBRATED = (
     "BISG often are not. Check them where the group is known."
 )
 LEFT_OUT = (
-    "What counts people by group is left out, for nobody's group is known: error rates, selection "
-    "rates and impact ratios, fairness metrics, logistic models and time windows."
+    "What counts people by group is left out where groups are given as probabilities: error rates, "
+    "selection rates and impact ratios, fairness metrics, logistic models and time windows."
 )
 
 
