@@ -34,7 +34,8 @@ from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Whole
 
 FEWEST = 2  # degrees of freedom that the pairs of a group must have
-FLOOR = 1e-10  # of the variance of feedback: pairs without noise are exact up to that
+FLOOR = 1e-8  # of the variance of feedback: pairs without noise are exact up to that
+TINY = 1e-14  # of the variance of rewards: so is feedback without noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +139,8 @@ def blend(run: Run, fitted: Fitted, objection: str = "") -> Blended | None:
     start = _start(fitted, pairs, usable, move, unit, rho)
     number, feedback = int(pairs.n[usable].sum()), int(fitted.stats.n.sum())
     measured = Measured(number, feedback, lambda: start)
+    if not np.isfinite(measured.bias).all():
+        return replace(found, why="their variances cannot be told from these rows")
     return replace(found, measured=measured, bias=_report(run, fitted, pairs, usable, measured))
 
 
@@ -192,20 +195,18 @@ def _start(
     fit, m, d = fitted.centred._fit, len(usable), len(unit)
     map_ = unit[:, None] / rho * move
     theta, gamma = fit.vectors[usable] @ map_.T, pairs.vectors[usable] @ map_.T
-    between = fit.between
-    if between is None:
-        between = np.zeros((len(fit.blocked), len(fit.blocked), d, d))
-        between[np.arange(len(between)), np.arange(len(between))] = fit.covariances
-    A, B, C = (_flat(table, usable, map_) for table in (between, pairs.own, pairs.cross))
-    floor = FLOOR * max(float(np.diag(A).max()), 1e-12)
-    A = A + floor * np.eye(m * d)
+    A, B, C = (_flat(table, usable, map_) for table in (pairs.feedback, pairs.own, pairs.cross))
+    floor = FLOOR * np.diag(A) + TINY
+    A = A + np.diag(floor)
     apart = np.kron(np.eye(m)[1:] - np.eye(m)[:1], np.eye(d))  # differences from the first group
     precision = np.linalg.inv(A)
     by_theta = apart @ C.T @ precision
     left = apart @ B @ apart.T - by_theta @ C @ apart.T
-    left = 0.5 * (left + left.T) + floor * np.eye(len(left))
+    floor = np.abs(apart) @ floor
+    roots = np.sqrt(floor)
+    left = 0.5 * (left + left.T) / (roots[:, None] * roots)
     values, vectors = np.linalg.eigh(left)  # rounding may leave a variance below 0
-    weight = (vectors / np.maximum(values, floor)) @ vectors.T
+    weight = (vectors / np.maximum(values, 1.0)) @ vectors.T / (roots[:, None] * roots)
     of_m = apart - by_theta
     value = weight @ (apart @ gamma.ravel() - by_theta @ theta.ravel())
     least = 0.5 / float(np.linalg.eigvalsh(A)[-1])

@@ -38,6 +38,7 @@ from evenhand.bias._fit import AUTO, solve_designs
 from evenhand.bias.statistics import Array, Bools, Whole, totals
 
 LEAST = 1e-9  # of the rows: what the features leave of the indicator, but for rounding
+LEAST_PART = 0.1  # of a classical variance: a robust one below that is no variance
 FEW_KNOWN = 20  # rows with a true reward, or without: below that the noise is taken as equal
 
 
@@ -52,6 +53,7 @@ class Pairs:
         full: whether the pairs of a group show all directions of the features.
         own: the covariances of gamma, (groups, groups, d, d).
         cross: those of theta and gamma, (groups of theta, groups of gamma, d, d).
+        feedback: those of theta that belong to these.
         freedom: the degrees of freedom of a group's pairs.
         robust: whether their noise is not taken as equal.
         later: by how much feedback was higher where a true reward is known, NaN where that cannot
@@ -65,6 +67,7 @@ class Pairs:
     full: Bools
     own: Array
     cross: Array
+    feedback: Array
     freedom: Array
     robust: Bools
     later: Array
@@ -120,7 +123,7 @@ def find_pairs(run: Run, fitted: Fitted) -> Pairs:
     vectors = np.einsum("gij,gj->gi", designs.inverse, pairs.by_group(moment))
     scored = _scored(run, rows, pairs, vectors)
     made = _single if run.look.columns.cluster is None else _clustered
-    own, cross, score, freedom, robust = made(run, fitted, pairs, scored)
+    own, cross, feedback, score, freedom, robust = made(run, fitted, pairs, scored)
     varies, rest = pairs.varies, pairs.by_group(fits.n - n)
     told = (varies > LEAST * pairs.by_group(gram[:, 0, 0])) & (rest > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,6 +136,7 @@ def find_pairs(run: Run, fitted: Fitted) -> Pairs:
         full=designs.rank == d,
         own=own,
         cross=cross,
+        feedback=feedback,
         freedom=freedom,
         robust=robust,
         later=later,
@@ -155,7 +159,7 @@ def _scored(run: Run, rows: Any, pairs: _Sums, vectors: Array) -> Any:
     return worked_out(run.source, rows.mutate(e=e, u=u, ve=v * e))
 
 
-Made = tuple[Array, Array, tuple[Array, Array], Array, Bools]
+Made = tuple[Array, Array, Array, tuple[Array, Array], Array, Bools]
 
 
 def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
@@ -203,11 +207,40 @@ def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
     of_feedback = fitted.centred._fit.noise
     covariance = alike * np.sqrt(np.where(np.isfinite(of_feedback), of_feedback, 0.0) * variance)
     plain = covariance[:, None, None] * (pairs.by_group(pairs.reach @ pairs.gram) @ inverse)
+    of_all = _between(fitted)
+    equal = np.where(np.isfinite(of_feedback), of_feedback, 0.0)[:, None, None]
+    equal = equal * pairs.by_group(fits.part[:, None, None] * pairs.reach)
     own, cross = (np.zeros((pairs.of_groups, pairs.of_groups, d, d)) for _ in range(2))
-    each, wide = np.arange(pairs.of_groups), robust[:, None, None]
+    each = np.arange(pairs.of_groups)
+    if not run.weighted:
+        same = variance[:, None, None] * inverse
+        robust = robust & _tells(meat, same) & _tells(of_all[each, each], equal)
+        of_all[each, each] = np.where(robust[:, None, None], of_all[each, each], equal)
+    wide = robust[:, None, None]
     own[each, each] = np.where(wide, meat, variance[:, None, None] * inverse)
     cross[each, each] = np.where(wide, shared, plain)
-    return own, cross, _arrival(run, fitted, pairs, rows), freedom, robust
+    return own, cross, of_all, _arrival(run, fitted, pairs, rows), freedom, robust
+
+
+def _between(fitted: Fitted) -> Array:
+    """The covariances of the groups' vectors, (groups, groups, d, d)."""
+    fit = fitted.centred._fit
+    if fit.between is not None:
+        return fit.between.copy()
+    m, d = fit.vectors.shape
+    whole = np.zeros((m, m, d, d))
+    whole[np.arange(m), np.arange(m)] = fit.covariances
+    return whole
+
+
+def _tells(robust: Array, classical: Array) -> Bools:
+    """Whether robust variances of a group are none of a coefficient that a row or two decide.
+
+    Such rows leave nothing over, so their squares would say that the coefficient is certain.
+    """
+    own, other = np.einsum("gkk->gk", robust), np.einsum("gkk->gk", classical)
+    tells: Bools = (own >= LEAST_PART * other).all(axis=1)
+    return tells
 
 
 def _factors(n: Array, rank: Whole, d: int, careful: bool) -> Array:
@@ -264,7 +297,8 @@ def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
     sums_of[frame["k"].to_numpy(dtype=np.int64)] = frame["s"].to_numpy(np.float64)
     scores_of = pairs.by_group(sums_of)
     freedom = np.array([counts.by_group.get(name, 0) - 1.0 for name in fitted.stats.groups])
-    return own, cross, (scores_of, covariance), freedom, np.ones(groups, dtype=np.bool_)
+    every = np.ones(groups, dtype=np.bool_)
+    return own, cross, _between(fitted), (scores_of, covariance), freedom, every
 
 
 def _check(run: Run, pairs: _Sums, at: Whole, seen: Array) -> None:
