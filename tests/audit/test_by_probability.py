@@ -34,8 +34,8 @@ def made(seed, n=3000, spread=1.0, certain=False):
     return log, np.array(list(GROUPS))[own]
 
 
-def design(log, features=("x0", "x1")):
-    x = np.column_stack([np.ones(len(log)), *(log[name] for name in features)])
+def design(log):
+    x = np.column_stack([np.ones(len(log)), log["x0"], log["x1"]])
     return np.einsum("ng,nk->ngk", log[list(GROUPS.values())], x).reshape(len(log), -1)
 
 
@@ -59,13 +59,56 @@ def test_is_the_regression_on_features_times_probabilities(how):
     if how == "clusters":
         kind = {"cov_type": "cluster", "cov_kwds": {"groups": log["person"].to_numpy()}}
     weights = log["w"].to_numpy() if how == "weights" else np.ones(len(log))
-    for report, features in ((found.bias, ("x0", "x1")), (found.by_probability.unadjusted, ())):
-        z = design(log, features)
-        fitted = sm.WLS(log["reward"].to_numpy(), z, weights=weights).fit(**kind)
-        estimate, error = against_first(fitted, 1 + len(features))
-        table = report.to_frame().query("group != 'a'")
-        assert table["estimate"].to_numpy() == pytest.approx(estimate, rel=1e-8, abs=1e-9)
-        assert table["standard_error"].to_numpy() == pytest.approx(error, rel=1e-8)
+    fitted = sm.WLS(log["reward"].to_numpy(), design(log), weights=weights).fit(**kind)
+    estimate, error = against_first(fitted, 3)
+    table = found.bias.to_frame().query("group != 'a'")
+    assert table["estimate"].to_numpy() == pytest.approx(estimate, rel=1e-8, abs=1e-9)
+    assert table["standard_error"].to_numpy() == pytest.approx(error, rel=1e-8)
+
+
+def test_means_before_adjustment_have_the_errors_of_a_jackknife():
+    """The fit of a group at its average features; leaving out a row (or cluster) at a time."""
+    log, _ = made(9, n=240)
+    log["person"] = np.arange(len(log)) // 2
+
+    def means(rows):
+        x = np.column_stack([np.ones(len(rows)), rows[["x0", "x1"]]])
+        beta = np.linalg.lstsq(design(rows), rows["reward"].to_numpy(), rcond=None)[0]
+        chances = rows[list(GROUPS.values())].to_numpy()
+        average = chances.T @ x / chances.sum(axis=0)[:, None]
+        level = np.einsum("gk,gk->g", beta.reshape(3, 3), average)
+        return (level - level[0])[1:]
+
+    for cluster, parts in ((None, log.index.to_numpy()), ("person", log["person"].to_numpy())):
+        options = {"cluster": cluster} if cluster else {}
+        used = log if cluster else log.drop(columns="person")
+        found = eh.audit(used, group_probability=GROUPS, reference="a", **options)
+        table = found.by_probability.unadjusted.to_frame().query("group != 'a'")
+        assert table["estimate"].to_numpy() == pytest.approx(means(log), rel=1e-8)
+        left = np.array([means(log[parts != part]) for part in np.unique(parts)])
+        many = len(left)
+        error = np.sqrt((many - 1) / many * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+        assert table["standard_error"].to_numpy() == pytest.approx(error, rel=0.05)
+
+
+def test_means_before_adjustment_are_right_where_probabilities_depend_on_features():
+    """Where p is made of x, the regression on p alone is off; this is not."""
+    rng = np.random.default_rng(3)
+    n = 40_000
+    x = rng.normal(size=n)
+    chance = np.clip(1.0 / (1.0 + np.exp(-x - rng.normal(size=n))), 0.01, 0.99)
+    # Calibrated given x and p: the group is drawn by p itself.
+    woman = rng.random(n) < chance
+    reward = x - 0.5 * woman + rng.normal(size=n)
+    log = pd.DataFrame({"x": x, "p": chance, "q": 1.0 - chance, "reward": reward})
+    found = eh.audit(log, group_probability={"F": "p", "M": "q"}, reference="M")
+    truth = reward[woman].mean() - reward[~woman].mean()
+    row = found.by_probability.unadjusted.to_frame().iloc[0]
+    assert row["estimate"] == pytest.approx(truth, abs=4.0 * row["standard_error"])
+    assert row["standard_error"] < 0.05
+    z = np.column_stack([chance, 1.0 - chance])
+    beta = np.linalg.lstsq(z, reward, rcond=None)[0]
+    assert abs(beta[0] - beta[1] - truth) > 0.5  # the world, not us
 
 
 def test_certain_probabilities_are_the_ordinary_audit():

@@ -209,6 +209,12 @@ def _compared(
         blocked=("",) * m,
     )
     against = None if report.reference is None else membership.groups.index(report.reference)
+    observations = tuple(round(float(n)) for n in fit.n)
     return replace(
-        report, _fit=solved, _weights=contrasts(solved, against), _apart=None, _instead=""
+        report,
+        observations=observations,
+        _fit=solved,
+        _weights=contrasts(solved, against),
+        _apart=None,
+        _instead="",
     )

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._inference.clusters import cluster_counts, cluster_products
-from evenhand.audit._inference.scores import Fits, numbered, with_residuals
+from evenhand.audit._inference.scores import Fits, numbered, with_residuals, worked_out
 from evenhand.audit._inference.second_pass import Question, SecondPass
+from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by, sums
 from evenhand.audit._sums.cells import make_cells
@@ -27,7 +28,6 @@ from evenhand.bias.statistics import PRECISION, Array
 from evenhand.errors import DataError
 
 ALL = "all"  # the label of the one regression
-ADJUSTED, UNADJUSTED = "adjusted", "unadjusted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Mixture:
     Attributes:
         vectors: (groups, d), about the centres.
         covariances: (groups, groups, d, d).
-        plain: the mean reward of each group, about the centre, without features.
+        plain: the mean reward of each group, about the centre.
         plain_covariance: of these.
         n: the expected number of rows of each group.
         freedom: the degrees of freedom of each group.
@@ -71,8 +71,6 @@ def mixed_rows(rows: Any, membership: list[tuple[int, float]], features: list[in
     """
     import ibis
 
-    from evenhand.audit._input.engines import number
-
     chances = [rows[f"z{i}"] + number(centre) for i, centre in membership]
     wanted, j = {}, 0
     for chance in chances:
@@ -97,35 +95,29 @@ def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...
     frame = _sums(source, rows, size)
     cells = make_cells(frame, size)
     gram, moment = cells.gram[0, 1:, 1:], cells.moment[0, 1:]
-    n, first = float(cells.n[0]), np.arange(m) * d
+    n = float(cells.n[0])
     inverse = _inverse(gram, m, d, names)
-    plain = _inverse(gram[np.ix_(first, first)], m, 1, names[:1])
-    vectors, means = inverse @ moment, plain @ moment[first]
-    spread = np.zeros(size)
-    spread[first] = means
-    fits = {
-        name: _fits(beta, n, cells, size)
-        for name, beta in ((ADJUSTED, vectors), (UNADJUSTED, spread))
-    }
-    clustered = "c" in rows.columns
-    meats, clusters = _meats(source, rows, fits, size, clustered)
-    factor = n / max(n - size, 1.0), n / max(n - m, 1.0)
-    if clustered:
-        many = clusters / (clusters - 1.0)
-        factor = many * (n - 1.0) / max(n - size, 1.0), many * (n - 1.0) / max(n - m, 1.0)
-    covariance = factor[0] * inverse @ meats[ADJUSTED] @ inverse
-    small = meats[UNADJUSTED][np.ix_(first, first)]
+    vectors = inverse @ moment
+    fits = _fits(vectors, n, cells, size)
     blocks = gram.reshape(m, d, m, d)
+    whole = blocks.sum(axis=2)  # probabilities sum to 1, so this is the sum of p_g x x'
+    clustered = "c" in rows.columns
+    clusters = cluster_counts(source, rows).total if clustered else 0
+    if clustered and clusters < 2:
+        raise DataError("cluster: there is a single cluster; errors need several: name another")
+    rough = clusters / (clusters - 1.0) if clustered else n / (n - 1.0)
+    factor = (rough * (n - 1.0) if clustered else n) / max(n - size, 1.0)
+    covariance = factor * inverse @ _meat(source, rows, fits, size) @ inverse
+    plain, of_plain = _averages(source, rows, fits, inverse, vectors.reshape(m, d), whole)
     freedom = np.array([blocks[g, 0, g, 0] for g in range(m)]) - d
     if clustered:
         freedom = np.minimum(freedom, clusters - 1.0)
-    whole = blocks.sum(axis=2)  # probabilities sum to 1, so this is the sum of p_g x x'
     return Mixture(
         vectors=vectors.reshape(m, d),
         covariances=covariance.reshape(m, d, m, d).transpose(0, 2, 1, 3),
-        plain=means,
-        plain_covariance=factor[1] * plain @ small @ plain,
-        n=cells.gram[0, 0, 1:][first] * n / cells.gram[0, 0, 0],
+        plain=plain,
+        plain_covariance=rough * of_plain,
+        n=whole[:, 0, 0] * n / cells.gram[0, 0, 0],
         freedom=np.maximum(freedom, 1.0),
         gram=whole,
         moment=moment.reshape(m, d),
@@ -133,6 +125,49 @@ def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...
         clusters=clusters,
         rows=int(n),
     )
+
+
+def _averages(
+    source: Source, rows: Any, fits: Fits, inverse: Array, vectors: Array, whole: Array
+) -> tuple[Array, Array]:
+    """The mean reward of each group, and the covariance of these.
+
+    It is beta_g at the average features of the group, the sum of p_g x over that of p_g. Both are
+    estimates: a row changes the first by A^-1 p (x) x e, and the second by p_g (x - mean).
+    """
+    m, d = vectors.shape
+    weight = whole[:, 0, 0]
+    means = whole[:, 0] / weight[:, None]
+    plain = np.einsum("gk,gk->g", vectors, means)
+    reach = np.einsum("igk,gk->gi", inverse.reshape(m * d, m, d), means)
+    own = np.zeros((m, m, d))
+    own[np.arange(m), np.arange(m)] = vectors / weight[:, None]
+    own[np.arange(m), np.arange(m), 0] -= plain / weight
+    scored = with_residuals(source, numbered(rows, fits), fits)
+    w = scored["w"] if "w" in scored.columns else number(1.0)
+    effects = {
+        f"v{g}": scored["e"] * _times(scored, reach[g]) + w * _times(scored, own[g].ravel())
+        for g in range(m)
+    }
+    each = worked_out(source, scored.mutate(**effects))
+    if "c" in rows.columns:
+        each = each.group_by(["k", "c"]).aggregate(**{name: each[name].sum() for name in effects})
+    pairs = [(g, h) for g in range(m) for h in range(g, m)]
+    asked = {f"p{g}_{h}": (each[f"v{g}"] * each[f"v{h}"]).sum() for g, h in pairs}
+    answer = fetch_by(source, each, ["k"], asked).iloc[0]
+    covariance = np.zeros((m, m))
+    for g, h in pairs:
+        covariance[g, h] = covariance[h, g] = float(answer[f"p{g}_{h}"])
+    return plain, covariance
+
+
+def _times(rows: Any, coefficients: Array) -> Any:
+    """The sum of the features z times coefficients, without an intercept."""
+    total: Any = number(0.0)
+    for i, value in enumerate(coefficients):
+        if value != 0.0:
+            total = total + rows[f"z{i}"] * number(float(value))
+    return total
 
 
 def _sums(source: Source, rows: Any, size: int) -> pd.DataFrame:
@@ -173,21 +208,13 @@ def _fits(beta: Array, n: float, cells: Any, size: int) -> Fits:
     )
 
 
-def _meats(
-    source: Source, rows: Any, fits: dict[str, Fits], size: int, clustered: bool
-) -> tuple[dict[str, Array], int]:
-    """The sums of squares of scores, of rows or of clusters, and how many clusters there are."""
-    if not clustered:
-        second = SecondPass(source, rows, 0)
-        for name, own in fits.items():
-            second.questions[name] = Question(own, rows)
-        return {name: second.products(name)[0, 1:, 1:] for name in fits}, 0
-    clusters = cluster_counts(source, rows).total
-    if clusters < 2:
-        raise DataError("cluster: there is a single cluster, and errors need several; name another")
-    meats = {}
-    for name, own in fits.items():
-        scored = with_residuals(source, numbered(rows, own), own)
-        scores = [scored["e"] * scored[f"z{i}"] for i in range(size)]
-        meats[name] = cluster_products(source, scored, scores, own, crossing=False)[0, 0]
-    return meats, clusters
+def _meat(source: Source, rows: Any, fits: Fits, size: int) -> Array:
+    """The sum of squares of scores, of rows or of clusters."""
+    if "c" not in rows.columns:
+        second = SecondPass(source, rows, 0, {ALL: Question(fits, rows)})
+        whole: Array = second.products(ALL)[0, 1:, 1:]
+        return whole
+    scored = with_residuals(source, numbered(rows, fits), fits)
+    scores = [scored["e"] * scored[f"z{i}"] for i in range(size)]
+    by_cluster: Array = cluster_products(source, scored, scores, fits, crossing=False)[0, 0]
+    return by_cluster

@@ -132,6 +132,8 @@ def method(audit: Audit) -> list[str]:
         "has coefficients of its own, and no row is assigned to a group. The bias of a group is "
         "its coefficients less those that it is compared with. What is said of people with the "
         "same features is the gap at the average context of everyone.",
+        "Before adjustment, the mean of a group is its fit at the average features of the group, "
+        "where rows count by probability too.",
         errors,
         f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
         "for all groups and features at once (Bonferroni), those at the average context for all "
