@@ -21,7 +21,7 @@ import numpy as np
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._plain_rounds import each_round
 from evenhand.simulation._run import simulate
 
 LEVEL, HORIZON, SEED = 0.9, 1000, 77

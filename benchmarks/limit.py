@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.simulation import _loop as loop
+from evenhand.simulation import _compiled_rounds as loop
 
 CELLS = ((10, 2), (100, 2), (10, 20))
 Table = NDArray[np.float64]

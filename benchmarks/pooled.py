@@ -19,7 +19,7 @@ import numpy as np
 
 import evenhand as eh
 from benchmarks.sections import put
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 
 LEVEL = 0.9
 BINARY = {"lowest_coefficient": 0.15, "coefficient_range": 0.35, "bias_mean": 0.1}

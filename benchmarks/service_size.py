@@ -23,7 +23,7 @@ from benchmarks.service_times import conditions
 from evenhand.service._engine import Engine
 from evenhand.service._ledger.asks import Keep, Reward
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.verifying import verify
+from evenhand.service._ledger.verification import verify
 from evenhand.service.config import load
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import evenhand as eh
 from benchmarks.peers.harness import enough_rounds, measure
 from evenhand.policies import POLICIES
-from evenhand.simulation import _loop as loop
+from evenhand.simulation import _compiled_rounds as loop
 
 Figures = dict[str, Any]
 

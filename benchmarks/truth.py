@@ -22,7 +22,7 @@ import numpy as np
 import evenhand as eh
 from benchmarks.pooled import BINARY
 from benchmarks.sections import put
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 from evenhand.simulation._run import simulate
 
 LEVEL, HORIZON = 0.9, 1000

@@ -142,7 +142,7 @@ def test_garbage_is_searched_again_after_compiling_and_after_an_error(before):
 
 
 INNER = """
-from evenhand import _inner
+from evenhand._compile import linker
 {before}
 from evenhand._compile import compiled, subroutine
 
@@ -189,12 +189,12 @@ def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
 
 @pytest.mark.slow
 def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
-    (tmp_path / "inner.py").write_text(INNER.format(before="_inner._NEEDED = ('gone',)"))
+    (tmp_path / "inner.py").write_text(INNER.format(before="linker._NEEDED = ('gone',)"))
     assert call_inner(tmp_path, "first") == [41, 1]
 
 
 CHAIN = """
-from evenhand._borrow import stays_a_function
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
 
 @subroutine

@@ -17,7 +17,7 @@ import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags
 from evenhand.audit._input.scan import alike_groups
 from evenhand.cli import main
-from evenhand.cli._terminal import marks_of
+from evenhand.cli._log_options import marks_of
 
 
 def called(capsys, *call):

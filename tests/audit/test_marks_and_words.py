@@ -18,7 +18,7 @@ import evenhand as eh
 from audit_logs import made_log, refused, refused_with_flags
 from evenhand.audit._input.engines import answer_of
 from evenhand.cli import main
-from evenhand.cli._terminal import worth_of
+from evenhand.cli._log_options import worth_of
 
 log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
 COLUMNS = ["estimate", "standard_error", "low", "high"]

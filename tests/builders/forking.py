@@ -20,9 +20,9 @@ _NURSERY = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from evenhand.service import _starting
+from evenhand.service import _commands
 from evenhand.service.config import load
-from evenhand.service import _deciding
+from evenhand.service import _policy_calls
 policy = load(Path(sys.argv[1])).policy()  # compile, or find compiled code
 rows = np.ones((policy.n_arms, policy.n_features))
 given = {"groups": [None] * policy.n_arms} if policy.groups.changes else {}
@@ -38,7 +38,7 @@ for line in sys.stdin:
         os.dup2(out, 1); os.dup2(out, 2)
         os.close(0)
         try:
-            _starting.serve(Path(config), None)
+            _commands.serve(Path(config), None)
         finally:
             os._exit(3)
     print(child, flush=True)

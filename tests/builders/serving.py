@@ -229,7 +229,7 @@ def check_state(url: str) -> None:
     """The state equals a replay by the library, and decisions can be made again."""
     import evenhand as eh
     from evenhand.recording._replay import checksum
-    from evenhand.service import SqlLedger, _deciding, _views
+    from evenhand.service import SqlLedger, _policy_calls, _queries
     from evenhand.service._ledger.database import Database
     from evenhand.service._ledger.fold import restored
 
@@ -243,8 +243,8 @@ def check_state(url: str) -> None:
         ids = connection.rows("SELECT id FROM decisions ORDER BY seq")
         step = max(len(ids) // 25, 1)
         for (id,) in ids[::step]:
-            body, seed = _views.body_and_seed(connection, id)
-            again = _deciding.again(restored(connection, body.version), body, seed)
+            body, seed = _queries.body_and_seed(connection, id)
+            again = _policy_calls.again(restored(connection, body.version), body, seed)
             assert again.decision.arm == body.arm
             assert again.decision.propensity == body.propensity
             assert (again.scores, again.contexts) == (body.scores, body.contexts)

@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.events._journal import journal_of
 from evenhand.events._schema import NAMES
 from evenhand.events.columns import ORDER
-from evenhand.recording import _seen
+from evenhand.recording import _decision_records
 from log_scripts import FEATURES, LABELS, alike, bits, closed, contexts_of, fill, make, refused
 
 SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -59,7 +59,7 @@ def test_a_clock_that_is_wrong_is_refused(year, tmp_path, monkeypatch):
     logged = eh.log_to(tmp_path / "log.csv", make())
     first = logged.select(contexts_of(0))
     seconds = (year - 1970) * 31_556_952
-    monkeypatch.setattr(_seen, "time_ns", lambda: seconds * 10**9)
+    monkeypatch.setattr(_decision_records, "time_ns", lambda: seconds * 10**9)
     before, journal = bits(logged.policy), journal_of(logged.path).read_bytes()
     for call in (
         lambda: logged.select(contexts_of(1)),

@@ -5,8 +5,8 @@ import pytest
 
 import evenhand as eh
 from evenhand.bias._basis import ASSUMPTION
-from evenhand.simulation._loop import run
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._compiled_rounds import run
+from evenhand.simulation._plain_rounds import each_round
 
 ATTRIBUTES = {"sex": ["F", "M"], "age": ["old", "young"]}
 

@@ -28,8 +28,8 @@ from evenhand.policies.pooled.mixed._posterior import (
 from evenhand.policies.pooled.mixed._truth import after_truth, blend_in
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
-from evenhand.simulation._loop import run
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._compiled_rounds import run
+from evenhand.simulation._plain_rounds import each_round
 
 D = 2
 SEX = {"sex": ["F", "M"]}

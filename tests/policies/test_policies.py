@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.policies._chaining import _closure, _two_passes
 from evenhand.policies._quantiles import normal_quantile
+from evenhand.policies.interval_chaining import _closure, _two_passes
 
 ONE = np.ones((4, 1))
 TWO_GROUPS = eh.Groups(["F", "F", "M", "M"], sensitive="F")

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._layout import LIMIT, STALE
 from evenhand.policies.pooled._learning import next_limit, work_out_all
 from evenhand.policies.pooled._posterior import (
     Variances,
     blank_posterior,
     in_units,
-    variance_of_bias,
-    variance_of_mean,
     work_out,
 )
 from evenhand.policies.saving import from_dict, to_dict
@@ -33,11 +32,9 @@ def posterior_of(sums, unit, group_of, sizes, variances):
 
 
 @eh.compiled
-def variance_at(post, variances, g, out, of_bias):
-    if of_bias:
-        variance_of_bias(post, variances, g, out)
-    else:
-        variance_of_mean(post, variances, g, out)
+def variances_of(sums, group_of, sizes, d):
+    post = blank_posterior(sums.shape[0], sizes.size, d)
+    return estimate_variances(in_units(sums, np.ones(d), 1.0, group_of, sizes), -1.0, post)
 
 
 def some_rows(number, d=3, seed=0, labels=LABELS, spread=0.5):
@@ -64,16 +61,10 @@ def scores(policy, seed=3):
 # The posterior ---------------------------------------------------------------------------------
 
 
-def test_the_posterior_is_that_of_the_joint_normal_distribution():
-    """All of theta, m and mu at once, by conditioning one big Gaussian on the rewards."""
-    d, groups = 2, eh.Groups(LABELS)
+def conditioned(groups, d, data, sigma2, tau2, Omega, Lambda):
+    """Mean and variance of all of theta, m and mu at once: one big Gaussian, given the rewards."""
     n, m = groups.n_arms, len(groups)
-    arms, contexts, rewards = some_rows(25, d)
-    arms = np.where(arms == 1, 0, arms)  # arm 1 is never seen
-    sigma2, tau2 = 0.4, np.array([0.3, 0.8, 0.5])
-    generator = np.random.default_rng(8)
-    roots = generator.standard_normal((2, d, d))
-    Omega, Lambda = roots[0] @ roots[0].T + np.eye(d), roots[1] @ roots[1].T + 3 * np.eye(d)
+    arms, contexts, rewards = data
 
     def put(block, rows, columns, matrix):
         block[rows * d : rows * d + d, columns * d : columns * d + d] = matrix
@@ -94,7 +85,19 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution():
     for row, (arm, x) in enumerate(zip(arms, contexts, strict=True)):
         design[row, arm * d : arm * d + d] = x
     gain = prior @ design.T @ np.linalg.inv(design @ prior @ design.T + sigma2 * np.eye(len(arms)))
-    mean, variance = gain @ rewards, prior - gain @ design @ prior
+    return gain @ rewards, prior - gain @ design @ prior
+
+
+def test_the_posterior_is_that_of_the_joint_normal_distribution():
+    d, groups = 2, eh.Groups(LABELS)
+    n, m = groups.n_arms, len(groups)
+    arms, contexts, rewards = some_rows(25, d)
+    arms = np.where(arms == 1, 0, arms)  # arm 1 is never seen
+    sigma2, tau2 = 0.4, np.array([0.3, 0.8, 0.5])
+    generator = np.random.default_rng(8)
+    roots = generator.standard_normal((2, d, d))
+    Omega, Lambda = roots[0] @ roots[0].T + np.eye(d), roots[1] @ roots[1].T + 3 * np.eye(d)
+    mean, variance = conditioned(groups, d, (arms, contexts, rewards), sigma2, tau2, Omega, Lambda)
 
     policy = policy_of(d=d)
     policy.absorb(arms, contexts, rewards)
@@ -109,15 +112,67 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution():
     np.testing.assert_allclose((post.u + pulled).ravel(), mean[: n * d], atol=1e-10)
     np.testing.assert_allclose(post.m.ravel(), mean[n * d : (n + m) * d], atol=1e-10)
     np.testing.assert_allclose(post.mu, mean[(n + m) * d :], atol=1e-10)
-    out = np.empty((d, d))
     for g in range(m):
         at = slice((n + g) * d, (n + g) * d + d)
-        variance_at(post, variances, g, out, False)
-        np.testing.assert_allclose(out, variance[at, at], atol=1e-10)
-        last = slice((n + m) * d, None)
-        of_bias = variance[at, at] + variance[last, last] - variance[at, last] - variance[last, at]
-        variance_at(post, variances, g, out, True)
-        np.testing.assert_allclose(out, of_bias, atol=1e-10)
+        of_mean = post.V[g] + post.F[g].T @ post.C @ post.F[g]
+        np.testing.assert_allclose(of_mean, variance[at, at], atol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_variances_are_the_steps_of_the_whole_model(d):
+    """Six steps with effective numbers and expected squares from the joint normal distribution."""
+    groups = eh.Groups((*LABELS, "F", "F", "F"))  # of F there are six arms: more than four lanes
+    n, m = groups.n_arms, len(groups)
+    arms, contexts, rewards = some_rows(60, d, labels=groups.labels)
+    arms = np.where(arms == 1, 0, arms)  # arm 1 is never seen
+    policy = policy_of(labels=groups.labels, d=d)
+    contexts /= np.sqrt((contexts**2).mean(axis=0))
+    rewards = rewards / np.sqrt((rewards**2).mean())
+    policy.absorb(arms, contexts, rewards)
+    sizes = groups.sizes.astype(float)
+    variances, freedom = variances_of(policy._state.own.settled, groups.of, sizes, d)
+
+    second = contexts.T @ contexts / 60
+    values, vectors = np.linalg.eigh(second)
+    v, kappa2 = vectors[:, -1], 1.0 / max(values[-1], 1.0)
+    fit = np.linalg.solve(contexts.T @ contexts, contexts.T @ rewards)
+    left = (1.0 - rewards @ (contexts @ fit) / 60) * 60 / (60 - d)
+    across = np.eye(d) - np.outer(v, v)
+    first, first_tau2 = 0.01 * left, 0.01 * left / d
+    sigma2, tau2, omega2, lambda2 = first, np.full(m, first_tau2), 0.01 * kappa2, 0.01 * kappa2
+    for _ in range(6):
+        Omega = kappa2 * np.outer(v, v) + omega2 * across
+        Lambda = 100 * kappa2 * np.outer(v, v) + lambda2 * across
+        data = (arms, contexts, rewards)
+        mean, variance = conditioned(groups, d, data, sigma2, tau2, Omega, Lambda)
+        block = variance.reshape(n + m + 1, d, n + m + 1, d).swapaxes(1, 2)
+        theta, means, mu = np.split(mean.reshape(-1, d), [n, n + m])
+
+        def between(i, j, block=block):
+            """The variance of a difference."""
+            return block[i, i] + block[j, j] - block[i, j] - block[j, i]
+
+        fitted, spread, numbers = 0.0, np.zeros(m), np.zeros(m)
+        for i, g in enumerate(groups.of):
+            mine = contexts[arms == i]
+            fitted += np.trace(mine @ block[i, i] @ mine.T) / sigma2
+            spread[g] += ((theta[i] - means[g]) ** 2).sum()
+            numbers[g] += d - np.trace(between(i, n + g)) / tau2[g]
+        residual = ((rewards - (theta[arms] * contexts).sum(axis=1)) ** 2).sum()
+        sigma2 = (residual + first) / (60 - fitted + 1.0)
+        tau = (spread.sum() + first_tau2) / (numbers.sum() + 1.0)
+        tau2 = (spread + d * tau) / (numbers + d)
+        if d > 1:
+            away = ((means - mu) @ across) ** 2
+            squares = sum(np.trace(between(n + g, n + m) @ across) for g in range(m))
+            omega2 = (away.sum() + squares) / (m * (d - 1) - 1)
+            lambda2 = ((mu @ across) ** 2).sum() + np.trace(block[-1, -1] @ across)
+            lambda2 /= d - 1
+    np.testing.assert_allclose(variances.sigma2[0], sigma2, rtol=1e-6)
+    np.testing.assert_allclose(variances.tau2, tau2, rtol=1e-6)
+    np.testing.assert_allclose(freedom, [60 - fitted, *numbers], rtol=1e-6)
+    Omega = kappa2 * np.outer(v, v) + omega2 * across
+    np.testing.assert_allclose(np.linalg.inv(variances.omega_inverse), Omega, rtol=1e-5, atol=1e-9)
 
 
 def test_steps_of_one_reward_are_the_posterior_of_all():

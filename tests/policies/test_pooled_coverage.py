@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.simulation._loop import run
+from evenhand.simulation._compiled_rounds import run
 
 WORLDS = {
     "defaults": eh.SyntheticWorld(),

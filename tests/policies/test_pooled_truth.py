@@ -21,8 +21,8 @@ from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior
 from evenhand.policies.pooled._truth import Truth, blank_seen, blend_in, corrected, look
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
-from evenhand.simulation._loop import run
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._compiled_rounds import run
+from evenhand.simulation._plain_rounds import each_round
 
 
 @compiled

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+from evenhand.leastsquares._layout import BASIS
 from evenhand.leastsquares._saved import saved_tail
-from evenhand.leastsquares._table import BASIS
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 
 

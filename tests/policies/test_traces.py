@@ -17,8 +17,8 @@ import pytest
 
 import evenhand as eh
 from evenhand.leastsquares import coefficients, counts
-from evenhand.policies._chaining import _chain
 from evenhand.policies.exploration import probability, schedule
+from evenhand.policies.interval_chaining import _chain
 from reference import REFERENCE, needs_shared
 
 pytestmark = needs_shared

@@ -15,7 +15,7 @@ from benchmarks.__main__ import Plan, better, measure_all, quick  # noqa: E402
 from benchmarks.peers import harness  # noqa: E402
 
 import evenhand as eh  # noqa: E402
-from evenhand.simulation._loop import run  # noqa: E402
+from evenhand.simulation._compiled_rounds import run  # noqa: E402
 
 FIGURES = {"rounds", "repeats", "best", "median", "cpu", "yardsticks", "yardstick"}
 

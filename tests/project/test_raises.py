@@ -16,7 +16,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 OF_FLAGS = ("cli", "errors.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` makes errors of our own of these.
-COMPILED = {"policies/_calls.py": 1, "simulation/_loop.py": 1}
+COMPILED = {"policies/_calls.py": 1, "simulation/_compiled_rounds.py": 1}
 ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 

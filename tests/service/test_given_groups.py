@@ -7,11 +7,11 @@ import pytest
 
 import evenhand as eh
 from evenhand.recording._replay import checksum
-from evenhand.service import SqlLedger, _views
-from evenhand.service._candidate_groups import membership_rows
+from evenhand.service import SqlLedger, _queries
 from evenhand.service._engine import Engine
+from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import Membership
 from evenhand.service._problems import Refused
@@ -228,7 +228,7 @@ def played(config, number=24):
 @pytest.mark.slow
 def test_an_erased_person_leaves_no_group(tmp_path):
     engine = played(write_config(tmp_path, **GIVEN))
-    before, shares = engine.state.checksum(), _views.shares(engine.store.connection)
+    before, shares = engine.state.checksum(), _queries.shares(engine.store.connection)
     ask = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
     engine.state.apply(engine.store.write([ask]).told)
     assert ask.status == 200
@@ -240,8 +240,8 @@ def test_an_erased_person_leaves_no_group(tmp_path):
         rows = rows_of(place, f"SELECT d.grp FROM {table} t JOIN decisions d ON d.seq = t.decision")
         assert ("erased",) not in rows
     assert restored(engine.store.connection).checksum() == before  # what was learned stays
-    assert _views.shares(engine.store.connection) == shares  # and so do counts
-    rounds = _views.latest_rounds(engine.store.connection, engine.state.given)
+    assert _queries.shares(engine.store.connection) == shares  # and so do counts
+    rounds = _queries.latest_rounds(engine.store.connection, engine.state.given)
     assert {round for round, _, _ in rounds} == {k for k in range(1, 25) if k % 4 != 2}
     engine.close()
     check_chain(place)

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evenhand.groups import PER_ROUND
-from evenhand.service import _deciding, _views
-from evenhand.service._candidate_groups import membership_rows
+from evenhand.service import _policy_calls, _queries
 from evenhand.service._engine import Engine
+from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Keep, Note
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import ERASED
 from evenhand.service.config import load
@@ -210,8 +210,8 @@ class Ledgers(RuleBasedStateMachine):
     @rule(data=st.data())
     def make_again(self, data):
         connection = self.engine.store.connection
-        body, seed = _views.body_and_seed(connection, self.some_id(data))
-        again = _deciding.again(restored(connection, body.version), body, seed)
+        body, seed = _queries.body_and_seed(connection, self.some_id(data))
+        again = _policy_calls.again(restored(connection, body.version), body, seed)
         assert (again.decision.arm, again.scores) == (body.arm, body.scores)
 
     def teardown(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.service import _looks, _views
+from evenhand.service import _page_parts, _queries
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks
 from evenhand.service._ledger.fold import restored
@@ -22,20 +22,20 @@ def test_a_policy_can_be_served_explained_and_compared(tmp_path, policy):
     engine.open()
     rng = np.random.default_rng(3)
     connection = engine.store.connection
-    assert _looks.bias_of(restored(connection))["words"]  # before anything was learned
+    assert _page_parts.bias_of(restored(connection))["words"]  # before anything was learned
     for k in range(30):
         rows = np.column_stack([np.ones(4), rng.normal(size=(4, 2))])
         engine.state.apply(engine.store.write([engine.prepare(f"d{k}", list(ARMS), rows)]).told)
         reward = asks.Reward(f"d{k}", float(rng.normal()), None)
         engine.state.apply(engine.store.write([reward]).told)
     now = restored(connection)
-    assert _looks.bias_of(now)["words"]
-    assert _looks.bias_svg(now).startswith("<svg")
-    first, last = (_looks.comparison(restored(connection, v), now) for v in (1, now.version))
+    assert _page_parts.bias_of(now)["words"]
+    assert _page_parts.bias_svg(now).startswith("<svg")
+    first, last = (_page_parts.comparison(restored(connection, v), now) for v in (1, now.version))
     assert len(first.rows) == len(last.rows) > 0
     assert all(row[2] == row[3] for row in last.rows)  # a version beside itself
     for id in ("d0", "d29"):
-        why = _views.reasons(connection, id, now.arms, engine.encoder.labels)
+        why = _queries.reasons(connection, id, now.arms, engine.encoder.labels)
         assert why.same and len(why.candidates) == 4
     engine.close()
     check_state(f"sqlite:{tmp_path / 'loans.db'}")

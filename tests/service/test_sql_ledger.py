@@ -14,13 +14,13 @@ from evenhand.events.ledger import Ledger
 from evenhand.recording._replay import checksum
 from evenhand.service import SqlLedger
 from evenhand.service._engine import Engine
-from evenhand.service._ledger import asks, migrating
+from evenhand.service._ledger import asks, database
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.copying import copy
+from evenhand.service._ledger.copies import copy
 from evenhand.service._ledger.database import Database
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.verifying import read_head, verify, write_head
+from evenhand.service._ledger.verification import read_head, verify, write_head
 from evenhand.service.config import load
 from serving import ARMS, check_chain, check_state, evenhand, rows_of, write_config
 
@@ -250,13 +250,13 @@ def test_the_person_is_nowhere_in_the_file(tmp_path):
 
 
 def test_a_database_of_the_previous_schema_is_upgraded(store):
-    migrating.upgrade(store, "0001")
+    database.upgrade(store, "0001")
     place = store.removeprefix("sqlite:")
     with pytest.raises(Exception, match="reviews"):
         rows_of(place, "SELECT * FROM reviews")
     Database(store).upgrade()
     assert rows_of(place, "SELECT * FROM reviews") == []
-    assert rows_of(place, "SELECT version_num FROM alembic_version") == [(migrating.NEWEST,)]
+    assert rows_of(place, "SELECT version_num FROM alembic_version") == [(database.NEWEST,)]
     Database(store).upgrade()  # nothing to do
 
 
@@ -268,7 +268,7 @@ def test_migrations_make_the_tables_of_the_schema(store):
     from evenhand.service._ledger import schema
 
     Database(store).upgrade()
-    engine = create_engine(migrating.for_sqlalchemy(store))
+    engine = create_engine(database.for_sqlalchemy(store))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []

@@ -10,9 +10,9 @@ import pytest
 import evenhand as eh
 from evenhand.policies import POLICIES
 from evenhand.policies._state import blank_of, wipe
-from evenhand.simulation import _loop as loop
+from evenhand.simulation import _compiled_rounds as loop
 from evenhand.simulation import _run as run
-from evenhand.simulation._pieces import streams_of
+from evenhand.simulation._replications import streams_of
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
 # Each pair of a policy and a world is compiled, for some seconds: quick tests simulate with these.
@@ -70,7 +70,7 @@ def test_the_streams_are_those_that_numpy_spawns():
 
 def test_traces_in_files_are_those_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SEGMENT", 50)  # several writes for a replication
-    monkeypatch.setattr("evenhand.simulation._pieces.SEGMENT", 50)
+    monkeypatch.setattr("evenhand.simulation._replications.SEGMENT", 50)
     monkeypatch.setattr(run, "CHUNK_OF_FILE", 240)  # two replications in a file
     ask = partial(eh.simulate, [eh.TopInterval, eh.NaiveFair], WORLD, 120, 5, seed=2)
     held, written = ask(trace=True), ask(trace=tmp_path / "traces", workers=2)

@@ -65,8 +65,8 @@ def test_theory_agrees_with_simulated_worlds(settings, rest):
 
 
 def test_the_measured_floor_is_an_oracle_by_brute_force():
-    from evenhand.simulation._pieces import streams_of
-    from evenhand.worlds._begin import begin, compiled_draw
+    from evenhand.simulation._replications import streams_of
+    from evenhand.worlds._instances import begin, compiled_draw
 
     world = eh.SyntheticWorld(group_sizes=[2, 3, 2])
     generator = np.random.default_rng(streams_of(6, 0)[0])

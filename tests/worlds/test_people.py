@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.simulation._loop import run
-from evenhand.simulation._rounds import each_round
-from evenhand.worlds._begin import begin, compiled_draw
+from evenhand.simulation._compiled_rounds import run
+from evenhand.simulation._plain_rounds import each_round
+from evenhand.worlds._instances import begin, compiled_draw
 
 SHARES = {"sex": {"F": 0.3, "M": 0.7}}
 

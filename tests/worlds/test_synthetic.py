@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import evenhand as eh
-from evenhand.worlds._begin import begin, compiled_draw, compiled_receive
+from evenhand.worlds._instances import begin, compiled_draw, compiled_receive
 from evenhand.worlds.synthetic import LinearInstance
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import evenhand as eh
-from evenhand.worlds._begin import compiled_draw, compiled_receive
+from evenhand.worlds._instances import compiled_draw, compiled_receive
 from reference import DATA, REFERENCE, needs_data, needs_shared
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")

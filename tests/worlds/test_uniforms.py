@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand import compiled
-from evenhand.worlds._begin import begin
-from evenhand.worlds._uniforms import fill_uniform, layout_is_known
+from evenhand._random import fill_uniform, layout_is_known
+from evenhand.worlds._instances import begin
 
 
 @compiled

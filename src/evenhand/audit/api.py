@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
-from evenhand._columns.reading import Reading
 from evenhand.audit._by_probability import audit_by_probability
 from evenhand.audit._fitting import Run, Tell
 from evenhand.audit._input.attributes import (

@@ -1,4 +1,4 @@
-"""What a report calls the rewards and the people that it compares."""
+"""The words of a report: what it calls what it compares, and what it says in place of claims."""
 
 from __future__ import annotations
 
@@ -39,3 +39,18 @@ class Terms:
         """A sentence that says where groups are compared: "At the average context ..." """
         comma = "" if self == Terms() else ","
         return f"{self.alike[0].upper()}{self.alike[1:]}{comma} {sentence}"
+
+
+@dataclass(frozen=True)
+class SecondModel:
+    """Claims that rest on the form of the model, and the sentences that say so in their place.
+
+    A report with this claims neither the changes nor the gaps that are named here.
+    """
+
+    changes: frozenset[tuple[int, int]] = frozenset()  # group and feature, by number
+    gaps: frozenset[int] = frozenset()  # groups, by number, at the average context
+    by: str = ""  # which model the gaps of the report are of, where another one comes first
+    before: tuple[str, ...] = ()  # what comes before the gaps
+    about_gaps: tuple[str, ...] = ()  # what comes after them
+    about_changes: tuple[str, ...] = ()  # what comes after the changes

@@ -18,9 +18,8 @@ from evenhand.bias._cautions import cautions
 from evenhand.bias._contexts import BINARY, FLAGS, Column, Contexts, weak_overlap
 from evenhand.bias._contrasts import Comparison, Gap, compare, largest_difference, smallest_ratio
 from evenhand.bias._fit import Fit
-from evenhand.bias._second import SecondModel
 from evenhand.bias._sentences import ASSUMPTION, plain, sentences
-from evenhand.bias._terms import Terms
+from evenhand.bias._terms import SecondModel, Terms
 from evenhand.bias.statistics import Array
 from evenhand.errors import InputError, setting
 

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand.charts._lines import across_of, dots_of, in_panels, ours_on_top
-from evenhand.charts._style import altair, colour_of, need
+from evenhand.charts._style import (
+    across_of,
+    altair,
+    colour_of,
+    dots_of,
+    in_panels,
+    need,
+    ours_on_top,
+)
 from evenhand.metrics import summarise
 
 if TYPE_CHECKING:

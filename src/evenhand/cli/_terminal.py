@@ -1,4 +1,4 @@
-"""What commands share: progress, flags for the values of columns, checks of outputs, bugs.
+"""What commands share: what they need and say, progress, checks of outputs, bugs.
 
 If the error stream is not a terminal (a pipe, CI), plain lines replace the progress bar. What is
 not the user's mistake is reported as a bug, with its traceback kept in a file.
@@ -6,7 +6,6 @@ not the user's mistake is reported as a bug, with its traceback kept in a file.
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 import time
@@ -15,10 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import evenhand
-from evenhand.errors import InputError, MissingExtraError, setting
+from evenhand.errors import InputError, MissingExtraError
 
 EVERY = 10.0  # seconds between two lines about the same step
 
@@ -189,61 +187,3 @@ def kept(error: BaseException) -> str:
         where = f"the traceback could not be kept ({full.strerror}): please report it"
     about = f"{kind}: {said}" if said else kind
     return f"this is a bug in evenhand, not in your input: {about}; {where}"
-
-
-# VALUE=NUMBER and a comma; a value may have commas in it.
-WORTH = re.compile(r"(.*?)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:,|$)", re.DOTALL)
-
-
-def add_values(group: Any) -> None:
-    """Declare the flags that say what values mean."""
-    group.add_argument(
-        "--reward-values", metavar="VALUE=NUMBER,...",
-        help="numbers for a reward in words, such as approved=1,denied=0",
-    )  # fmt: skip
-    group.add_argument(
-        "--missing-marks", action="append", metavar="MARK,...",
-        help="marks of missing values, such as '?,NA,-9' (with = if it begins with -); "
-        "COLUMN=MARK for one column; may be repeated",
-    )  # fmt: skip
-
-
-def add_reading(group: Any) -> None:
-    """Declare the flags that say how files are read."""
-    group.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
-    group.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
-    group.add_argument(
-        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
-    )
-    group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
-
-
-def marks_of(text: str) -> dict[str, list[str]]:
-    """Marks by column, from MARK,COLUMN=MARK; those without a column are for all, "*"."""
-    marks: dict[str, list[str]] = {}
-    for part in text.split(","):
-        name, sign, mark = part.partition("=")
-        column, mark = (name.strip(), mark) if sign and name.strip() else ("*", part)
-        marks.setdefault(column, []).append(mark)
-    return marks
-
-
-def choice_of(text: str) -> str | dict[str, str]:
-    """What to do about missing values: a word, or COLUMN=WORD,COLUMN=WORD."""
-    parts = [part.rpartition("=") for part in text.split(",")]
-    return {name.strip(): word.strip() for name, _, word in parts} if "=" in text else text
-
-
-def worth_of(text: str) -> dict[str, float]:
-    """Numbers by value, from VALUE=NUMBER,VALUE=NUMBER."""
-    pairs, at = dict[str, float](), 0
-    while at < len(text):
-        match = WORTH.match(text, at)
-        if match is None or match[1].strip() in pairs:
-            raise InputError(
-                f"{setting('reward_values')} is {text!r}; allowed are values with their numbers, "
-                "each once, such as approved=1,denied=0"
-            )
-        pairs[match[1].strip()] = float(match[2])
-        at = match.end()
-    return pairs

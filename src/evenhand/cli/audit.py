@@ -9,19 +9,10 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand._drawing import start_beside
-from evenhand.cli._live import HELP as LIVE
-from evenhand.cli._live import as_log
-from evenhand.cli._terminal import (
-    add_reading,
-    add_values,
-    check_file,
-    choice_of,
-    marks_of,
-    needs,
-    steps,
-    worth_of,
-)
+from evenhand._svg import start_beside
+from evenhand.cli._log_options import HELP as LIVE
+from evenhand.cli._log_options import add_reading, add_values, as_log, choice_of, marks_of, worth_of
+from evenhand.cli._terminal import check_file, needs, steps
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:

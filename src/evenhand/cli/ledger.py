@@ -65,7 +65,7 @@ def _say(words: str) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     store = _store(options)
-    from evenhand.service._ledger.verifying import verify, write_head
+    from evenhand.service._ledger.verification import verify, write_head
 
     verified = verify(store, options.head)
     if options.write_head is not None:
@@ -75,7 +75,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _copy(options: argparse.Namespace) -> int:
     store = _store(options)
-    from evenhand.service._ledger.copying import copy
+    from evenhand.service._ledger.copies import copy
 
     if not options.to.startswith(("sqlite:", "postgresql://", "postgres://")):
         raise InputError(f"STORE is {options.to!r}; allowed is sqlite:FILE or postgresql://...")
@@ -84,21 +84,21 @@ def _copy(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     store = _store(options)
-    from evenhand.service._ledger.exporting import export
+    from evenhand.service._ledger.copies import export
 
     return _say(f"wrote {options.file}: {export(store, options.file).to_words()}")
 
 
 def _erase(options: argparse.Namespace) -> int:
     from evenhand import service  # noqa: F401
-    from evenhand.service._starting import erase_person
+    from evenhand.service._commands import erase_person
 
     return _say(erase_person(options.config, options.person, options.reason, options.force))
 
 
 def _backup(options: argparse.Namespace) -> int:
     store = _store(options)
-    from evenhand.service._ledger.copying import copy
+    from evenhand.service._ledger.copies import copy
 
     if options.file.exists():
         raise InputError(f"FILE {options.file} exists already; give another name")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli._experiments import add_options, prepare, run
+from evenhand.cli.run import add_options, prepare, run
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _paper(options: argparse.Namespace) -> int:
         ]
     if not chosen:
         raise InputError(f"nothing to run: none of these is run under {options.conventions}")
-    from evenhand.experiments._beside import beside
+    from evenhand.experiments._beyond_paper import beside
 
     both = [*chosen, *beside(chosen)]
     return run(both, options.out or Path("paper-report"), TITLE, options)

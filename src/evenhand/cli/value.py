@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.cli._live import HELP as LIVE
-from evenhand.cli._live import as_log
-from evenhand.cli._terminal import add_reading, add_values, check_file, marks_of, worth_of
+from evenhand.cli._log_options import HELP as LIVE
+from evenhand.cli._log_options import add_reading, add_values, as_log, marks_of, worth_of
+from evenhand.cli._terminal import check_file
 from evenhand.errors import InputError
 
 ROLES = ("arm", "reward", "propensity", "group")

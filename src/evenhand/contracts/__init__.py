@@ -9,7 +9,7 @@ a check with a probability of one in a million, and then always.
 
 from __future__ import annotations
 
-from evenhand.contracts import _deciding, _input, _learning  # noqa: F401 (they fill the list)
+from evenhand.contracts import _decisions, _input, _learning  # noqa: F401 (they fill the list)
 from evenhand.contracts._common import CONTRACTS, Contract
 from evenhand.policies.base import Policy
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand.datasets import _files as files
 from evenhand.datasets._files import File
 from evenhand.errors import DataError

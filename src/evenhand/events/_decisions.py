@@ -6,19 +6,24 @@ what a human did instead. A row without a round is history that the policy learn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.events._candidates import CHANCES, CONTEXTS, candidates
 from evenhand.events._read import ATTRS, read_log
-from evenhand.events._round_groups import groups_of, membership_columns
 from evenhand.events._schema import NAMES
+from evenhand.events.columns import CERTAIN, membership_columns
 from evenhand.groups import PER_ROUND, Groups
 
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+BETWEEN = " & "
 GROUP, ROUND, ARM, REWARD = (NAMES[role] for role in ("group", "round", "arm", "reward"))
 PROPENSITY, OVERRIDE, EXPLORED = (NAMES[role] for role in ("propensity", "override", "explored"))
 
@@ -77,7 +82,7 @@ def _members(
             "groups came with each round, and the log keeps only the chosen candidates, so it does "
             "not say in which groups the others were; log with eh.log_to(..., candidates=True)"
         )
-    found = groups_of(attributes, features, rows)
+    found = candidate_groups(attributes, features, rows)
     if found.uncertain:
         raise DataError(
             f"{' and '.join(attributes)} came as probabilities for {found.uncertain:,} candidates, "
@@ -127,3 +132,45 @@ def chances_of(log: pd.DataFrame) -> dict[str, int] | None:
     available[rows, taken.iloc[rows].to_numpy(dtype=np.int64)] = True
     each = available.sum(axis=0)
     return {name: int(each[groups.of == g].sum()) for g, name in enumerate(groups.names)}
+
+
+class RoundGroups(NamedTuple):
+    """The group of candidates, by number, -1 where it is not known; and the groups' names."""
+
+    of: Whole
+    names: tuple[str, ...]
+    uncertain: int  # how many have probabilities of groups instead of one
+
+
+def candidate_groups(
+    attributes: dict[str, dict[str, str]], columns: Sequence[str], rows: Array
+) -> RoundGroups:
+    """The groups of candidates; of several attributes their intersections.
+
+    Args:
+        attributes: as `membership_columns` gives them.
+        columns: the names of the last axis of the rows.
+        rows: the numbers of candidates, with any axes before the last. Rows of 0 are nobody.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.events._decisions import candidate_groups
+        >>> from evenhand.events.columns import membership_columns
+        >>> columns = ["sex: F", "sex: M", "sex: not stated"]
+        >>> rows = np.array([[1.0, 0, 0], [0, 0, 1.0], [0.5, 0.5, 0]])
+        >>> candidate_groups(membership_columns(columns), columns, rows)
+        RoundGroups(of=array([ 0,  1, -1]), names=('F', 'not stated'), uncertain=1)
+    """
+    shape = rows.shape[:-1]
+    known, there = np.ones(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    words = []
+    for levels in attributes.values():
+        chances = rows[..., [list(columns).index(name) for name in levels.values()]]
+        words.append(np.array(list(levels), dtype=object)[chances.argmax(axis=-1)])
+        known &= chances.max(axis=-1) >= CERTAIN
+        there |= chances.sum(axis=-1) > 0.0
+    labels = [BETWEEN.join(parts) for parts in zip(*(own[known] for own in words), strict=True)]
+    names, of = np.unique(np.array(labels, dtype=str), return_inverse=True)
+    numbers = np.full(shape, -1, dtype=np.int64)
+    numbers[known] = of
+    return RoundGroups(numbers, tuple(names.tolist()), int((there & ~known).sum()))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError, InputError
 from evenhand.events._candidates import CHANCES, CONTEXTS, to_json
 from evenhand.events._header import About, one_line
-from evenhand.events._rows import are_older, groups_of
+from evenhand.events._rows import are_older, groups_of_rows
 from evenhand.events._schema import NAMES, ORDER_SCHEMA
 from evenhand.events.columns import ORDER
 
@@ -187,7 +187,9 @@ def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
         return times.astype("<i8").tobytes()
     if name == NAMES["group"]:  # the arm or the context determines its text
         arms, told = frame[NAMES["arm"]].to_numpy(), frame[name].to_numpy(dtype=object)
-        expected = groups_of(about, arms, frame[list(about.features)].to_numpy(dtype=np.float64))
+        expected = groups_of_rows(
+            about, arms, frame[list(about.features)].to_numpy(dtype=np.float64)
+        )
         # Older logs have a word of the arm where groups came with the context.
         older = np.array(about.labels, dtype=object)[arms]
         same: NDArray[np.bool_] = np.asarray((told == expected) | (told == older))

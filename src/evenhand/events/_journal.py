@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows: a second writer is not noticed there
     fcntl = None  # type: ignore[assignment]
 
-from evenhand._files import sync_folder
+from evenhand._atomic_files import sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About, one_line
 

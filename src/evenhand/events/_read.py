@@ -18,7 +18,7 @@ from evenhand.events._candidates import candidates
 from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_parquet
 from evenhand.events._header import DAMAGE, VERSION, About, one_line
 from evenhand.events._journal import journal_of, read_journal
-from evenhand.events._older import OlderRows
+from evenhand.events._old_versions import OlderRows
 from evenhand.events._rows import Rows, are_older, has_all_columns, own
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import beside, log_path

@@ -48,16 +48,16 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
 
     None is missing. The columns about all arms are used only if the log keeps candidates.
     """
-    arms = columns["arm"]
+    arms = np.array(columns["arm"], dtype=np.int64)
     table = np.array(columns["context"], dtype=np.float64).reshape(len(arms), len(about.features))
     typed: dict[str, Any] = {
         "timestamp": _times(columns["timestamp"]),
         "round": _whole(columns["round"]),
-        "arm": np.array(arms, dtype=np.int64),
+        "arm": arms,
         "position": pd.array(np.zeros(len(arms), dtype=np.int64), dtype="Int64"),
         "reward": np.array(columns["reward"], dtype=np.float64),
         "propensity": np.array(columns["propensity"], dtype=np.float64),
-        "group": pd.array(groups_of(about, np.array(arms, dtype=np.int64), table), dtype="str"),
+        "group": pd.array(groups_of_rows(about, arms, table), dtype="str"),
         "true_reward": np.array(columns["true_reward"], dtype=np.float64),
         "override": _whole(columns["override"]),
         "explored": pd.array(list(columns["explored"]), dtype="boolean"),
@@ -76,7 +76,9 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
     return pd.DataFrame(named)
 
 
-def groups_of(about: About, arms: NDArray[np.int64], contexts: NDArray[np.float64]) -> NDArray[Any]:
+def groups_of_rows(
+    about: About, arms: NDArray[np.int64], contexts: NDArray[np.float64]
+) -> NDArray[Any]:
     """The group of every row: that of its arm, or that which came with its context."""
     levels = about.policy["settings"]["groups"].get("per_round")
     if levels is None or not len(arms):

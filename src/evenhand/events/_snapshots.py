@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from evenhand._files import sync_folder
+from evenhand._atomic_files import sync_folder
 
 FORMAT, VERSION = "evenhand snapshot", 1
 

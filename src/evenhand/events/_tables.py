@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from evenhand._files import sync_folder
+from evenhand._atomic_files import sync_folder
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import (
     csv_parts,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from evenhand.errors import DataError, blank, setting
-from evenhand.events._round_groups import membership_columns
+from evenhand.groups import NOT_STATED
 
 # The names by which a role is recognised, the schema's own first.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -37,6 +37,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 NEEDED = ("group", "reward")
 ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
 """Columns of evenhand's own logs about the order of events: neither roles nor features."""
+CERTAIN = 1.0 - 1e-6  # a probability from which on a group that came with a round is known
 
 
 @dataclass(frozen=True)
@@ -157,3 +158,26 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
         raise DataError(
             f"{setting(role)} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
         )
+
+
+def membership_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By attribute, the column of every level; nothing where membership is that of the arms.
+
+    A log whose membership came with each round has a column such as "sex: F" for every level of an
+    attribute, and one for "not stated". Those of the rows are of the candidate that was chosen.
+
+    Example:
+        >>> from evenhand.events.columns import membership_columns
+        >>> membership_columns(["age", "sex: F", "sex: M", "sex: not stated"])["sex"]["F"]
+        'sex: F'
+    """
+    end = f": {NOT_STATED}"
+    attributes = [name.removesuffix(end) for name in names if name.endswith(end)]
+    return {
+        attribute: {
+            name.removeprefix(f"{attribute}: "): name
+            for name in names
+            if name.startswith(f"{attribute}: ")
+        }
+        for attribute in attributes
+    }

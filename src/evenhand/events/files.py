@@ -12,13 +12,13 @@ from typing import Any
 from zlib import crc32
 
 from evenhand.errors import DamagedError, DataError, InputError
+from evenhand.events._events_of_rows import events_of
 from evenhand.events._header import About
 from evenhand.events._journal import Journal, Mark, sum_after
 from evenhand.events._read import Whole, read_whole
 from evenhand.events._rows import with_unlearned
 from evenhand.events._snapshots import Kept, read_snapshots, write_snapshot
 from evenhand.events._tables import log_path, stop_if_unwritable, write_table
-from evenhand.events._unfold import events_of
 from evenhand.events.event import Event, to_line
 from evenhand.events.ledger import Snapshot
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 import evenhand
+from evenhand._atomic_files import write_whole
 from evenhand._compile import source_digest
-from evenhand._files import write_whole
 from evenhand.conventions import Conventions
 from evenhand.experiments.model import Experiment, Point
 from evenhand.simulation import simulate, simulate_floor

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from evenhand import charts, datasets
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand.bias import BiasReport

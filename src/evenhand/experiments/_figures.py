@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from evenhand import charts
-from evenhand._files import write_whole
-from evenhand.experiments._beside import shown
+from evenhand._atomic_files import write_whole
+from evenhand.experiments._beyond_paper import shown
 from evenhand.experiments.model import Experiment
 from evenhand.metrics import summarise
 from evenhand.simulation.results import METRICS

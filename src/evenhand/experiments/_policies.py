@@ -14,7 +14,7 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation._replications import PolicyMaker
 
 IMPORTED: dict[Path, str] = {}  # users' files with policies, and the hash of each
 

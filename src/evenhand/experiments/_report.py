@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand._html import drawn, render
 from evenhand._html.tables import Cell, Table, of_rows
 from evenhand._prose import in_digits
-from evenhand.experiments._beside import known_share, shown
+from evenhand.experiments._beyond_paper import OWN_CLAIMS, known_share, shown
 from evenhand.experiments._claims import (
     CLAIMS,
     HOLDS,
@@ -26,7 +26,6 @@ from evenhand.experiments._claims import (
 )
 from evenhand.experiments._figures import Figure
 from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
-from evenhand.experiments._own_claims import OWN_CLAIMS
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
 from evenhand.worlds import TableWorld

@@ -42,7 +42,7 @@ from evenhand.experiments.model import (
 )
 from evenhand.policies import POLICIES
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation._replications import PolicyMaker
 from evenhand.simulation.floor import FLOOR
 
 CHARTS = ("share and regret", "share and true regret", "rate")

@@ -18,7 +18,7 @@ from evenhand.experiments._worlds import (
     WORLD,
     make_world,
 )
-from evenhand.simulation._pieces import PolicyMaker
+from evenhand.simulation._replications import PolicyMaker
 from evenhand.simulation.floor import FLOOR
 from evenhand.worlds import World
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 import evenhand
-from evenhand._files import write_whole
+from evenhand._atomic_files import write_whole
 from evenhand.errors import InputError
 from evenhand.experiments import _report
 from evenhand.experiments._checkpoints import run_experiment

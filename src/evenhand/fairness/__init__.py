@@ -5,7 +5,7 @@
 decisions with it. Nothing here depends on policies.
 """
 
-from evenhand.fairness._rows import group_sums
+from evenhand.fairness._log_sums import group_sums
 from evenhand.fairness.calibration import calibration
 from evenhand.fairness.confusion import ErrorRates, error_rates
 from evenhand.fairness.impact import impact_table, scoring_counts

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from evenhand import _checks
 from evenhand.errors import InputError, MissingExtraError, setting
 from evenhand.events._decisions import decided
-from evenhand.fairness._rows import arm_column, group_sums
+from evenhand.fairness._log_sums import arm_column, group_sums
 
 if TYPE_CHECKING:
     from fairlearn.metrics import MetricFrame

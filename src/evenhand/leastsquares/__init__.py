@@ -20,13 +20,7 @@ directions seen and the units of features, `_absorb` adds observations and merge
 """
 
 from evenhand.leastsquares._absorb import absorb, merge
-from evenhand.leastsquares._solve import (
-    coefficients,
-    noise_variance,
-    solve_each,
-    solve_shared,
-)
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     SINGULAR,
     Prior,
     Regressions,
@@ -36,6 +30,12 @@ from evenhand.leastsquares._table import (
     rank_of,
     regressions,
     room_for,
+)
+from evenhand.leastsquares._solve import (
+    coefficients,
+    noise_variance,
+    solve_each,
+    solve_shared,
 )
 from evenhand.leastsquares._vectors import LANES
 

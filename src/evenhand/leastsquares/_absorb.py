@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._basis import fold, note_sizes, rescale, scale, to_basis
-from evenhand.leastsquares._rotate import rotate_few, rotate_in_lanes
-from evenhand.leastsquares._sums import roots, sums
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     BASIS,
     COUNT,
     FREEDOM,
@@ -30,6 +28,8 @@ from evenhand.leastsquares._table import (
     tail_of,
     width_of,
 )
+from evenhand.leastsquares._rotate import rotate_few, rotate_in_lanes
+from evenhand.leastsquares._sums import roots, sums
 from evenhand.leastsquares._triangle import backward, forward, spread
 from evenhand.leastsquares._vectors import (
     LANES,

@@ -20,10 +20,9 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
-from evenhand.leastsquares._rotate import rotate_in
-from evenhand.leastsquares._table import (
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._layout import (
     FREEDOM,
     RESIDUAL,
     SMALLEST,
@@ -33,6 +32,7 @@ from evenhand.leastsquares._table import (
     tail_of,
     width_of,
 )
+from evenhand.leastsquares._rotate import rotate_in
 from evenhand.leastsquares._vectors import (
     LANES,
     added,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import TINY, invert, product, times_vector
 from evenhand.leastsquares._vectors import place
 

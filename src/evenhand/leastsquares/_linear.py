@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._vectors import place
 
 TINY = 1e-200
@@ -87,32 +87,15 @@ def product(a, b, out, d):  # type: ignore[no-untyped-def]
     """out = a b, for two matrices of which b is symmetric."""
     stays_a_function()
     if d == 2:
-        _product(a, b, out, 2)
+        product_here(a, b, out, 2)
     else:
-        _product(a, b, out, d)
+        product_here(a, b, out, d)
 
 
 @inlined
-def _product(a, b, out, d):  # type: ignore[no-untyped-def]
+def product_here(a, b, out, d):  # type: ignore[no-untyped-def]
     for k in range(d):
         times_vector(b, place(a, k * d), place(out, k * d), d)
-
-
-@subroutine
-def add_product(a, b, out, d):  # type: ignore[no-untyped-def]
-    """Add a b' to out, for any two matrices."""
-    stays_a_function()
-    if d == 2:
-        _add_product(a, b, out, 2)
-    else:
-        _add_product(a, b, out, d)
-
-
-@inlined
-def _add_product(a, b, out, d):  # type: ignore[no-untyped-def]
-    for k in range(d):
-        for j in range(d):
-            out[k * d + j] += dot(place(a, k * d), place(b, j * d), d)
 
 
 @compiled

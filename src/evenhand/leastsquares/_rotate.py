@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
-from evenhand.leastsquares._table import row_start
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._layout import row_start
 from evenhand.leastsquares._vectors import (
     LANES,
     apart,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     BASIS,
     INFINITE,
     PRIOR,

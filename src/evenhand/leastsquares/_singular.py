@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._basis import (
     at_most_four,
     coordinates,
@@ -15,7 +15,7 @@ from evenhand.leastsquares._basis import (
     squared_length,
     total,
 )
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     COUNT,
     RANK,
     SMALLEST,

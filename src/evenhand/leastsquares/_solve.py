@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._absorb import back_substitute
 from evenhand.leastsquares._basis import (
     scale,
 )
-from evenhand.leastsquares._singular import solve_outside, solve_singular
-from evenhand.leastsquares._table import (
+from evenhand.leastsquares._layout import (
     FREEDOM,
     INFINITE,
     RANK,
@@ -24,6 +23,7 @@ from evenhand.leastsquares._table import (
     tail_of,
     width_of,
 )
+from evenhand.leastsquares._singular import solve_outside, solve_singular
 from evenhand.leastsquares._triangle import forward, forward_few, spread, spread_few
 from evenhand.leastsquares._vectors import (
     LANES,

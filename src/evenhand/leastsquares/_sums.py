@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.leastsquares._layout import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Prior, Regressions
 from evenhand.leastsquares._saved import factors, saved_tail, to_saved
-from evenhand.leastsquares._table import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Prior, Regressions
 
 Array = NDArray[np.float64]
 

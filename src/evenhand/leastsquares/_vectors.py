@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.extending import models, register_model
 
-from evenhand._borrow import operation
+from evenhand._compile.intrinsics import operation
 
 LANES = 4  # doubles in an AVX2 register
 
@@ -157,6 +157,12 @@ def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fsub(a, builder.fmul(b, c))
 
     return _written(FOUR(FOUR, FOUR, FOUR), write)
+
+
+@operation
+def over(typing: Any, a: Any, b: Any) -> Any:
+    """a / b."""
+    return _written(FOUR(FOUR, FOUR), lambda builder, a, b: builder.fdiv(a, b))
 
 
 @operation

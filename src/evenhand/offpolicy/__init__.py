@@ -7,8 +7,8 @@ the rows that it is evaluated on.
 
 from evenhand.offpolicy._evaluation import evaluate
 from evenhand.offpolicy._targets import policy_probabilities
+from evenhand.offpolicy.log_files import read_logged
 from evenhand.offpolicy.logged import Logged
-from evenhand.offpolicy.reading import read_logged
 from evenhand.offpolicy.report import ValueReport
 
 __all__ = ["Logged", "ValueReport", "evaluate", "policy_probabilities", "read_logged"]

@@ -20,10 +20,10 @@ from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._leakage import warn_if_seen
 from evenhand.offpolicy._overlap import Overlap, overlap
-from evenhand.offpolicy._own_log import later, read_own
+from evenhand.offpolicy._report_table import COLUMNS, Settings, shares, span, table
 from evenhand.offpolicy._sentences import warnings
-from evenhand.offpolicy._table import COLUMNS, Settings, shares, span, table
 from evenhand.offpolicy._targets import Target, probabilities
+from evenhand.offpolicy.log_files import later, read_own
 from evenhand.offpolicy.logged import Logged
 from evenhand.offpolicy.report import ValueReport
 

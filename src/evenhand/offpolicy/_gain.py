@@ -16,7 +16,7 @@ from evenhand.offpolicy._correction import Correction
 from evenhand.offpolicy._estimators import LOGGED, Rows, Terms, effective, terms
 from evenhand.offpolicy._intervals import Reach, bootstrap, estimate_and_influence, normal
 from evenhand.offpolicy._overlap import WEAK, skewed
-from evenhand.offpolicy._table import (
+from evenhand.offpolicy._report_table import (
     FEW_DECIDE,
     NOTHING,
     Settings,

@@ -12,7 +12,7 @@ from evenhand.fairness._metrics import SUFFICIENT, UNKNOWN
 from evenhand.fairness._sentences import amount, percent, rate
 from evenhand.offpolicy._estimators import ESTIMATORS, LOGGED, SHARE, VALUE, WITHIN
 from evenhand.offpolicy._overlap import Overlap
-from evenhand.offpolicy._table import ALL, FEW_DECIDE
+from evenhand.offpolicy._report_table import ALL, FEW_DECIDE
 
 if TYPE_CHECKING:
     from evenhand.offpolicy.report import ValueReport

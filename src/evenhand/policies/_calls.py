@@ -5,10 +5,10 @@ A simulation calls `choose` in its rounds, and Python the functions marked with 
 
 from __future__ import annotations
 
-from evenhand._borrow import borrowed
 from evenhand._checks import LARGEST
 from evenhand._compile import live, open_to_users, woven
-from evenhand._streams import mix, uniform
+from evenhand._compile.intrinsics import borrowed
+from evenhand._random import mix, uniform
 from evenhand.leastsquares._vectors import place
 from evenhand.policies import _defaults  # noqa: F401 - for rules without kernels of their own
 from evenhand.policies._kernels import (

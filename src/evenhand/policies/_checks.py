@@ -1,97 +1,22 @@
-"""Checks of a policy's settings and input."""
+"""Checks of what a policy is given: contexts, with the membership behind them, arms and rewards."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._checks import LARGEST, unmasked
-from evenhand.conventions import Conventions
+from evenhand._membership import check_rows, membership
 from evenhand.errors import InputError
-from evenhand.leastsquares import SINGULAR
-from evenhand.leastsquares._table import NEW_DIRECTION, SMALLEST, numbers_of
+from evenhand.leastsquares._layout import NEW_DIRECTION, SMALLEST
 from evenhand.policies.decision import Decision
 
 ALLOWED = f"allowed are finite numbers up to {LARGEST:g}"
-MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
-
-
-def known_noise(noise: float | str) -> float | str:
-    """A standard deviation, or the word "estimate"."""
-    if noise == "estimate":
-        return noise
-    if isinstance(noise, str):
-        raise InputError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
-    return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
-
-
-def singular_treatment(
-    singular: str | None, ridge: float | None, conventions: Conventions
-) -> tuple[str, float | None]:
-    """How singular designs are treated, and the ridge if that is how."""
-    if singular is None:
-        singular = conventions.singular if ridge is None else "ridge"
-    _checks.one_of("singular", singular, SINGULAR)
-    if singular != "ridge":
-        if ridge is not None:
-            raise InputError(
-                f"ridge is {ridge!r} with singular={singular!r}, where it has no effect; "
-                "leave one of them out"
-            )
-        return singular, None
-    value = 1.0 if ridge is None else ridge
-    return singular, _checks.number("ridge", value, 1.0 / LARGEST, LARGEST)
-
-
-def own_state(own: Any, policy: str) -> None:
-    """Refuse a policy's own state unless it is arrays of numbers, which can be saved and added."""
-    named = isinstance(own, tuple) and hasattr(own, "_fields")
-    for name, table in zip(own._fields, own, strict=True) if named else [("it", None)]:
-        if not (isinstance(table, np.ndarray) and table.dtype in (np.float64, np.int64)):
-            raise InputError(
-                f"{policy}.learns gave {name} = {_checks.shown(table)}; allowed is a NamedTuple of "
-                "NumPy arrays of float64 or int64"
-            )
-
-
-def same_kind(policy: Any, other: Any) -> None:
-    """Refuse to merge policies of different classes or settings."""
-    if other is policy:
-        raise InputError("other is the policy itself; allowed is another one")
-    if type(other) is not type(policy):
-        raise InputError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
-    mine, its = policy.settings(), other.settings()
-    for name, value in mine.items():
-        if name not in ("seed", "horizon") and its[name] != value:
-            raise InputError(
-                f"other has {name} = {_checks.shown(its[name])}, this policy has "
-                f"{_checks.shown(value)}; allowed are the same settings"
-            )
-
-
-def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
-    """Refuse regressions of more than MOST_NUMBERS numbers, before memory is allocated."""
-
-    def needed(d: int) -> int:
-        return numbers_of(n_arms, d, singular) + numbers_of(n_groups, d, singular, shared=True)
-
-    if needed(n_features) <= MOST_NUMBERS:
-        return
-    if needed(1) > MOST_NUMBERS:
-        raise InputError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
-    low, high = 1, n_features  # features that fit, and features that do not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
-    raise InputError(
-        f"n_features is {n_features} with {n_arms} arms; allowed is a whole number up to {low}, "
-        f"whose regressions fit into {_MOST}"
-    )
 
 
 def bad_contexts(arm: int, rows: NDArray[np.float64]) -> InputError:
@@ -273,3 +198,47 @@ def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
             "singular='infinite'",
             stacklevel=3,
         )
+
+
+def joined(
+    policy: Any, contexts: ArrayLike, groups: Any, of_arms: bool = True
+) -> NDArray[np.float64]:
+    """The rows that compiled code takes: contexts and, behind them, what `groups` says.
+
+    Contexts that have the columns of membership already, such as those of a log, are taken as they
+    are.
+
+    Args:
+        policy: whose groups and numbers count.
+        contexts: a row per arm or, unless `of_arms`, any number of rows.
+        groups: the membership of the rows; None if it is fixed, or in the rows already.
+        of_arms: whether there is a row for every arm.
+    """
+    if not policy.groups.changes:
+        if groups is not None:
+            raise InputError(
+                "groups is given, but the groups of this policy are fixed; leave it out, or make "
+                "the policy with eh.Groups.per_round"
+            )
+        return rows_of(contexts, policy._shape)
+    n_arms, width = policy._shape
+    d = policy.n_features
+    rows = table_of(contexts, (d, width) if groups is None else (d,))
+    if of_arms and len(rows) != n_arms:
+        raise InputError(
+            f"contexts has shape {rows.shape}; allowed is ({n_arms}, {d}): "
+            "a row per arm, a column per feature"
+        )
+    if groups is None and rows.shape[1] == width:
+        check_rows(policy.groups, rows[:, d:])
+        return rows
+    members = membership(policy.groups, groups, len(rows))
+    return np.ascontiguousarray(np.concatenate([rows, members], axis=1))
+
+
+def refuse_membership(policy: str) -> NoReturn:
+    """Groups per round, for a policy whose arms belong to groups."""
+    raise InputError(
+        f"groups come with each round, but {policy} compares arms by the group that each belongs "
+        "to; allowed are fixed groups, or PooledGroupFair, TopInterval or UniformRandom"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._compile import inlined, open_to_users, subroutine
-from evenhand._streams import uniform
+from evenhand._random import uniform
 from evenhand.policies._kernels import (
     PICKS,
     chance,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from numba.extending import overload
 
 from evenhand._compile import INLINED, Sources, sources_of
-from evenhand._dispatch import Generic
+from evenhand._compile.generics import Generic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._compile import entry_point, for_sources
-from evenhand._dispatch import telling
-from evenhand._streams import mix
+from evenhand._compile.generics import telling
+from evenhand._random import mix
 from evenhand.leastsquares import Prior
 from evenhand.policies import _calls as calls
-from evenhand.policies import _checks as checking
 from evenhand.policies import _kernels as kernels
-from evenhand.policies._settings import Settled
+from evenhand.policies._settings import Settled, own_state
 from evenhand.policies._state import (
     N_SCORES,
     NOTHING,
@@ -228,7 +227,7 @@ class Live(Settled):
 
     def _new_state(self) -> State:
         own = self.learns()
-        checking.own_state(own, type(self).__name__)
+        own_state(own, type(self).__name__)
         return make_state(
             self._group_sizes(),
             *self._shape,

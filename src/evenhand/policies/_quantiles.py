@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 
 
 @compiled

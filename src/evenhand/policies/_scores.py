@@ -1,10 +1,19 @@
-"""The two numbers per arm and group that every policy starts from: an estimate and its width."""
+"""The two numbers per arm and group that every policy starts from: an estimate and its width.
+
+The estimate of a group is the fit to all of its data or, by `group_averages`, the plain average of
+its arms. In the fit, arms that are pulled often weigh more. So where they differ, it is not the
+average that the paper assumes to be equal between groups (docs/explanation/theory.md). In the plain
+average every arm of a group weighs the same: psi_j = mean of beta_hat_i over the arms i of P_j,
+whose variance is the sum of theirs over |P_j|^2, because arms are fitted to different data. It
+takes a solve of every arm's regression at every corrected context, O(n^2 d^2) a round.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import woven
+from evenhand._compile import compiled, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES, solve_each, solve_shared
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import four, place, put, root, same, times
@@ -26,6 +35,10 @@ from evenhand.policies._state import (
     WIDTH,
     level,
 )
+
+# What a group's estimate is made from: its data as they are pulled, or its arms alike.
+PULLS, ARMS = "pulls", "arms"
+GROUP_AVERAGES = (PULLS, ARMS)
 
 
 @woven
@@ -147,3 +160,36 @@ def add_up(memory):  # type: ignore[no-untyped-def]
         work[UPPER, i] = (
             work[ESTIMATE, i] + work[WIDTH, i] + work[CORRECTION, i] + work[CORRECTION_WIDTH, i]
         )
+
+
+@compiled
+def group_averages(regressions, members, contexts, room, arms):  # type: ignore[no-untyped-def]
+    """psi_j . x_i and its variance / sigma^2, by group j, for the listed arms i."""
+    stays_a_function()
+    n, columns, d = regressions.number, contexts.shape[0], regressions.n_features
+    averages = np.zeros((2, members.sizes.size, arms.size))
+    points, solved = np.empty((columns, d)), np.empty((2, columns))
+    for at in range(arms.size):
+        if at > 0 and arms[at] == arms[0]:  # padding
+            for g in range(members.sizes.size):
+                averages[0, g, at] = averages[0, g, 0]
+                averages[1, g, at] = averages[1, g, 0]
+            continue
+        for i in range(columns):
+            for k in range(d):
+                points[i, k] = contexts[arms[at], k]
+        solve_each(regressions, room, points, solved, 0, 1)
+        for i in range(n):
+            g = members.group_of[i]
+            averages[0, g, at] += solved[0, i] / members.sizes[g]
+            averages[1, g, at] += solved[1, i] / members.sizes[g] ** 2
+    return averages
+
+
+@woven
+def score_average(memory, averages, group, arms, t):  # type: ignore[no-untyped-def]
+    """What `score_group` does, from `group_averages`."""
+    for k in range(arms.size):
+        memory.work[GROUP_ESTIMATE, k] = averages[0, group, k]
+        memory.work[VARIANCE, k] = averages[1, group, k]
+    group_widths(memory, group, arms.size, t)

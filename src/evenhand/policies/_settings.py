@@ -1,19 +1,26 @@
-"""The settings of a policy: they are fixed when it is made, and named by the constructor."""
+"""The settings of a policy: fixed when it is made, named by the constructor, and checked there."""
 
 from __future__ import annotations
 
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
+import numpy as np
+
+from evenhand import _checks
+from evenhand._checks import LARGEST
 from evenhand.conventions import Conventions
 from evenhand.errors import InputError
 from evenhand.groups import Groups
+from evenhand.leastsquares import SINGULAR
+from evenhand.leastsquares._layout import numbers_of
 from evenhand.policies.exploration import Exploration, Schedule
 
 if TYPE_CHECKING:
     from evenhand.policies.base import Policy
 
 POLICIES: dict[str, type[Policy]] = {}
+MOST_NUMBERS, _MOST = 2**30, "8 GiB of memory"
 
 
 class Common(TypedDict, total=False):
@@ -92,3 +99,76 @@ def settings_of(kind: type[Settled]) -> tuple[str, ...]:
             if parameter.kind != parameter.VAR_KEYWORD:
                 names[name] = None
     return tuple(names)
+
+
+def known_noise(noise: float | str) -> float | str:
+    """A standard deviation, or the word "estimate"."""
+    if noise == "estimate":
+        return noise
+    if isinstance(noise, str):
+        raise InputError(f"noise is {noise!r}; allowed is a standard deviation or 'estimate'")
+    return _checks.number("noise", noise, 1.0 / LARGEST, LARGEST)
+
+
+def singular_treatment(
+    singular: str | None, ridge: float | None, conventions: Conventions
+) -> tuple[str, float | None]:
+    """How singular designs are treated, and the ridge if that is how."""
+    if singular is None:
+        singular = conventions.singular if ridge is None else "ridge"
+    _checks.one_of("singular", singular, SINGULAR)
+    if singular != "ridge":
+        if ridge is not None:
+            raise InputError(
+                f"ridge is {ridge!r} with singular={singular!r}, where it has no effect; "
+                "leave one of them out"
+            )
+        return singular, None
+    value = 1.0 if ridge is None else ridge
+    return singular, _checks.number("ridge", value, 1.0 / LARGEST, LARGEST)
+
+
+def own_state(own: Any, policy: str) -> None:
+    """Refuse a policy's own state unless it is arrays of numbers, which can be saved and added."""
+    named = isinstance(own, tuple) and hasattr(own, "_fields")
+    for name, table in zip(own._fields, own, strict=True) if named else [("it", None)]:
+        if not (isinstance(table, np.ndarray) and table.dtype in (np.float64, np.int64)):
+            raise InputError(
+                f"{policy}.learns gave {name} = {_checks.shown(table)}; allowed is a NamedTuple of "
+                "NumPy arrays of float64 or int64"
+            )
+
+
+def same_kind(policy: Any, other: Any) -> None:
+    """Refuse to merge policies of different classes or settings."""
+    if other is policy:
+        raise InputError("other is the policy itself; allowed is another one")
+    if type(other) is not type(policy):
+        raise InputError(f"other is a {type(other).__name__}; allowed is a {type(policy).__name__}")
+    mine, its = policy.settings(), other.settings()
+    for name, value in mine.items():
+        if name not in ("seed", "horizon") and its[name] != value:
+            raise InputError(
+                f"other has {name} = {_checks.shown(its[name])}, this policy has "
+                f"{_checks.shown(value)}; allowed are the same settings"
+            )
+
+
+def small_enough(n_arms: int, n_groups: int, n_features: int, singular: str) -> None:
+    """Refuse regressions of more than MOST_NUMBERS numbers, before memory is allocated."""
+
+    def needed(d: int) -> int:
+        return numbers_of(n_arms, d, singular) + numbers_of(n_groups, d, singular, shared=True)
+
+    if needed(n_features) <= MOST_NUMBERS:
+        return
+    if needed(1) > MOST_NUMBERS:
+        raise InputError(f"groups has {n_arms} arms; allowed are as many as fit into {_MOST}")
+    low, high = 1, n_features  # features that fit, and features that do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if needed(middle) <= MOST_NUMBERS else (low, middle)
+    raise InputError(
+        f"n_features is {n_features} with {n_arms} arms; allowed is a whole number up to {low}, "
+        f"whose regressions fit into {_MOST}"
+    )

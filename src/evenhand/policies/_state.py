@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, woven
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import (
     LANES,
     Prior,
@@ -19,7 +19,7 @@ from evenhand.leastsquares import (
     room_for,
 )
 from evenhand.leastsquares._absorb import absorb_in
-from evenhand.leastsquares._table import count_of, width_of
+from evenhand.leastsquares._layout import count_of, width_of
 from evenhand.policies._quantiles import normal_quantile
 
 # The rows of Memory.work. The first five are the scores that a decision shows.

@@ -14,10 +14,16 @@ from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
+from evenhand.policies._checks import joined, refuse_membership
 from evenhand.policies._learned import Learned
 from evenhand.policies._live import PlainRule
-from evenhand.policies._round_groups import joined, refuse_membership
-from evenhand.policies._settings import POLICIES, settings_of
+from evenhand.policies._settings import (
+    POLICIES,
+    known_noise,
+    settings_of,
+    singular_treatment,
+    small_enough,
+)
 from evenhand.policies._state import N_SCORES
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.exploration import Exploration, schedule
@@ -91,17 +97,17 @@ class Policy(Learned):
         self.n_features = _checks.whole("n_features", n_features)
         self.horizon = None if horizon is None else _checks.whole("horizon", horizon)
         self.delta = _checks.number("delta", delta, 0.0, 1.0, open_ends=True)
-        self.noise = checking.known_noise(noise)
+        self.noise = known_noise(noise)
         if not isinstance(conventions, Conventions):
             raise InputError(
                 f"conventions is {conventions!r}; allowed is eh.PAPER or eh.AUTHORS_CODE"
             )
         self.conventions = conventions
-        self.singular, self.ridge = checking.singular_treatment(singular, ridge, conventions)
+        self.singular, self.ridge = singular_treatment(singular, ridge, conventions)
         n_groups = len(self.groups) if self.learns_groups else 0
         if self.groups.changes and not self.takes_membership:
             refuse_membership(type(self).__name__)
-        checking.small_enough(self.n_arms, n_groups, self._shape[1], self.singular)
+        small_enough(self.n_arms, n_groups, self._shape[1], self.singular)
         if isinstance(exploration, Iterable) and not isinstance(exploration, str):
             exploration = tuple(exploration)  # a generator could be read only once
         self.exploration = exploration

@@ -5,7 +5,7 @@ CORRECTION, CORRECTION_WIDTH and UPPER, with a column per arm. PICKS is the plac
 number that picks an arm; a rule that draws more numbers has the places from FREE on.
 """
 
-from evenhand._streams import uniform
+from evenhand._random import uniform
 from evenhand.policies._defaults import best, best_chance, pick
 from evenhand.policies._kernels import (
     FREE,

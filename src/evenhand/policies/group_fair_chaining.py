@@ -29,17 +29,15 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from evenhand import _checks
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled
-from evenhand._streams import uniform
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import uniform
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.policies._chaining import chained_arms
 from evenhand.policies._defaults import best, best_chance, pick
-from evenhand.policies._group_averages import group_averages
 from evenhand.policies._group_choice import GROUP, open_arms_of
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
-from evenhand.policies._scores import add_up, group_widths, score_arms
+from evenhand.policies._scores import add_up, group_averages, group_widths, score_arms
 from evenhand.policies._settings import Common
 from evenhand.policies._state import (
     ARM,
@@ -51,6 +49,7 @@ from evenhand.policies._state import (
     WIDTH,
 )
 from evenhand.policies.base import Policy
+from evenhand.policies.interval_chaining import chained_arms
 
 ALL, GROUP_OF_BEST = "all", "group"
 MEAN = -1

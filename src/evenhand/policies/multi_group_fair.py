@@ -13,15 +13,17 @@ from evenhand._checks import LARGEST
 from evenhand._compile import woven
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.policies._group_averages import (
+from evenhand.policies._kernels import kernel, score
+from evenhand.policies._scores import (
     ARMS,
     GROUP_AVERAGES,
     PULLS,
+    add_up,
     group_averages,
+    score_arms,
     score_average,
+    score_group,
 )
-from evenhand.policies._kernels import kernel, score
-from evenhand.policies._scores import add_up, score_arms, score_group
 from evenhand.policies._settings import Common
 from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, GROUP_ESTIMATE, GROUP_WIDTH
 from evenhand.policies.base import Policy

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
-from evenhand._files import write_whole
-from evenhand.conventions import BY_NAME, Conventions
+from evenhand._atomic_files import write_whole
 from evenhand.errors import DamagedError, InputError
-from evenhand.groups import Groups
 from evenhand.leastsquares import Regressions
+from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
-from evenhand.leastsquares._table import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._vectors import LANES
-from evenhand.policies._saved_groups import plain_groups, rich_groups
+from evenhand.policies._saved_settings import plain_setting, rich_setting
 from evenhand.policies._settings import POLICIES
 from evenhand.policies._state import estimate_noise
 from evenhand.policies.base import Policy
@@ -56,9 +52,7 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "policy": type(policy).__name__,
-        "settings": {
-            name: _plain_setting(name, value) for name, value in policy.settings().items()
-        },
+        "settings": {name: plain_setting(name, value) for name, value in policy.settings().items()},
         "round": int(policy.round),
     }
     return {
@@ -105,7 +99,7 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         if version > 1 and saved["sha256"] != _checksum(saved, [arms, groups, *own.values()]):
             raise _damaged("its checksum is wrong; use an undamaged copy")
         settings = saved["settings"].items()
-        policy = kind(**{name: _rich_setting(name, value) for name, value in settings})
+        policy = kind(**{name: rich_setting(name, value) for name, value in settings})
         policy.round = _checks.whole("round", saved["round"], least=0)
         if policy.round > 2**53:
             raise _damaged(f"round is {policy.round}")
@@ -250,54 +244,3 @@ class _NotFinite(ValueError):
 
 def _not_finite(word: str) -> NoReturn:
     raise _NotFinite(f"it has {word}, where only finite numbers are allowed")
-
-
-def _plain_setting(name: str, value: Any) -> Any:
-    """A setting as plain data for JSON, which `_rich_setting` reads back."""
-    if isinstance(value, Groups):
-        return plain_groups(value)
-    if isinstance(value, Conventions):
-        if BY_NAME.get(value.name) != value:
-            raise InputError(
-                f"conventions {value.name!r} are your own and cannot be saved; "
-                f"allowed are {', '.join(BY_NAME)}"
-            )
-        return value.name
-    if isinstance(value, Callable):  # type: ignore[arg-type]
-        raise InputError(
-            f"{name} is a function, which cannot be saved; give its values as a list instead"
-        )
-    plain = _plain(value)
-    try:
-        json.dumps(plain, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{name} is {str(value)[:100]!r}, which cannot be saved; allowed are finite numbers, "
-            "text, True, False, None, and lists and mappings of these"
-        ) from error
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.tolist()
-    if isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _rich_setting(name: str, value: Any) -> Any:
-    """The setting that `_plain_setting` wrote."""
-    if name == "groups":
-        return rich_groups(value)
-    if name == "conventions":
-        if value not in BY_NAME:
-            raise InputError(f"conventions are {value!r}; known are {', '.join(BY_NAME)}")
-        return BY_NAME[value]
-    return value

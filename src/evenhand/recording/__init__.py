@@ -1,6 +1,6 @@
 """Policies that write logs, and policies restored from logs."""
 
-from evenhand.recording._opening import log_to
+from evenhand.recording._log_to import log_to
 from evenhand.recording._replay import replay
 from evenhand.recording.logged import LoggedPolicy
 from evenhand.recording.simulated import simulate_log

@@ -27,17 +27,16 @@ from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.policies.saving import from_dict, to_dict
-from evenhand.recording._past import past_decisions
-from evenhand.recording._seen import columns_of
-from evenhand.recording._standing import Standing
+from evenhand.recording._decision_records import columns_of, past_decisions
+from evenhand.recording._pending import Pending
 
 
-def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Standing]:
-    """The policy and the standing of a log at a snapshot, or at its beginning."""
+def start(about: About, snapshot: Snapshot | None) -> tuple[Policy, Pending]:
+    """The policy and the pending decisions of a log at a snapshot, or at its beginning."""
     if snapshot is None:
-        return from_dict(about.policy), Standing(about)
-    standing = Standing.from_dict(about, snapshot.seq, snapshot.state)
-    return from_dict(snapshot.state["policy"]), standing
+        return from_dict(about.policy), Pending(about)
+    pending = Pending.from_dict(about, snapshot.seq, snapshot.state)
+    return from_dict(snapshot.state["policy"]), pending
 
 
 class _Batch:
@@ -69,32 +68,32 @@ class _Batch:
         self._clear()
 
 
-def fold(policy: Policy, standing: Standing, ledger: Ledger) -> None:
-    """Apply the events after the standing; rewards are learned in the order in which they came."""
-    events: Iterable[Event] = ledger.read(standing.seq)
+def fold(policy: Policy, pending: Pending, ledger: Ledger) -> None:
+    """Apply the events that come next; rewards are learned in the order in which they came."""
+    events: Iterable[Event] = ledger.read(pending.seq)
     past: dict[str, Decision] = {}
-    if standing.learns_truth:
+    if pending.learns_truth:
         events = list(events)
         true = {event.id for event in events if isinstance(event, TrueRewardObserved)}
         past = past_decisions(ledger.read(), true) if true else past
     batch = _Batch(policy)
     for event in events:
-        earned = standing.take(event)
+        earned = pending.take(event)
         if earned is not None and isinstance(event, RewardObserved):
             batch.add([earned[0]], [earned[1]], [event.reward], [earned[2]])
         elif isinstance(event, RowsAbsorbed):
             rounds = [0] * len(event.rewards)
             batch.add(event.arms, event.contexts, event.rewards, rounds)
-        elif standing.learns_truth and isinstance(event, TrueRewardObserved):
+        elif pending.learns_truth and isinstance(event, TrueRewardObserved):
             batch.learn()
             policy.update(past[event.id], true_reward=event.reward)
     batch.learn()
-    policy.round = standing.round
+    policy.round = pending.round
 
 
-def state_of(policy: Policy, standing: Standing) -> dict[str, Any]:
+def state_of(policy: Policy, pending: Pending) -> dict[str, Any]:
     """The state that a snapshot keeps."""
-    return {**standing.to_dict(), "policy": to_dict(policy)}
+    return {**pending.to_dict(), "policy": to_dict(policy)}
 
 
 def is_saved_whole(policy: Policy) -> bool:
@@ -173,8 +172,8 @@ def _ledger(log: Any) -> Ledger:
     )
 
 
-def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
-    """The policy of a log after all of its events, and the standing of the log.
+def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
+    """The policy of a log after all of its events, and the pending decisions.
 
     Args:
         ledger: a log that has begun.
@@ -186,16 +185,16 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
     while True:
         snapshot = ledger.newest_snapshot(before) if snapshots else None
         try:
-            policy, standing = start(about, snapshot)
-            fold(policy, standing, ledger)
-            if standing.seq != ledger.head:
-                raise DamagedError(f"events end at {standing.seq}, not at {ledger.head}")
+            policy, pending = start(about, snapshot)
+            fold(policy, pending, ledger)
+            if pending.seq != ledger.head:
+                raise DamagedError(f"events end at {pending.seq}, not at {ledger.head}")
         except DAMAGE as error:
             if snapshot is None:
                 raise DamagedError(f"{ledger.name}: {one_line(error)}") from error
         else:
-            if _is_as_it_ended(about, policy, standing):
-                return policy, standing
+            if _is_as_it_ended(about, policy, pending):
+                return policy, pending
             if snapshot is None:
                 warnings.warn(
                     f"{ledger.name}: the policy had another state when this log was closed: it "
@@ -204,14 +203,14 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Standing]:
                     UserWarning,
                     stacklevel=3,
                 )
-                return policy, standing
+                return policy, pending
         before = snapshot.seq
 
 
-def _is_as_it_ended(about: About, policy: Policy, standing: Standing) -> bool:
+def _is_as_it_ended(about: About, policy: Policy, pending: Pending) -> bool:
     """Whether the state is that in which the log was closed, or the log continued after it."""
     state = about.state or {}
-    same = (standing.round, standing.learned) == (state.get("round"), state.get("learned"))
+    same = (pending.round, pending.learned) == (state.get("round"), state.get("learned"))
     return not same or checksum(policy) == state["sha256"]
 
 

@@ -22,13 +22,12 @@ from evenhand.events.event import (
 )
 from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
-from evenhand.policies._round_groups import joined
+from evenhand.policies._checks import joined
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._past import past_decisions
+from evenhand.recording._decision_records import now, past_decisions, seen, with_candidates
+from evenhand.recording._pending import Pending
 from evenhand.recording._replay import checksum, is_saved_whole, state_of
-from evenhand.recording._seen import now, seen, with_candidates
-from evenhand.recording._standing import Standing
 
 
 class LoggedPolicy:
@@ -56,18 +55,18 @@ class LoggedPolicy:
         >>> logged.close()
     """
 
-    def __init__(self, ledger: Ledger, policy: Policy, standing: Standing, every: int) -> None:
+    def __init__(self, ledger: Ledger, policy: Policy, pending: Pending, every: int) -> None:
         self.ledger = ledger
         """Where events are kept."""
         self.policy: Policy = policy
         """The policy itself."""
         self.path: Path | None = getattr(ledger, "path", None)
         """The file of the log, if it is one."""
-        self._standing, self._every, self._open, self._broken = standing, every, True, ""
+        self._pending, self._every, self._open, self._broken = pending, every, True, ""
         self._wide = ledger.about is not None and ledger.about.candidates
-        self._taken = standing.seq  # the last event that a snapshot was tried for
+        self._taken = pending.seq  # the last event that a snapshot was tried for
         # How many rewards the policy knew before the log began.
-        self._before = int(policy.counts.sum()) - standing.learned
+        self._before = int(policy.counts.sum()) - pending.learned
 
     # What is logged -----------------------------------------------------------------------------
 
@@ -96,15 +95,15 @@ class LoggedPolicy:
             >>> logged.update("loan 17", reward=0.5)
             >>> logged.close()
         """
-        policy, ledger, standing = self.policy, self.ledger, self._standing
+        policy, ledger, pending = self.policy, self.ledger, self._pending
         self._check()
-        before, last = standing.round, ledger.head
+        before, last = pending.round, ledger.head
         if policy.round != before:
             raise InputError(
                 f"the policy is in round {policy.round}, but its log in round {before}: it decided "
                 "outside of its log; open the log again"
             )
-        name = standing.new_id(id)
+        name = pending.new_id(id)
         event = None
         try:
             if policy.groups.changes:
@@ -116,11 +115,11 @@ class LoggedPolicy:
                 more = with_candidates(policy, kept, contexts, available)
             event = DecisionMade(last + 1, now(), name, *kept, *more)
             ledger.append((event,))
-            standing.take(event)
+            pending.take(event)
         except BaseException:  # undo everything
             policy.round = before
             if event is not None:
-                standing.undo(event)
+                pending.undo(event)
             ledger.take_back(last)
             raise
         return decision
@@ -156,8 +155,8 @@ class LoggedPolicy:
         if isinstance(decision, Decision):
             value = checking.reward_of(reward)
             round = self._find(decision)
-            if round in self._standing.overridden:
-                decision = self._standing.decision(round)
+            if round in self._pending.overridden:
+                decision = self._pending.decision(round)
             self._learn(self._rewards([round], [value]), self.policy.update, decision, value)
             return
         many = isinstance(decision, Iterable) and not isinstance(decision, str)
@@ -167,7 +166,7 @@ class LoggedPolicy:
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one reward")
-        made = [self._standing.decision(round) for round in rounds]
+        made = [self._pending.decision(round) for round in rounds]
         rows = np.reshape([item.row for item in made], (-1, self.policy._shape[1]))
         checked = self._observations([item.arm for item in made], rows, reward)
         if rounds:
@@ -201,16 +200,16 @@ class LoggedPolicy:
             groups: a list with the membership of that candidate, if it came with the round.
         """
         round = self._find(decision)
-        if round in self._standing.overridden:
+        if round in self._pending.overridden:
             raise InputError(f"decision of round {round} was already overridden")
         given = np.atleast_2d(np.asarray(context))
         if self.policy.groups.changes:
             given = joined(self.policy, given, groups, of_arms=False)
         numbers, rows, _ = self._observations([arm], given, [0.0])
         chosen = int(numbers[0])
-        if chosen == self._standing.decision(round).arm:
+        if chosen == self._pending.decision(round).arm:
             raise InputError(f"arm is {arm!r}, which the policy chose; allowed is another arm")
-        name = self._standing.id_of(round)
+        name = self._pending.id_of(round)
         seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
@@ -236,19 +235,19 @@ class LoggedPolicy:
                 f"true_reward has {len(values)} numbers; give one for each of {len(given)} "
                 "decisions"
             )
-        rounds = [self._standing.without_truth(item) for item in given]
+        rounds = [self._pending.without_truth(item) for item in given]
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one true reward")
         return [checking.reward_of(value, "true_reward") for value in values]
 
     def _learn_true(self, given: list[Any], values: list[float]) -> None:
-        at, first, standing = now(), self.ledger.head + 1, self._standing
-        names = [standing.id_of(standing.without_truth(item)) for item in given]
+        at, first, pending = now(), self.ledger.head + 1, self._pending
+        names = [pending.id_of(pending.without_truth(item)) for item in given]
         events: list[Event] = [
             TrueRewardObserved(first + place, at, name, value)
             for place, (name, value) in enumerate(zip(names, values, strict=True))
         ]
-        if not standing.learns_truth:
+        if not pending.learns_truth:
             self._learn(events, _nothing)
             return
         sought = {
@@ -265,7 +264,7 @@ class LoggedPolicy:
     @property
     def waiting(self) -> list[int]:
         """The rounds that wait for their reward."""
-        return sorted(self._standing.kept)
+        return sorted(self._pending.kept)
 
     def id_of(self, decision: Decision | int) -> str:
         """The id of a decision in this log, to find it again after a restart or elsewhere.
@@ -273,7 +272,7 @@ class LoggedPolicy:
         Args:
             decision: the result of `select`, or its round.
         """
-        return self._standing.id_of(self._standing.made_round(decision))
+        return self._pending.id_of(self._pending.made_round(decision))
 
     def flush(self) -> None:
         """Wait until everything so far would survive a power failure."""
@@ -290,8 +289,8 @@ class LoggedPolicy:
         try:
             self._check()
             self._snapshot()
-            standing = self._standing
-            counted = {"round": standing.round, "learned": standing.learned}
+            pending = self._pending
+            counted = {"round": pending.round, "learned": pending.learned}
             self._open = False
             self.ledger.close({**counted, "sha256": checksum(self.policy)})
         except BaseException:
@@ -320,7 +319,7 @@ class LoggedPolicy:
         return checking.observations(arms, contexts, rewards, *self.policy._shape)
 
     def _rewards(self, rounds: list[int], values: list[float]) -> list[Event]:
-        at, id_of = now(), self._standing.id_of
+        at, id_of = now(), self._pending.id_of
         pairs = enumerate(zip(rounds, values, strict=True), start=self.ledger.head + 1)
         return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
 
@@ -331,7 +330,7 @@ class LoggedPolicy:
             self.ledger.append(events)
             learn(*what)
             for event in events:
-                self._standing.take(event)
+                self._pending.take(event)
         except Exception:
             self.ledger.take_back(last)
             raise
@@ -344,13 +343,13 @@ class LoggedPolicy:
 
         A snapshot only saves time, so a failure to write it is ignored.
         """
-        policy, standing = self.policy, self._standing
-        self._taken = standing.seq
-        outside = int(policy.counts.sum()) != self._before + standing.learned
-        if outside or policy.round != standing.round or not is_saved_whole(policy):
+        policy, pending = self.policy, self._pending
+        self._taken = pending.seq
+        outside = int(policy.counts.sum()) != self._before + pending.learned
+        if outside or policy.round != pending.round or not is_saved_whole(policy):
             return
         with suppress(OSError, ValueError, TypeError):
-            self.ledger.snapshot(state_of(policy, standing), standing.seq)
+            self.ledger.snapshot(state_of(policy, pending), pending.seq)
 
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""
@@ -360,13 +359,13 @@ class LoggedPolicy:
             raise InputError(
                 f"{self.ledger.name} cannot be continued: {self._broken}; open the log again"
             )
-        if self._standing.seq - self._taken >= self._every:
+        if self._pending.seq - self._taken >= self._every:
             self._snapshot()
 
     def _find(self, decision: Any) -> int:
         """The round of a decision that waits for its reward."""
         self._check()
-        return self._standing.waiting_round(decision)
+        return self._pending.waiting_round(decision)
 
 
 def _nothing() -> None:

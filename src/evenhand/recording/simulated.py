@@ -17,13 +17,17 @@ from evenhand.events._ids import id_of
 from evenhand.events._read import labelled
 from evenhand.events._rows import FIELDS, frame_of
 from evenhand.events._tables import log_path, write_table
-from evenhand.policies._saved_groups import plain_groups
+from evenhand.policies._saved_settings import plain_groups
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
+from evenhand.recording._decision_records import (
+    candidate_contexts,
+    candidate_propensities,
+    columns_of,
+)
 from evenhand.recording._replay import checksum
-from evenhand.recording._seen import candidate_contexts, candidate_propensities, columns_of
-from evenhand.simulation._pieces import PolicyMaker
-from evenhand.simulation._rounds import each_round
+from evenhand.simulation._plain_rounds import each_round
+from evenhand.simulation._replications import PolicyMaker
 from evenhand.simulation._run import named_policies
 from evenhand.worlds.base import World
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from evenhand.groups import PER_ROUND
-from evenhand.service import _auth, _deciding, _views
+from evenhand.service import _auth, _policy_calls, _queries
 from evenhand.service._api import encode, whole
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Call
-from evenhand.service._ledger.erasing import Erase
-from evenhand.service._ledger.exporting import export
+from evenhand.service._ledger.copies import export
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.transaction import Transaction
 from evenhand.service._problems import Problem, Refused
@@ -60,25 +60,25 @@ class Admin:
         if not 0.5 <= level < 1.0:
             raise Refused("query.level", "allowed is a number from 0.5 to below 1")
         state = await in_thread(self.read, restored)
-        report = await in_thread(_deciding.bias_of, state, level)
+        report = await in_thread(_policy_calls.bias_of, state, level)
         return Answer(200, encode({"version": state.version, "learned": state.learned, **report}))
 
     async def shares(self, request: Request) -> Answer:
         """By group: shares of the choices, rewards, missing rewards, cost of exploration."""
         since = whole(request.given({"since": 20}), "since") or 0
-        rows = await in_thread(self.read, _views.shares, since * 1_000_000)
+        rows = await in_thread(self.read, _queries.shares, since * 1_000_000)
         return Answer(200, encode({"groups": rows}))
 
     async def waiting(self, request: Request) -> Answer:
         """By group: how many decisions wait for a reward."""
         request.given({})
-        return Answer(200, encode({"groups": await in_thread(self.read, _views.waiting)}))
+        return Answer(200, encode({"groups": await in_thread(self.read, _queries.waiting)}))
 
     async def versions(self, request: Request) -> Answer:
         """The version that decides, the newest one, and those that were kept."""
         request.given({})
         state, decider = self.engine.state, self.engine.decider
-        kept = await in_thread(self.read, _views.versions)
+        kept = await in_thread(self.read, _queries.versions)
         model = {
             "policy": type(state.policy).__name__,
             "newest": state.version,

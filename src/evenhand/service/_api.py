@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.service import _views
+from evenhand.service import _queries
 from evenhand.service._asgi import Answer, Request, in_thread
-from evenhand.service._candidate_groups import membership_rows
 from evenhand.service._engine import Engine
+from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
 from evenhand.service._ledger.transaction import decision_of
 from evenhand.service._problems import Problem, Refused
@@ -77,7 +77,7 @@ class Api:
         known = ask.answer
         body = decision_of(known)
         assert body is not None
-        out = _views.decision_out(known.id, known.at, body, known.override, engine.state)
+        out = _queries.decision_out(known.id, known.at, body, known.override, engine.state)
         return Answer(ask.status, encode(out))
 
     @staticmethod
@@ -161,7 +161,7 @@ class Api:
 
     async def view(self, id: str) -> DecisionView:
         """The same, for pages."""
-        view: DecisionView = await in_thread(self._read, _views.one, id, self.engine.state)
+        view: DecisionView = await in_thread(self._read, _queries.one, id, self.engine.state)
         return view
 
     async def search(self, request: Request) -> Answer:
@@ -174,7 +174,7 @@ class Api:
             raise Refused("query.status", f"allowed are {', '.join(STATUSES)}")
         person = given.get("person")
         page = await in_thread(
-            self._read, _views.page, self.engine.state, before, limit,
+            self._read, _queries.page, self.engine.state, before, limit,
             arm=given.get("arm"), group=given.get("group"), status=given.get("status"),
             person=None if person is None else self.engine.pseudonym(person),
         )  # fmt: skip
@@ -183,7 +183,7 @@ class Api:
     async def reasons(self, request: Request) -> Answer:
         """Why a decision was made, feature by feature."""
         given = (request.name, list(self.engine.state.arms), self.engine.encoder.labels)
-        return Answer(200, encode(await in_thread(self._read, _views.reasons, *given)))
+        return Answer(200, encode(await in_thread(self._read, _queries.reasons, *given)))
 
     def _read(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         with self.engine.database.reading() as connection:

@@ -19,16 +19,16 @@ import numpy as np
 import structlog
 
 from evenhand.errors import InputError
-from evenhand.service import _deciding
+from evenhand.service import _policy_calls
+from evenhand.service._chooser import Chooser
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
 from evenhand.service._ledger.database import Database, Unavailable
-from evenhand.service._ledger.erasing import Erase
+from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import State, restored
 from evenhand.service._ledger.membership import membership_of
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
-from evenhand.service._preparing import Preparing
 from evenhand.service._problems import Problem
 from evenhand.service.config import AFTER_WAIT, CONFIRMED, Config
 
@@ -37,7 +37,7 @@ POLL = 0.1  # seconds between looks at what other replicas wrote
 TICK = 1.0  # seconds between looks at what has waited long enough
 
 
-class Engine(Preparing):
+class Engine(Chooser):
     """Decides, records and learns."""
 
     def __init__(self, config: Config) -> None:
@@ -118,9 +118,9 @@ class Engine(Preparing):
     def _warm(self) -> None:
         """Compile what the first request would wait for."""
         copy = restored(self.store.connection)
-        row = _deciding.blank(copy).copy()
+        row = _policy_calls.blank(copy).copy()
         row[: len(copy.features)] = 1.0
-        chosen = _deciding.choose(copy.policy, np.tile(row, (len(copy.arms), 1)), None, 1)
+        chosen = _policy_calls.choose(copy.policy, np.tile(row, (len(copy.arms), 1)), None, 1)
         copy.policy.absorb(np.array([chosen.decision.arm]), row[None], np.zeros(1))
 
     def run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -174,7 +174,7 @@ class Engine(Preparing):
 
     def _use_state(self, state: State) -> None:
         """Take over a state, and find the one that decides."""
-        _deciding.seeded(state, self.seed)
+        _policy_calls.seeded(state, self.seed)
         self.state = state
         self._expected.clear()
         if not state.pinned:
@@ -182,7 +182,7 @@ class Engine(Preparing):
             return
         with self.database.reading() as connection:
             self.decider = restored(connection, state.pinned)
-        _deciding.seeded(self.decider, self.seed)
+        _policy_calls.seeded(self.decider, self.seed)
 
     def _done(
         self,

@@ -11,7 +11,7 @@ from evenhand.service._asgi import Request
 from evenhand.service._auth import Caller
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
-from evenhand.service._ledger.reviewing import AskReview, Claim, Judge
+from evenhand.service._ledger.review_queue import AskReview, Claim, Judge
 from evenhand.service._problems import Problem
 from evenhand.service._web import reason_of
 

@@ -10,12 +10,14 @@ from urllib.parse import quote
 
 from evenhand import __version__
 from evenhand._html import render, stylesheet
-from evenhand.service import _auth, _looks, _views
+from evenhand.service import _auth
+from evenhand.service import _page_parts as parts
+from evenhand.service import _queries as queries
 from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import ADMIN, READ, REVIEW, Caller
 from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.reviewing import reviewers, standing
+from evenhand.service._ledger.review_queue import reviewers, standing
 from evenhand.service._logins import Logins
 from evenhand.service._problems import TITLES, Problem
 from evenhand.service._review import cases
@@ -110,7 +112,7 @@ class Pages(Forms, Logins):
         text = render(
             template, title=title, service=self.service.config.title, caller=caller,
             links=LINKS, version=__version__, paused=state.paused, pinned=state.pinned,
-            csrf=caller.csrf if caller else "", now=_views.moment(time.time_ns() // 1000),
+            csrf=caller.csrf if caller else "", now=queries.moment(time.time_ns() // 1000),
             **names,
         )  # fmt: skip
         return Answer(status, text.encode(), HTML, (*SAFE, *headers))
@@ -119,18 +121,18 @@ class Pages(Forms, Logins):
 
     async def overview(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """Shares over time, rewards that wait and miss, the cost of exploring."""
-        shares = await in_thread(self._read, _views.shares)
-        waiting = await in_thread(self._read, _views.waiting)
+        shares = await in_thread(self._read, queries.shares)
+        waiting = await in_thread(self._read, queries.waiting)
         return self._page(
-            "service_overview.html", "Overview", caller, table=_looks.shares_table(shares, waiting),
-            words=_looks.shares_words(shares, waiting, self.engine.state),
+            "service_overview.html", "Overview", caller, table=parts.shares_table(shares, waiting),
+            words=parts.shares_words(shares, waiting, self.engine.state),
             decided=any(r["decisions"] for r in shares),
         )  # fmt: skip
 
     async def bias(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """What was learned per feature and group, with intervals, and what is not known."""
         state = await in_thread(self._read, restored)
-        report = await in_thread(_looks.bias_of, state)
+        report = await in_thread(parts.bias_of, state)
         return self._page("service_bias.html", "Bias", caller, learned=state.learned, **report)
 
     async def decisions(self, request: Request, caller: Caller) -> Answer:
@@ -144,14 +146,14 @@ class Pages(Forms, Logins):
         before = int(after) if after.isascii() and after.isdigit() else None
         status = given.get("status")
         page = await in_thread(
-            self._read, _views.page, state, before, 50, arm=given.get("arm"),
-            group=given.get("group"), status=status if status in _looks.STATUSES else None,
+            self._read, queries.page, state, before, 50, arm=given.get("arm"),
+            group=given.get("group"), status=status if status in parts.STATUSES else None,
         )  # fmt: skip
         kept = "&".join(f"{k}={quote(v)}" for k, v in given.items() if k != "after")
         return self._page(
             "service_decisions.html", "Decisions", caller, page=page, given=given, kept=kept,
-            arms=[arm.name for arm in state.arms], statuses=_looks.STATUSES,
-            groups=_looks.group_names(state),
+            arms=[arm.name for arm in state.arms], statuses=parts.STATUSES,
+            groups=parts.group_names(state),
         )  # fmt: skip
 
     async def decision(self, request: Request, caller: Caller) -> Answer:
@@ -160,14 +162,16 @@ class Pages(Forms, Logins):
         state = self.engine.state
         now = time.time_ns() // 1000
         view, reasons, stands = await asyncio.gather(
-            in_thread(self._read, _views.one, id, state),
-            in_thread(self._read, _views.reasons, id, list(state.arms), self.engine.encoder.labels),
+            in_thread(self._read, queries.one, id, state),
+            in_thread(
+                self._read, queries.reasons, id, list(state.arms), self.engine.encoder.labels
+            ),
             in_thread(self._read, standing, id, caller.name, now),
         )
         open_ = view.reward is None and view.override is None
         return self._page(
             "service_decision.html", f"Decision {id}", caller, view=view, reasons=reasons,
-            scores=_looks.scores_table(view), may_review=caller.may(REVIEW), standing=stands,
+            scores=parts.scores_table(view), may_review=caller.may(REVIEW), standing=stands,
             others=[name for name in view.candidates.arm if open_ and name != view.arm],
         )  # fmt: skip
 
@@ -177,21 +181,21 @@ class Pages(Forms, Logins):
         people = await in_thread(self._read, reviewers, self.service.config.claim)
         return self._page(
             "service_review.html", "Review", caller, queue=waiting,
-            people=_looks.reviewers_table(people), may_review=caller.may(REVIEW),
+            people=parts.reviewers_table(people), may_review=caller.may(REVIEW),
             minutes=round(self.service.config.claim / 60),
         )  # fmt: skip
 
     async def model(self, request: Request, caller: Caller) -> Answer:
         """The card of the model, its versions, pause and roll back."""
         state, decider = self.engine.state, self.engine.decider
-        versions = await in_thread(self._read, _views.versions)
+        versions = await in_thread(self._read, queries.versions)
         given = request.given({"compare": 15}).get("compare", "")
         compared = None
         if given:
             if not (given.isascii() and given.isdigit() and 0 < int(given) <= state.version):
                 raise Problem(422, "choose a version up to the newest")
             compared = await in_thread(self._compared, int(given))
-        card = _looks.card(self.service.config, state, decider)
+        card = parts.card(self.service.config, state, decider)
         return self._page(
             "service_model.html", "Model", caller, card=card, versions=versions[:20],
             newest=state.version, admin=caller.may(ADMIN), may_review=caller.may(REVIEW),
@@ -205,16 +209,16 @@ class Pages(Forms, Logins):
             then = self._read(restored, version)
         except ValueError as error:
             raise Problem(410, "an erasure makes this version unknown") from error
-        return _looks.comparison(then, self._read(restored))
+        return parts.comparison(then, self._read(restored))
 
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the overview."""
-        rows = await in_thread(self._read, _views.tallies)
+        rows = await in_thread(self._read, queries.tallies)
         given = self.engine.state.given
-        rounds = await in_thread(self._read, _views.latest_rounds, given)
-        return Answer(200, (await in_thread(_looks.shares_svg, rows, rounds)).encode(), SVG, SAFE)
+        rounds = await in_thread(self._read, queries.latest_rounds, given)
+        return Answer(200, (await in_thread(parts.shares_svg, rows, rounds)).encode(), SVG, SAFE)
 
     async def bias_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
         """The picture of the bias."""
         state = await in_thread(self._read, restored)
-        return Answer(200, (await in_thread(_looks.bias_svg, state)).encode(), SVG, SAFE)
+        return Answer(200, (await in_thread(parts.bias_svg, state)).encode(), SVG, SAFE)

@@ -12,7 +12,7 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._engine import Engine
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import State
-from evenhand.service._ledger.reviewing import (
+from evenhand.service._ledger.review_queue import (
     OVERRIDDEN,
     AskReview,
     Claim,
@@ -21,7 +21,7 @@ from evenhand.service._ledger.reviewing import (
     reviewers,
 )
 from evenhand.service._problems import Refused
-from evenhand.service._views import moment
+from evenhand.service._queries import moment
 from evenhand.service._wire import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
 
 _claim = msgspec.json.Decoder(ClaimIn)

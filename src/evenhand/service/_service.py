@@ -17,9 +17,9 @@ from evenhand.service._asgi import Answer, Application, Endpoint, Request
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
-from evenhand.service._metrics import Metrics
 from evenhand.service._openapi import describe, endpoints_of
 from evenhand.service._pages import Pages
+from evenhand.service._prometheus import Metrics
 from evenhand.service._review import Review
 from evenhand.service._wire import Health
 from evenhand.service.config import Config

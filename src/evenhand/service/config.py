@@ -218,7 +218,9 @@ def _policy(file: TomlFile, data: Mapping[str, Any]) -> tuple[str, dict[str, Any
     name = given.pop("name", PooledGroupFair.__name__)
     known = [k for k, kind in POLICIES.items() if kind.__module__.startswith("evenhand.policies.")]
     file.known("policy.name", str(name), known)
-    allowed = set(settings_of(POLICIES[name])) - {"groups", "n_features", "conventions"}
+    # The ledger keeps estimates, corrections and widths: no page could show the prices of shares.
+    not_here = {"groups", "n_features", "conventions", "shares"}
+    allowed = set(settings_of(POLICIES[name])) - not_here
     for key in given:
         file.known(f"policy.{key}", key, allowed)
     return name, given

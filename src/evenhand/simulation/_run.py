@@ -21,8 +21,15 @@ from typing import Any
 from evenhand import _checks
 from evenhand.errors import InputError, setting
 from evenhand.policies.base import Policy
-from evenhand.simulation._pieces import Part, Piece, PolicyMaker, Runs, run_piece, trace_folder
-from evenhand.simulation._rounds import Watch
+from evenhand.simulation._plain_rounds import Watch
+from evenhand.simulation._replications import (
+    Part,
+    Piece,
+    PolicyMaker,
+    Runs,
+    run_piece,
+    trace_folder,
+)
 from evenhand.simulation.results import Simulation
 from evenhand.worlds.base import World
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled, for_sources
-from evenhand._dispatch import telling
+from evenhand._compile.generics import telling
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.simulation._loop import N_TOTALS, Run, note
-from evenhand.simulation._pieces import Part, Runs, streams_of
+from evenhand.simulation._compiled_rounds import N_TOTALS, Run, note
+from evenhand.simulation._replications import Part, Runs, streams_of
 from evenhand.simulation._run import named_worlds
 from evenhand.simulation.results import Simulation
-from evenhand.worlds._begin import begin
+from evenhand.worlds._instances import begin
 from evenhand.worlds.base import World, draw_noise, draw_round, receive, world_sources
 
 FLOOR = "floor"

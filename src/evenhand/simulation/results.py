@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evenhand.groups import Groups
 from evenhand.metrics import summarise
-from evenhand.simulation._loop import EXPLORED, PERCEIVED, TRACE, TRUE
-from evenhand.simulation._pieces import Part, read_traces
+from evenhand.simulation._compiled_rounds import EXPLORED, PERCEIVED, TRACE, TRUE
+from evenhand.simulation._replications import Part, read_traces
 
 KEY = ("policy", "world", "replication")
 METRICS = ("share", "perceived_regret", "true_regret", "explored")

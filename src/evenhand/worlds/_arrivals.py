@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._compile import compiled
-from evenhand._streams import mix, normal, uniform
+from evenhand._random import mix, normal, uniform
 from evenhand.errors import InputError
 
 _STREAM = 0x74727565  # a place among the streams of a replication

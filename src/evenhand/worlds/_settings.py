@@ -13,7 +13,7 @@ from evenhand.groups import Groups
 MOST_ARMS = 10**7
 
 
-def groups_of(
+def groups_by_size(
     n_arms: int | None, n_sensitive: int | None, group_sizes: Sequence[int] | None
 ) -> Groups:
     """The groups of the arms: two by their numbers, or any number by their sizes."""

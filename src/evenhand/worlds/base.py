@@ -16,7 +16,7 @@ import numpy as np
 from numba.extending import overload
 
 from evenhand._compile import INLINED
-from evenhand._dispatch import Generic
+from evenhand._compile.generics import Generic
 from evenhand.groups import Groups
 from evenhand.worlds._arrivals import TrueRewards, checked
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
+from evenhand._random import fill_uniform
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
-from evenhand.worlds._uniforms import fill_uniform
 from evenhand.worlds.base import World, world_kernel
 
 CLOSE = 1e-9  # how far from 1 a sum of shares may be

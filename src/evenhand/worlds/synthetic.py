@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
+from evenhand._random import fill_uniform
 from evenhand.conventions import PAPER, Conventions
 from evenhand.errors import InputError, setting
 from evenhand.groups import Groups
-from evenhand.worlds._settings import groups_of, one_or_several, scales_of
-from evenhand.worlds._uniforms import fill_uniform
-from evenhand.worlds._varied import (
+from evenhand.worlds._settings import groups_by_size, one_or_several, scales_of
+from evenhand.worlds._variations import (
     CONTEXTS,
     NOISE_SHAPES,
     REWARDS,
@@ -183,7 +183,7 @@ class SyntheticWorld(World):
         rewards: str = "numbers",
         drift: int = 0,
     ) -> None:
-        self.groups = groups_of(n_arms, n_sensitive, group_sizes)
+        self.groups = groups_by_size(n_arms, n_sensitive, group_sizes)
         self.n_sensitive = int(self.groups.sizes[0])
         self.group_sizes = None if group_sizes is None else tuple(self.groups.sizes.tolist())
         self.n_features = _checks.whole(

@@ -10,7 +10,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenhand._columns.reading import ENDINGS, Reading
+from evenhand._columns.file_formats import ENDINGS, Reading
 from evenhand.errors import DataError, InputError, setting
 
 KINDS = "Parquet, CSV, JSON or Excel"

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from evenhand import _checks
-from evenhand._columns.convert import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
+from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.marks import Marks
-from evenhand._columns.reading import Reading
 from evenhand._columns.words import as_written, written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (

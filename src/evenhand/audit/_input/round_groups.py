@@ -11,8 +11,7 @@ from evenhand.audit._input.probabilities import with_group_column
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, setting
-from evenhand.events._round_groups import CERTAIN, membership_columns
-from evenhand.events.columns import ORDER, ROLES
+from evenhand.events.columns import CERTAIN, ORDER, ROLES, membership_columns
 from evenhand.groups import PER_ROUND
 
 

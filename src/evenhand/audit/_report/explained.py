@@ -26,7 +26,7 @@ from evenhand.audit._inference.decomposition import (
 )
 from evenhand.bias._contrasts import NOT
 from evenhand.bias._sentences import rounded
-from evenhand.charts.gaps import OTHERWISE as OTHER_WORDS
+from evenhand.charts.decomposition import OTHERWISE as OTHER_WORDS
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit

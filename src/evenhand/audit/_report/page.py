@@ -25,7 +25,7 @@ from evenhand.audit._report.impact import impact_view
 from evenhand.audit._report.link import link_sentence, logistic_part
 from evenhand.audit._report.logistic import LOGISTIC, NEITHER
 from evenhand.audit._report.result import WITHIN_WINDOWS
-from evenhand.charts.gaps import OTHERWISE
+from evenhand.charts.decomposition import OTHERWISE
 
 if TYPE_CHECKING:
     from markupsafe import Markup

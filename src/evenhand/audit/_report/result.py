@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand._files import Content, write_all
+from evenhand._atomic_files import Content, write_all
 from evenhand._prose import records
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._report.intersections import Intersections

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
-from evenhand._streams import normal, uniform
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import normal, uniform
 from evenhand.leastsquares._triangle import HUGE, spread
 from evenhand.leastsquares._vectors import (
     LANES,
@@ -58,6 +58,7 @@ from evenhand.policies.pooled._rule import PooledRule
 # beginning of its row, the probability of a probe and its arm.
 BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
 UNKNOWN = -2.0
+PRICE = 4.0
 PROBES, _Z = FREE, FREE  # places in the random stream of a round; normal z takes 2 z and 2 z + 1
 
 
@@ -71,6 +72,33 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
         _fill_in(memory.own, memory.contexts, few_numbers(), work, 2)
     else:
         _fill_in(memory.own, memory.contexts, place(memory.room, 0), work, rule.n_features)
+    if rule.proportional:
+        _add_prices(memory.own, memory.members, work)
+
+
+@subroutine
+def _add_prices(own, members, work):  # type: ignore[no-untyped-def]
+    """A price per group that holds shares in proportion: the feedback of a controller.
+
+    A group that is D choices behind its share of N has the price PRICE s D / sqrt(N), where s is
+    the mean distance of the arms' corrected estimates in this round from their mean. If shares are
+    in proportion at a price of one s, a group ends up sqrt(N) / PRICE choices behind: 0.8 points
+    of N = 1,000. A larger price would chase the chance of single rounds.
+    """
+    stays_a_function()
+    number, n, mean, scale = own.common[NUMBER], members.group_of.size, 0.0, 0.0
+    if number == 0.0:
+        return
+    for i in range(n):
+        mean += work[VALUE, i] / n
+    for i in range(n):
+        scale += abs(work[VALUE, i] - mean) / n
+    for i in range(n):
+        g = members.group_of[i]
+        behind = number * members.sizes[g] / n - own.groups[g, SEEN]
+        price = PRICE * scale * behind / math.sqrt(number)
+        work[UPPER, i] += price
+        work[VALUE, i] += price
 
 
 @inlined

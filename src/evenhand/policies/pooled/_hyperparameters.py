@@ -7,27 +7,21 @@ observation, so that nothing collapses while there are few.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import (
-    clear,
     dot,
-    form,
     invert,
     leading_direction,
     times_vector,
 )
-from evenhand.leastsquares._vectors import few_numbers, place
+from evenhand.leastsquares._vectors import place
+from evenhand.policies.pooled._blocks import blank_sums, blocks_of, look_around, sum_up
 from evenhand.policies.pooled._posterior import (
     Variances,
-    variance_of_bias,
-    variance_of_mean,
-    work_out,
+    work_out_groups,
 )
 
 STEPS = 6
@@ -35,15 +29,6 @@ START = 0.01  # of the mean square of rewards around one regression for all arms
 LEAST = 1e-12  # of kappa^2: no variance of coefficients is smaller
 # Of the mean square of rewards: beyond these, A / sigma^2 takes all digits from 1 / tau^2.
 LEAST_NOISE, MOST_SPREAD = 1e-13, 100.0
-
-
-class Sums(NamedTuple):
-    """What a step needs of all arms of a posterior."""
-
-    S: NDArray[np.float64]  # (groups, d, d), the sum of S_i
-    SS: NDArray[np.float64]  # the sum of S_i S_i
-    spread: NDArray[np.float64]  # per group: the sum of |theta_i^ - m_g^|^2
-    residual: NDArray[np.float64]  # one number: the sum of squared residuals
 
 
 @subroutine
@@ -101,15 +86,6 @@ def _set_bias(variances, v, kappa2, omega2, lambda2):  # type: ignore[no-untyped
 
 
 @inlined
-def _trace_across(matrix, v):  # type: ignore[no-untyped-def]
-    """The trace of a matrix in the directions across v."""
-    d, total = v.size, 0.0
-    for k in range(d):
-        total += matrix[k, k]
-    return max(total - form(place(v, 0), place(matrix, 0), place(v, 0), d), 0.0)
-
-
-@inlined
 def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
     """The squared length of a vector across v."""
     along = dot(place(v, 0), vector, d)
@@ -117,55 +93,56 @@ def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _add_up(data, variances, post, sums, theta, d):  # type: ignore[no-untyped-def]
-    """Sums over the arms."""
-    clear(place(sums.S, 0), sums.S.size)
-    clear(place(sums.SS, 0), sums.SS.size)
-    clear(place(sums.spread, 0), sums.spread.size)
-    sums.residual[0] = 0.0
-    for i in range(data.number.size):
-        g = data.group_of[i]
-        tau2 = variances.tau2[g]
-        S, total, squares = (
-            place(post.S, i * d * d),
-            place(sums.S, g * d * d),
-            place(sums.SS, g * d * d),
-        )
-        if data.number[i] == 0.0:
-            for k in range(d):
-                total[k * d + k] += tau2
-                squares[k * d + k] += tau2 * tau2
-            continue
-        mean, b = place(post.m, g * d), place(data.b, i * d)
-        times_vector(S, mean, theta, d)
-        for k in range(d):
-            theta[k] = post.u[i, k] + theta[k] / tau2
-            away = theta[k] - mean[k]
-            sums.spread[g] += away * away
-            for j in range(d):
-                total[k * d + j] += S[k * d + j]
-                squares[k * d + j] += dot(place(S, k * d), place(S, j * d), d)
-        residual = data.yy[i] - 2.0 * dot(theta, b, d)
-        residual += form(theta, place(data.A, i * d * d), theta, d)
-        sums.residual[0] += max(residual, 0.0)
+def _across(v, k, j):  # type: ignore[no-untyped-def]
+    """A number of I - v v', which takes the part along v out."""
+    return (1.0 if k == j else 0.0) - v[k] * v[j]
+
+
+@subroutine
+def _take_stock(variances, post, sums, v, freedom):  # type: ignore[no-untyped-def]
+    """How many numbers the data fit, and the squared bias to expect across v.
+
+    `freedom` is filled in: behind its first number, how many numbers the deviations of a group's
+    arms from its mean are worth.
+    """
+    stays_a_function()
+    if v.size == 2:  # known while compiling, its loops are unrolled
+        return _take_stock_here(variances, post, sums, v, freedom, 2)
+    return _take_stock_here(variances, post, sums, v, freedom, v.size)
 
 
 @inlined
-def _used(sums, W, tau2, size, g):  # type: ignore[no-untyped-def]
-    """How many numbers the data of a group fit: of its arms, and of their deviations.
-
-    The variance of theta_i is S_i + p^2 S_i W S_i, that of theta_i - m_g is
-    S_i + (I - p S_i) W (I - p S_i), where W is that of m_g. So only sums of S and S S are needed.
+def _take_stock_here(variances, post, sums, v, freedom, d):  # type: ignore[no-untyped-def]
+    """With F = Omega^-1 V_g, the variance of m_g is W = V_g + F' C F, that of its bias
+    psi_g = m_g - mu is W - C F - F' C + C, and that of theta_i - m_g is S_i + B_i W B_i, that of
+    theta_i S_i + (I - B_i) W (I - B_i). So sums of B and B B are all that is needed of the arms.
     """
-    d, p = W.shape[0], 1.0 / tau2
-    trace, of_mean, of_fit = 0.0, 0.0, 0.0
-    for k in range(d):
-        trace += sums.S[g, k, k]
-        of_mean += W[k, k] * size
-        for j in range(d):
-            of_mean += W[k, j] * p * (p * sums.SS[g, k, j] - 2.0 * sums.S[g, k, j])
-            of_fit += W[k, j] * (sums.S[g, k, j] - p * sums.SS[g, k, j])
-    return size * d - p * trace + p * p * of_fit, size * d - p * (trace + of_mean)
+    fitted, bias, C = 0.0, 0.0, place(post.C, 0)
+    CF, away = place(sums.room, 0), place(sums.room, d * d)
+    for g in range(sums.spread.size):
+        V, F = place(post.V, g * d * d), place(post.F, g * d * d)
+        B, BB = place(sums.B, g * d * d), place(sums.BB, g * d * d)
+        trace, of_mean, of_fit, of_bias = 0.0, 0.0, 0.0, 0.0
+        for k in range(d):
+            trace += B[k * d + k]
+            away[k] = post.m[g, k] - post.mu[k]
+            for j in range(d):
+                CF[k * d + j] = 0.0
+                for i in range(d):
+                    CF[k * d + j] += C[k * d + i] * F[i * d + j]
+        for k in range(d):
+            for j in range(d):
+                W = V[k * d + j]
+                for i in range(d):
+                    W += F[i * d + k] * CF[i * d + j]
+                of_mean += W * BB[k * d + j]
+                of_fit += W * (B[k * d + j] - BB[k * d + j])
+                W += C[k * d + j] - CF[k * d + j] - CF[j * d + k]
+                of_bias += W * _across(v, k, j)
+        fitted += trace + of_fit / variances.tau2[g]
+        freedom[1 + g] = max(trace - of_mean / variances.tau2[g], 0.0)
+        bias += max(of_bias, 0.0) + _square_across(away, v, d)
+    return fitted, bias
 
 
 @subroutine
@@ -188,25 +165,17 @@ def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def
         np.empty(2),
     )
     _set_bias(variances, v, kappa2, START * kappa2, START * kappa2)
-    freedom, W, psi = np.zeros(m + 1), np.empty((d, d)), np.empty(d)
-    sums = Sums(np.empty((m, d, d)), np.empty((m, d, d)), np.empty(m), np.empty(1))
+    freedom = np.zeros(m + 1)
+    blocks, sums = blocks_of(data, d), blank_sums(m, d)
     for _ in range(STEPS):
-        work_out(data, variances, post)
-        if d == 2:  # known while compiling, its loops are unrolled
-            _add_up(data, variances, post, sums, few_numbers(), 2)
-        else:
-            _add_up(data, variances, post, sums, place(post.room, 0), d)
-        fitted, bias = 0.0, 0.0
+        sum_up(blocks, variances.sigma2[0], variances.tau2, sums, post.r, d)
         for g in range(m):
-            variance_of_mean(post, variances, g, W)
-            of_fit, of_spread = _used(sums, W, variances.tau2[g], data.sizes[g], g)
-            fitted += of_fit
-            freedom[1 + g] = max(of_spread, 0.0)
-            if d > 1:
-                variance_of_bias(post, variances, g, W)
-                for k in range(d):
-                    psi[k] = post.m[g, k] - post.mu[k]
-                bias += _square_across(place(psi, 0), v, d) + _trace_across(W, v)
+            V, B, p = place(post.V, g * d * d), place(sums.B, g * d * d), 1.0 / variances.tau2[g]
+            for k in range(d * d):
+                V[k] = p * B[k]
+        work_out_groups(m, variances, post)
+        look_around(blocks, post.m, sums, d)
+        fitted, bias = _take_stock(variances, post, sums, v, freedom)
         freedom[0] = max(number - fitted, 0.0)
         if known_sigma2 < 0.0:
             sigma2 = (sums.residual[0] + first_sigma2) / (freedom[0] + 1.0)
@@ -220,9 +189,10 @@ def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def
             variances.tau2[g] = min(max(tau2, LEAST * kappa2), MOST_SPREAD * square)
         if d > 1:
             omega2 = bias / max(m * (d - 1.0) - 1.0, 1.0)
-            lambda2 = (_square_across(place(post.mu, 0), v, d) + _trace_across(post.C, v)) / (
-                d - 1.0
-            )
+            lambda2 = _square_across(place(post.mu, 0), v, d)
+            for k in range(d):
+                for j in range(d):
+                    lambda2 += post.C[k, j] * _across(v, k, j)
+            lambda2 = max(lambda2, 0.0) / (d - 1.0)
             _set_bias(variances, v, kappa2, omega2, lambda2)
-    psi[0] = 0.0
     return variances, freedom

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
 from evenhand.leastsquares._linear import dot, times_vector

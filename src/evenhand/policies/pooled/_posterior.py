@@ -22,14 +22,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import (
-    add_product,
     clear,
+    dot,
     invert,
     invert_here,
-    product,
+    product_here,
     times_vector,
 )
 from evenhand.leastsquares._vectors import place
@@ -62,11 +62,12 @@ class Posterior(NamedTuple):
     S: NDArray[np.float64]  # (arms, d, d)
     u: NDArray[np.float64]  # (arms, d)
     V: NDArray[np.float64]  # (groups, d, d)
+    F: NDArray[np.float64]  # (groups, d, d), Omega^-1 V_g
     r: NDArray[np.float64]  # (groups, d)
     m: NDArray[np.float64]  # (groups, d)
     C: NDArray[np.float64]  # (d, d)
     mu: NDArray[np.float64]  # (d,)
-    room: NDArray[np.float64]  # (3, d, d)
+    room: NDArray[np.float64]  # (2, d)
 
 
 @subroutine
@@ -122,52 +123,64 @@ def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
         np.empty((n, d, d)),
         np.empty((n, d)),
         np.empty((m, d, d)),
+        np.empty((m, d, d)),
         np.empty((m, d)),
         np.empty((m, d)),
         np.empty((d, d)),
         np.empty(d),
-        np.empty((3, d, d)),
+        np.empty((2, d)),
     )
 
 
 @inlined
 def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
-    d, m = post.mu.size, data.sizes.size
+    d = post.mu.size
     if d == 2:  # known while compiling, its loops are unrolled
         _work_out_arms(data, variances, post, 2)
     else:
         _work_out_arms(data, variances, post, d)
+    work_out_groups(data.sizes.size, variances, post)
+
+
+@subroutine
+def work_out_groups(m, variances, post):  # type: ignore[no-untyped-def]
+    """The means of groups and the mean of all, where V_g has what arms add to its precision."""
+    stays_a_function()
+    if post.mu.size == 2:
+        _work_out_groups(m, variances, post, 2)
+    else:
+        _work_out_groups(m, variances, post, post.mu.size)
+
+
+@inlined
+def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
     omega_inverse = place(variances.omega_inverse, 0)
     lambda_inverse = place(variances.lambda_inverse, 0)
-    C, mu = place(post.C, 0), place(post.mu, 0)
-    first, second = place(post.room, 0), place(post.room, d * d)
+    C, mu, total = place(post.C, 0), place(post.mu, 0), place(post.room, 0)
     for k in range(d * d):
         C[k] = lambda_inverse[k]
     for k in range(d):
-        mu[k] = 0.0
+        total[k] = 0.0
     for g in range(m):
-        V, r = place(post.V, g * d * d), place(post.r, g * d)
+        V, F, r = place(post.V, g * d * d), place(post.F, g * d * d), place(post.r, g * d)
         for k in range(d * d):
             V[k] += omega_inverse[k]
-            C[k] += omega_inverse[k]
-        invert(V, variances.least[0], d)
-        product(omega_inverse, V, first, d)  # Omega^-1 V
-        product(first, omega_inverse, second, d)
-        for k in range(d * d):
-            C[k] -= second[k]
-        times_vector(first, r, second, d)
+        invert_here(V, variances.least[0], d)
+        product_here(omega_inverse, V, F, d)
         for k in range(d):
-            mu[k] += second[k]
-    invert(C, variances.least[1], d)
-    times_vector(C, mu, first, d)
-    for k in range(d):
-        mu[k] = first[k]
-    times_vector(omega_inverse, mu, first, d)
+            total[k] += dot(place(F, k * d), r, d)
+            for j in range(d):
+                shrunk = dot(place(F, k * d), place(omega_inverse, j * d), d)
+                C[k * d + j] += omega_inverse[k * d + j] - shrunk
+    invert_here(C, variances.least[1], d)
+    times_vector(C, total, mu, d)
+    times_vector(omega_inverse, mu, total, d)
     for g in range(m):
+        sum_of_both, r = place(post.room, d), place(post.r, g * d)
         for k in range(d):
-            second[k] = first[k] + post.r[g, k]
-        times_vector(place(post.V, g * d * d), second, place(post.m, g * d), d)
+            sum_of_both[k] = total[k] + r[k]
+        times_vector(place(post.V, g * d * d), sum_of_both, place(post.m, g * d), d)
 
 
 @inlined
@@ -203,30 +216,3 @@ def _work_out_arms(data, variances, post, d):  # type: ignore[no-untyped-def]
             u[k] *= per_noise
             r[k] += p * u[k]
             V[k * d + k] += p
-
-
-@inlined
-def variance_of_mean(post, variances, g, out):  # type: ignore[no-untyped-def]
-    """The variance of m_g, that of mu included: V_g + V_g Omega^-1 C Omega^-1 V_g."""
-    _with_shared(post, variances, g, 0.0, out)
-
-
-@inlined
-def variance_of_bias(post, variances, g, out):  # type: ignore[no-untyped-def]
-    """The variance of psi_g = m_g - mu: V_g + (V_g Omega^-1 - I) C (V_g Omega^-1 - I)'."""
-    _with_shared(post, variances, g, 1.0, out)
-
-
-@inlined
-def _with_shared(post, variances, g, less, out):  # type: ignore[no-untyped-def]
-    """V_g + B C B' with B = V_g Omega^-1 - less I."""
-    d = post.mu.size
-    first, second = place(post.room, 0), place(post.room, d * d)
-    V, result = place(post.V, g * d * d), place(out, 0)
-    product(V, place(variances.omega_inverse, 0), first, d)
-    for k in range(d):
-        first[k * d + k] -= less
-    product(first, place(post.C, 0), second, d)
-    for k in range(d * d):
-        result[k] = V[k]
-    add_product(second, first, result, d)

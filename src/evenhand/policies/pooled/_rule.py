@@ -20,3 +20,4 @@ class PooledRule(NamedTuple):
     true_scale: float  # of true rewards in units of feedback; 0: estimated, with the offset
     true_offset: float
     probes: bool
+    proportional: bool  # whether a price per group holds shares in proportion to its arms

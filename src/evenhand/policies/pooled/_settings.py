@@ -34,6 +34,24 @@ def units_of(given: object, free: bool) -> tuple[float, float] | str:
     return scale, offset
 
 
+def shares_of(given: object, is_mixed: bool) -> str | None:
+    """The setting `shares`; `is_mixed` if arms do not have one fixed group each, or come once."""
+    if given is None:
+        return None
+    if not (isinstance(given, str) and given == "proportional"):
+        raise InputError(
+            f"shares is {_checks.shown(given)}; allowed are None, for shares as scores make them, "
+            "and 'proportional'"
+        )
+    if is_mixed:
+        raise InputError(
+            "shares is 'proportional', which needs recurring arms with one fixed group each; "
+            "leave it out where arms have several attributes or come once, or groups come with "
+            "the round"
+        )
+    return given
+
+
 def weights_of(groups: Groups, chosen: Any, reference: object) -> NDArray[np.float64]:
     """The weight of every group in the reference; groups that are named weigh by their arms."""
     m = len(groups)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import dot, form
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn_true

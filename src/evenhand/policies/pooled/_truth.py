@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._blend import (
     PASSES,
     blank_blend,

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand import _checks
 from evenhand._membership import labels_of
-from evenhand._streams import mix
+from evenhand._random import mix
 from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies import _checks as checking
-from evenhand.policies._round_groups import joined
+from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
@@ -35,6 +35,7 @@ from evenhand.policies.pooled._settings import (
     feature_names_of,
     is_name,
     names_of,
+    shares_of,
     units_of,
     weights_of,
 )
@@ -82,6 +83,11 @@ class PooledGroupFair(Policy):
         probe: whether to pull, now and then, the arm that says most about which group leads. It
             matters where contexts hardly vary, and costs next to nothing elsewhere. Where groups
             come with the round there is none.
+        shares: "proportional" if every group shall have the share of the choices that it has of
+            the arms, whatever the features of its candidates: a price per group is then added to
+            scores, higher the more choices its share is behind. This is a quota: it treats
+            candidates of the same corrected worth unequally, which some laws forbid. By default
+            shares are what corrected scores make them.
         arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
             are candidates who come once: then there is one regression for all, with effects of
             groups, in place of one per arm.
@@ -119,6 +125,7 @@ class PooledGroupFair(Policy):
         *,
         reference: object = None,
         probe: bool = True,
+        shares: str | None = None,
         true_units: object = (1.0, 0.0),
         arms: str = "recurring",
         **common: Unpack[Common],
@@ -137,6 +144,7 @@ class PooledGroupFair(Policy):
         by_name = is_name(reference) or isinstance(reference, Mapping)
         self.reference = reference if by_name else names_of(reference)
         self.probe = probe
+        self.shares = shares_of(shares, self._is_mixed)
         self._design = design_of(self.groups) if self._is_mixed else None
         self._weights = self._weights_of(self.reference)
         self.true_units = units_of(true_units, self._is_free(self._weights))
@@ -196,6 +204,7 @@ class PooledGroupFair(Policy):
             -1.0 if isinstance(self.noise, str) else self.noise**2,
             *units,
             self.probe,
+            self.shares == "proportional",
         )
 
     def merge_own(self, mine: Any, its: Any) -> None:
@@ -383,8 +392,9 @@ class PooledGroupFair(Policy):
     def explain(self, decision: Decision) -> pd.DataFrame:
         """The score of every arm in a decision of this policy, and the parts that it is the sum of.
 
-        `bonus` is the width times z, the random number of the round. The arm with the highest
-        score was chosen, except where `probe` or exploration chose.
+        `bonus` is the width times z, the random number of the round; with `shares="proportional"`
+        there is also the `price` of the group. The arm with the highest score was chosen, except
+        where `probe` or exploration chose.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -403,13 +413,15 @@ class PooledGroupFair(Policy):
             raise InputError(f"decision is {decision!r}; allowed is the result of `select`")
         scores = decision.scores
         z = half_normal_draw(np.uint64(mix(np.uint64(self._key), decision.round)))
-        bonus = z * scores.width
+        parts = {
+            "estimate": scores.estimate,
+            "correction": scores.correction,
+            "bonus": z * scores.width,
+        }
+        if self.shares:  # what stands in `upper` beside the parts; nothing, before the first reward
+            known = np.isfinite(scores.upper)
+            others = scores.estimate + scores.width + scores.correction
+            parts["price"] = np.where(known, scores.upper, 0.0) - np.where(known, others, 0.0)
         return pd.DataFrame(
-            {
-                "group": self._labels(decision),
-                "estimate": scores.estimate,
-                "correction": scores.correction,
-                "bonus": bonus,
-                "score": scores.estimate + scores.correction + bonus,
-            }
+            {"group": self._labels(decision), **parts, "score": sum(parts.values())}
         )

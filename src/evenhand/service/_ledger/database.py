@@ -1,4 +1,4 @@
-"""Connections to SQLite and PostgreSQL, with one way to call both.
+"""Connections to SQLite and PostgreSQL, with one way to call both, and their schemas by Alembic.
 
 SQL is written with `?` for parameters. There is one writing connection; all others only read.
 """
@@ -9,14 +9,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from evenhand.errors import InputError
-from evenhand.service._ledger import migrating
 
 Rows = list[tuple[Any, ...]]
+NEWEST = "0003"  # of the schemas in `migrations`
+KNOWN = ("0001", "0002", "0003")
 
 
 class Unavailable(Exception):
@@ -133,12 +135,12 @@ class Database:
             version = self._version(connection)
         finally:
             connection.close()
-        if version != migrating.NEWEST:
-            if version is not None and version not in migrating.KNOWN:
+        if version != NEWEST:
+            if version is not None and version not in KNOWN:
                 raise InputError(
                     f"{self.name} has schema {version!r} of a newer evenhand; update evenhand"
                 )
-            migrating.upgrade(self.url)
+            upgrade(self.url)
 
     def exists(self) -> bool:
         """Whether there are tables of a ledger."""
@@ -236,3 +238,21 @@ def _dollar(sql: str) -> str:
 
 def _told(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def upgrade(url: str, revision: str = NEWEST) -> None:
+    """Bring a database to a schema."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(files(__package__) / "migrations"))
+    config.attributes["url"] = for_sqlalchemy(url)
+    command.upgrade(config, revision)
+
+
+def for_sqlalchemy(url: str) -> str:
+    """The address of a store as SQLAlchemy writes it."""
+    if url.startswith("sqlite:"):
+        return f"sqlite:///{url.removeprefix('sqlite:')}"
+    return f"postgresql+psycopg://{url.partition('://')[2]}"

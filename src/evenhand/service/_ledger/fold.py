@@ -13,7 +13,7 @@ import numpy as np
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._header import About
 from evenhand.groups import Groups
-from evenhand.policies._growing import with_more_arms
+from evenhand.policies._learned import with_more_arms
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.saving import from_dict, to_dict

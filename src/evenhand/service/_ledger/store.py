@@ -12,7 +12,7 @@ from evenhand.events._header import About
 from evenhand.events._ids import new_key
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
-from evenhand.recording._seen import columns_of
+from evenhand.recording._decision_records import columns_of
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Note
 from evenhand.service._ledger.database import Connection, Database, InDoubt, Unavailable

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
-from evenhand._streams import uniform
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand._random import uniform
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
 from evenhand.policies._state import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import compiled, subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
 from evenhand.policies._kernels import kernel, learn, settle

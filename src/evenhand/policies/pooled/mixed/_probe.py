@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.policies.pooled._choosing import PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled._layout import N_NUMBERS, REWARD_UNIT, SIGMA2
 from evenhand.policies.pooled.mixed._rule import fill_weights

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 
 
 @subroutine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn_true
 from evenhand.policies._state import round_learned

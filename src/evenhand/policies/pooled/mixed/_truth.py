@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._blend import (
     PASSES,
     Information,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._borrow import stays_a_function
 from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import invert, leading_direction
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._hyperparameters import LEAST, MOST_SPREAD, START, STEPS

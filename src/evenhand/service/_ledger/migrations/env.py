@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: by the address that `migrating.upgrade` gives."""
+"""How Alembic reaches the database: by the address that `database.upgrade` gives."""
 
 from alembic import context
 from sqlalchemy import create_engine

@@ -1,0 +1,289 @@
+"""The layout of many regressions in one array."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import woven
+from evenhand.leastsquares._vectors import LANES, place
+
+RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
+SINGULAR = {"ridge": RIDGE, "infinite": INFINITE, "pseudo-inverse": PSEUDO_INVERSE}
+KINDS = {**SINGULAR, "prior": PRIOR}
+NEVER_SINGULAR = ("ridge", "prior")  # of full rank from the beginning: there is no basis to keep
+
+# Rows of the table behind R, z and the inverse diagonal.
+COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
+
+# Smaller features count as 0, because their inverse, or that of their squares, could be infinite.
+SMALLEST = 1e-100
+
+# A row counts as a new direction if this part of its length lies outside of those seen. For the
+# pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
+NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
+
+
+class Prior(NamedTuple):
+    """What is believed about coefficients before any data: N(mean, sigma^2 precision^-1).
+
+    A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
+    the residuals (see `noise_variance`).
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import Prior, absorb, coefficients, regressions
+        >>> fits = regressions(1, n_features=1, prior=Prior(np.array([2.0]), np.eye(1)))
+        >>> absorb(fits, 0, np.array([1.0]), 4.0)
+        >>> coefficients(fits, 0).round(9).tolist()
+        [3.0]
+    """
+
+    mean: NDArray[np.float64]
+    precision: NDArray[np.float64]
+
+
+class Regressions(NamedTuple):
+    """`number` regressions on `n_features` features, in a form for Numba: an array and numbers.
+
+    `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
+    number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
+    1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
+    by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row, and
+    then, lane by lane again, what features are multiplied by before (w; see `_basis`). So all
+    lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
+    beyond d, and beyond the rank, is zero.
+
+    Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
+    block, with one lane, of its own.
+
+    The last block is working memory for `absorb`. Everything is in a single array, because Numba
+    counts references to every array in a tuple at every call. Solving works in memory of the
+    caller's, `room_for` numbers, so many threads can read while one learns.
+
+    Example:
+        >>> from evenhand.leastsquares import regressions
+        >>> fits = regressions(5, n_features=2)  # in two blocks of four
+        >>> fits.number, fits.n_features, len(fits.table)
+        (5, 2, 2)
+    """
+
+    array: NDArray[np.float64]
+    number: int
+    n_features: int
+    per_block: int
+    singular: int
+    ridge: float
+    new_direction: float
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """What has been learned: all but the room to work in."""
+        return self.array[:-1]
+
+
+def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[int, int]:
+    """The shape of the array that holds them, and room to work in."""
+    width, per_block = padded(n_features), 1 if shared else LANES
+    tail = width * (width + 1) // 2 + 2 * width
+    size = per_block * (tail + BASIS + (0 if singular in NEVER_SINGULAR else width * (width + 1)))
+    return -(-number // per_block) + 1, max(size, (2 * LANES + 1) * width + LANES)
+
+
+def numbers_of(number: int, n_features: int, singular: str, shared: bool = False) -> int:
+    """How many numbers `regressions` would hold in memory.
+
+    Example:
+        >>> from evenhand.leastsquares._layout import numbers_of, regressions
+        >>> numbers_of(10, 2, "ridge") == regressions(10, 2, "ridge", 1.0).array.size
+        True
+    """
+    blocks, size = _shape(number, n_features, singular, shared)
+    return blocks * size
+
+
+def regressions(
+    number: int,
+    n_features: int,
+    singular: str = "infinite",
+    ridge: float = 0.0,
+    shared: bool = False,
+    prior: Prior | None = None,
+) -> Regressions:
+    """`number` regressions that have seen nothing yet.
+
+    Args:
+        number: how many.
+        n_features: the length of a row.
+        singular: what to do while a design is singular, one of `SINGULAR`.
+        ridge: the penalty, if that is "ridge".
+        shared: whether each is met by the contexts of many arms.
+        prior: what is believed of the coefficients of each, in place of a ridge.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, coefficients, regressions
+        >>> two = regressions(2, n_features=1)
+        >>> absorb(two, 0, np.array([1.0]), 3.0)
+        >>> absorb(two, 0, np.array([1.0]), 5.0)
+        >>> coefficients(two, 0)
+        array([4.])
+    """
+    d, width = n_features, padded(n_features)
+    per_block, singular = 1 if shared else LANES, "prior" if prior is not None else singular
+    tail = width * (width + 1) // 2 + 2 * width
+    fits = Regressions(
+        np.zeros(_shape(number, n_features, singular, shared)),
+        number,
+        d,
+        per_block,
+        KINDS[singular],
+        float(ridge),
+        NEW_DIRECTION[singular],
+    )
+    rows = rows_of(fits)
+    if number % per_block:  # lanes without a regression count as known, not as singular
+        rows[-1, tail + RANK, number % per_block :] = d
+    if singular == "ridge":
+        k = np.arange(d)
+        rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
+        rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
+        rows[:, tail + RANK] = d
+    if prior is not None:
+        _believe(rows, prior, width, tail)
+    return fits
+
+
+def _believe(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
+    """R'R = precision and R'z = precision mean: as if rows had been seen that say so."""
+    d = prior.mean.size
+    root = np.linalg.cholesky(prior.precision).T
+    for k in range(d):
+        start = k * width - k * (k + 1) // 2
+        rows[:, start + k : start + d] = root[k, k:, None]
+    rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]
+    rows[:, tail - width : tail - width + d] = (1.0 / np.diag(root))[:, None]
+    rows[:, tail + RANK] = d
+
+
+@woven
+def width_of(d):  # type: ignore[no-untyped-def]
+    """`padded(d)`: the size of R, and the length of a direction in the basis."""
+    return (d + LANES - 1) & -LANES
+
+
+@woven
+def tail_of(d):  # type: ignore[no-untyped-def]
+    """The row of COUNT; RESIDUAL, FREEDOM and RANK follow, and then the basis."""
+    width = width_of(d)
+    return width * (width + 1) // 2 + 2 * width
+
+
+@woven
+def row_start(k, width):  # type: ignore[no-untyped-def]
+    """Number j of row k of R is in row `row_start(k, width) + j` of the table, j >= k."""
+    return k * width - k * (k + 1) // 2
+
+
+@woven
+def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the basis of a lane begins."""
+    return (tail_of(d) + BASIS) * lanes + lane * width_of(d) * width_of(d)
+
+
+@woven
+def factors_of(d, lane, lanes):  # type: ignore[no-untyped-def]
+    """Where the factors of a lane begin: what its features are multiplied by while singular."""
+    return basis_of(d, lanes, lanes) + lane * width_of(d)
+
+
+@woven
+def lane_of(fits, i):  # type: ignore[no-untyped-def]
+    """The block of regression `i`, and its lane there."""
+    return place(fits.array, i // fits.per_block * fits.array.shape[1]), i % fits.per_block
+
+
+@woven
+def room_of(fits):  # type: ignore[no-untyped-def]
+    """Room for whoever absorbs."""
+    blocks, size = fits.array.shape
+    return place(fits.array, (blocks - 1) * size)
+
+
+@woven
+def rank_of(fits, i):  # type: ignore[no-untyped-def]
+    """How many directions regression `i` has seen.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import absorb, rank_of, regressions
+        >>> fits = regressions(1, n_features=2)
+        >>> absorb(fits, 0, np.array([1.0, 1.0]), 2.0)
+        >>> rank_of(fits, 0)
+        1
+    """
+    table, lane = lane_of(fits, i)
+    return int(table[(tail_of(fits.n_features) + RANK) * fits.per_block + lane])
+
+
+@woven
+def room_for(d):  # type: ignore[no-untyped-def]
+    """How many numbers of working memory `solve_each` and `solve_shared` need.
+
+    Example:
+        >>> from evenhand.leastsquares import room_for
+        >>> room_for(2)
+        40
+    """
+    return (2 * LANES + 1) * width_of(d) + LANES
+
+
+@woven
+def count_of(fits, i):  # type: ignore[no-untyped-def]
+    """How many observations regression `i` has absorbed."""
+    table, lane = lane_of(fits, i)
+    return int(table[(tail_of(fits.n_features) + COUNT) * fits.per_block + lane])
+
+
+def padded(number: int) -> int:
+    """`number` rounded up to whole blocks, the length of the arrays that `solve_each` fills.
+
+    Example:
+        >>> from evenhand.leastsquares import padded
+        >>> padded(5)
+        8
+    """
+    return -(-number // LANES) * LANES
+
+
+def listed(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The numbers of the wanted arms, padded with the first to a multiple of four.
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import listed
+        >>> listed(np.array([False, True, True])).tolist()
+        [1, 2, 1, 1]
+    """
+    arms = np.flatnonzero(wanted)
+    return np.append(arms, np.repeat(arms[:1], padded(arms.size) - arms.size))
+
+
+def rows_of(fits: Regressions) -> NDArray[np.float64]:
+    """The table up to the basis as blocks, rows and lanes."""
+    width, lanes = padded(fits.n_features), fits.per_block
+    rows = width * (width + 1) // 2 + 2 * width + BASIS
+    return fits.table[:, : rows * lanes].reshape(-1, rows, lanes)
+
+
+def counts(fits: Regressions) -> NDArray[np.int64]:
+    """How many observations each regression has absorbed.
+
+    Example:
+        >>> from evenhand.leastsquares import counts, regressions
+        >>> counts(regressions(3, n_features=1)).tolist()
+        [0, 0, 0]
+    """
+    return rows_of(fits)[:, COUNT - BASIS].reshape(-1)[: fits.number].astype(np.int64)

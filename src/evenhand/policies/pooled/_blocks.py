@@ -1,0 +1,217 @@
+"""Sums over the arms of a group, four arms at a time: what a step of the estimate needs of them.
+
+With B_i = I - p S_i, all that the estimate needs of the arms is in sums of B_i, B_i B_i and u_i:
+
+    n_g p I - p^2 sum S_i = p sum B_i      what arms add to the precision of their group's mean
+    theta_i^ - m_g^ = u_i - B_i m_g^       how far an arm is from it
+
+An arm without rewards has B_i = 0 and u_i = 0 exactly. So groups are filled up with such arms to a
+multiple of four, and no lane needs a case of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand._compile import inlined, subroutine
+from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import clear
+from evenhand.leastsquares._vectors import (
+    LANES,
+    added,
+    apart,
+    at_least,
+    few_numbers,
+    four,
+    less,
+    over,
+    place,
+    plus,
+    put,
+    same,
+    times,
+)
+
+
+class Blocks(NamedTuple):
+    """Four arms of a group each: X'X, X'y, y'y, whether there are rewards; then B and u."""
+
+    numbers: NDArray[np.float64]  # (blocks, 2 d^2 + 2 d + 2, LANES)
+    starts: NDArray[np.int64]  # the first block of every group, and the end of the last one
+
+
+class Sums(NamedTuple):
+    """What a step needs of all arms."""
+
+    B: NDArray[np.float64]  # (groups, d, d), the sum of B_i
+    BB: NDArray[np.float64]  # the sum of B_i B_i
+    spread: NDArray[np.float64]  # per group: the sum of |theta_i^ - m_g^|^2
+    residual: NDArray[np.float64]  # one number: the sum of squared residuals
+    room: NDArray[np.float64]  # (d^2 + 2 d, LANES)
+
+
+@subroutine
+def blocks_of(data, d):  # type: ignore[no-untyped-def]
+    """The arms of `Data`, group by group."""
+    stays_a_function()
+    m, row = data.sizes.size, LANES
+    starts, filled = np.zeros(m + 1, np.int64), np.zeros(m, np.int64)
+    for g in range(m):
+        starts[g + 1] = starts[g] + (int(data.sizes[g]) + LANES - 1) // LANES
+    numbers = np.zeros((starts[m], 2 * d * d + 2 * d + 2, LANES))
+    for i in range(data.number.size):
+        if data.number[i] == 0.0:
+            continue
+        g = data.group_of[i]
+        block, lane = starts[g] + filled[g] // LANES, filled[g] % LANES
+        filled[g] += 1
+        here = place(numbers, block * numbers.shape[1] * LANES + lane)
+        for k in range(d):
+            for j in range(d):
+                here[row * (k * d + j)] = data.A[i, k, j]
+            here[row * (d * d + k)] = data.b[i, k]
+        here[row * (d * d + d)] = data.yy[i]
+        here[row * (d * d + d + 1)] = 1.0
+    return Blocks(numbers, starts)
+
+
+@subroutine
+def blank_sums(m, d):  # type: ignore[no-untyped-def]
+    """Memory for the sums of m groups and d features."""
+    stays_a_function()
+    return Sums(
+        np.empty((m, d, d)),
+        np.empty((m, d, d)),
+        np.empty(m),
+        np.empty(1),
+        np.empty((d * d + 2 * d, LANES)),
+    )
+
+
+@subroutine
+def sum_up(blocks, sigma2, tau2, sums, r, d):  # type: ignore[no-untyped-def]
+    """B_i and u_i of all arms, the sums of B_i and B_i B_i, and r_g = p sum u_i."""
+    stays_a_function()
+    clear(place(sums.B, 0), sums.B.size)
+    clear(place(sums.BB, 0), sums.BB.size)
+    clear(place(r, 0), r.size)
+    size = blocks.numbers.shape[1] * LANES
+    for g in range(tau2.size):
+        p, out = 1.0 / tau2[g], g * d * d
+        for block in range(blocks.starts[g], blocks.starts[g + 1]):
+            here, column = place(blocks.numbers, block * size), place(sums.room, 0)
+            B, BB, into = place(sums.B, out), place(sums.BB, out), place(r, g * d)
+            if d == 2:  # known while compiling, its loops are unrolled
+                _block(here, 1.0 / sigma2, p, few_numbers(), B, BB, into, 2)
+            else:
+                _block(here, 1.0 / sigma2, p, column, B, BB, into, d)
+
+
+@inlined
+def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-untyped-def]
+    """Add up four arms."""
+    b, has = place(here, LANES * d * d), four(here, LANES * (d * d + d + 1))
+    S, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
+    noise, prior, none = same(per_noise), same(p), same(0.0)
+    for k in range(d):
+        for j in range(k):
+            put(S, LANES * (k * d + j), times(four(here, LANES * (k * d + j)), noise))
+        put(S, LANES * (k * d + k), plus(prior, four(here, LANES * (k * d + k)), noise))
+    _invert(S, prior, column, d)
+    for k in range(d):
+        total = none
+        for j in range(d):
+            total = plus(total, four(S, LANES * (k * d + j)), four(b, LANES * j))
+        total = times(total, noise)
+        put(u, LANES * k, total)
+        r[k] += p * _sum(total)
+    for k in range(d):  # B = I - p S
+        for j in range(d):
+            start = has if j == k else none
+            value = less(start, times(prior, has), four(S, LANES * (k * d + j)))
+            put(S, LANES * (k * d + j), value)
+            sum_B[k * d + j] += _sum(value)
+    for k in range(d):
+        for j in range(k + 1):
+            total = none
+            for i in range(d):
+                total = plus(total, four(S, LANES * (k * d + i)), four(S, LANES * (j * d + i)))
+            value = _sum(total)
+            sum_BB[k * d + j] += value
+            if j < k:
+                sum_BB[j * d + k] += value
+
+
+@inlined
+def _sum(value):  # type: ignore[no-untyped-def]
+    """The sum of four numbers."""
+    first, second, third, fourth = apart(value)
+    return (first + second) + (third + fourth)
+
+
+@inlined
+def _invert(matrix, least, column, d):  # type: ignore[no-untyped-def]
+    """Invert four symmetric matrices, whose eigenvalues are `least` or more; half of each is read.
+
+    By sweeping (Gauss and Jordan): when every row has been swept, the inverse stands there with a
+    minus. No pivot can be smaller than `least`, but for rounding.
+    """
+    none, one = same(0.0), same(1.0)
+    for k in range(d):
+        pivot = over(one, at_least(four(matrix, LANES * (k * d + k)), least))
+        for i in range(d):
+            put(column, LANES * i, four(matrix, LANES * (max(i, k) * d + min(i, k))))
+        put(column, LANES * k, none)
+        for i in range(d):
+            factor = times(four(column, LANES * i), pivot)
+            for j in range(i + 1):
+                value = four(matrix, LANES * (i * d + j))
+                put(matrix, LANES * (i * d + j), less(value, factor, four(column, LANES * j)))
+            put(matrix, LANES * (max(i, k) * d + min(i, k)), factor)
+        put(matrix, LANES * (k * d + k), less(none, one, pivot))
+    for i in range(d):
+        for j in range(i + 1):
+            value = less(none, one, four(matrix, LANES * (i * d + j)))
+            put(matrix, LANES * (i * d + j), value)
+            put(matrix, LANES * (j * d + i), value)
+
+
+@subroutine
+def look_around(blocks, means, sums, d):  # type: ignore[no-untyped-def]
+    """How far the arms are from the means of their groups, and rewards from the arms' estimates."""
+    stays_a_function()
+    sums.residual[0], size = 0.0, blocks.numbers.shape[1] * LANES
+    for g in range(sums.spread.size):
+        sums.spread[g] = 0.0
+        for block in range(blocks.starts[g], blocks.starts[g + 1]):
+            here, mean = place(blocks.numbers, block * size), place(means, g * d)
+            if d == 2:
+                spread, residual = _look(here, mean, few_numbers(), 2)
+            else:
+                spread, residual = _look(here, mean, place(sums.room, 0), d)
+            sums.spread[g] += spread
+            sums.residual[0] += residual
+
+
+@inlined
+def _look(here, mean, theta, d):  # type: ignore[no-untyped-def]
+    """The sums of |theta_i^ - m_g^|^2 and of squared residuals over four arms."""
+    b = place(here, LANES * d * d)
+    B, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
+    spread, none, two = same(0.0), same(0.0), same(2.0)
+    for k in range(d):
+        away = four(u, LANES * k)
+        for j in range(d):
+            away = less(away, four(B, LANES * (k * d + j)), same(mean[j]))
+        spread = plus(spread, away, away)
+        put(theta, LANES * k, added(same(mean[k]), away))
+    residual = four(here, LANES * (d * d + d))
+    for k in range(d):  # y'y - 2 theta . X'y + theta' X'X theta
+        total = less(none, two, four(b, LANES * k))
+        for j in range(d):
+            total = plus(total, four(here, LANES * (k * d + j)), four(theta, LANES * j))
+        residual = plus(residual, four(theta, LANES * k), total)
+    return _sum(spread), _sum(at_least(residual, none))
