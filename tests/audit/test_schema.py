@@ -51,6 +51,11 @@ KINDS = {
         {"cluster": "person"},
     ),
     "truth": (lambda: with_truth(full_log()), {}),
+    "truth of few": (lambda: with_truth(full_log(n=80)).drop(columns="town"), {}),
+    "truth of several columns": (
+        lambda: with_truth(full_log()).assign(age=np.where(np.arange(900) % 2, "old", "young")),
+        {"group": ["group", "age"]},
+    ),
     "counts": (lambda: full_log().assign(people=np.arange(900) % 3), {"count": "people"}),
     "dropped": (lambda: with_gaps(full_log()), {"missing": "drop"}),
     "filled": (lambda: with_gaps(full_log()), {"missing": {"x1": "fill", "others": "drop"}}),

@@ -79,6 +79,7 @@ def assert_alike(some, others, tolerance):
             (one.bias, two.bias),
             (one.within, two.within),
             (one.against_truth, two.against_truth),
+            (one.blend.bias, two.blend.bias),
         )
     ]
     for one, two in reports:
@@ -95,6 +96,8 @@ def assert_alike(some, others, tolerance):
             two.drift[["window", "from", "group", "n"]]
         )
         assert one.missing.equals(two.missing)
+        pd.testing.assert_frame_equal(one.blend.arrival, two.blend.arrival, rtol=1e-7, atol=1e-8)
+        assert one.blend.measured.p_equal == pytest.approx(two.blend.measured.p_equal, rel=1e-5)
 
 
 def cells_of(source, **more):

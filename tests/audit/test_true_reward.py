@@ -138,11 +138,9 @@ def test_a_truth_that_depends_on_the_decision_is_doubted():
     given = log["reward"] > log["reward"].median()
     followed = eh.audit(log.assign(true_reward=log["true_reward"].where(given)), reference="M")
     assert followed.against_truth is not None
-    assert any(
-        one.startswith("Where true_reward is known, reward is unlike") for one in followed.summary
-    )
+    assert any(one.startswith("WARNING: this holds if it does not") for one in followed.summary)
     approved = log.assign(reward=given.astype(int), true_reward=(given * 1.0).where(given))
     found = eh.audit(approved, reference="M")
     assert found.against_truth is None
     assert "reward is 1 in every row whose true_reward is known" in found.to_words()
-    assert not any("unlike elsewhere" in one for one in eh.audit(log, reference="M").summary)
+    assert "WARNING" not in eh.audit(log, reference="M").to_words()

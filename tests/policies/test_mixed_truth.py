@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand._compile import compiled
 from evenhand._membership import membership
-from evenhand.policies.pooled._blend import blank_blend, evidence
+from evenhand.leastsquares._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled.mixed._layout import OF_MIXED_TRUTH
 from evenhand.policies.pooled.mixed._posterior import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand._compile import compiled
 from evenhand.experiments.file import read_experiment
-from evenhand.policies.pooled._blend import blank_blend, evidence
+from evenhand.leastsquares._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
 from evenhand.policies.pooled._truth import Truth, blank_seen, blend_in, corrected, look

@@ -10,13 +10,13 @@ import pandas as pd
 
 from evenhand.audit._comparisons import against_truth, beside_logistic, objection_of, over_time
 from evenhand.audit._fitting import Fitted, Run
+from evenhand.audit._inference.blend import blend
 from evenhand.audit._inference.cluster_means import of_groups
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.audit._inference.logistic_parts import by_logistic
-from evenhand.audit._inference.true_reward import doubt
 from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.logistic import LOGISTIC
@@ -80,12 +80,13 @@ def audit_log(run: Run, begin: float) -> Audit:
         within=inside,
         logistic=logistic,
         against_truth=None if against else against_truth(run, cells, fitted.centred.reference),
+        blend=blend(run, fitted, against),
         decomposition=explained,
         truth=known_truth(cells, centre, run.settings.level),
         metrics=metrics,
         groups=sums,
         impact=impact,
-        intersections=intersect(run, fitted, sums, impact, truth=not against),
+        intersections=intersect(run, fitted, sums, impact, against),
         extras=extra_sums(cells),
         arms=by_arm(cells, centre),
         drift=timed.drift,
@@ -134,9 +135,6 @@ def _facts(run: Run, fitted: Fitted, windows: Windows | None, against: str, begi
     """What the words, the method and the limits of the report depend on."""
     cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
     look, columns = run.look, run.look.columns
-    doubted = ""
-    if columns.true_reward is not None:
-        doubted = doubt(cells.frame, columns.reward, columns.true_reward)
     return Facts(
         settings=run.settings,
         columns=columns,
@@ -159,7 +157,6 @@ def _facts(run: Run, fitted: Fitted, windows: Windows | None, against: str, begi
         crossing=errors.crossing,
         constant=design.constant,
         objection=against,
-        doubt=doubted,
         windows=None if windows is None else (windows.weighting, windows.errors),
         common=() if windows is None else windows.common,
         effective=effective_rows(cells, fitted.centred.groups),

@@ -41,6 +41,8 @@ class Settings:
     logistic: bool = True
     title: str = "Audit"
     attributes: Sequence[str] = ()  # the group columns, if there are several
+    group_probability: Mapping[str, str] | None = None  # the column of every group's probability
+    probability_of: str = "group"  # what these groups are of
 
     def __post_init__(self) -> None:
         _checks.number("level", self.level, 0.0, 1.0, open_ends=True)
@@ -70,6 +72,20 @@ class Settings:
                 f"{setting('features')} is empty; allowed is at least one column, or None for all"
             )
         self._check_left_out()
+        self._check_probabilities()
+
+    def _check_probabilities(self) -> None:
+        """Columns of probabilities: two or more, each of one group."""
+        given = self.group_probability
+        if given is None:
+            return
+        if not isinstance(given, Mapping) or len(given) < 2 or len({*given.values()}) < len(given):
+            raise InputError(
+                f"{setting('group_probability')} is {given!r}; allowed is a column for each of two "
+                "or more groups, such as black=p_black and white=p_white",
+                value=given,
+            )
+        object.__setattr__(self, "group_probability", {str(k): str(v) for k, v in given.items()})
 
     def _check_left_out(self) -> None:
         """What is left out cannot be asked for as well."""

@@ -12,6 +12,7 @@ from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
+from evenhand.audit._by_probability import audit_by_probability
 from evenhand.audit._fitting import Run, Tell
 from evenhand.audit._input.attributes import (
     as_labels,
@@ -25,6 +26,7 @@ from evenhand.audit._input.counts import one_row_each
 from evenhand.audit._input.engines import Progress, told
 from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
+from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text
 from evenhand.audit._input.roles import columns_of, with_reference
 from evenhand.audit._input.round_groups import with_round_groups
@@ -51,6 +53,7 @@ def audit(
     missing: Choice = ERROR,
     missing_marks: Given = (),
     reward_values: Mapping[Any, float] | None = None,
+    group_probability: Mapping[str, str] | None = None,
     errors: str = "auto",
     weigh_by_propensity: bool = False,
     windows: int | None = None,
@@ -95,6 +98,9 @@ def audit(
             with "*" for every column. Text that is numbers but for these becomes numbers.
         reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
             true reward in the same words as well.
+        group_probability: a column of probabilities for every group, {"black": "p_black", "white":
+            "p_white"}, where groups are not known, as from BISG. They are used as they are: nobody
+            counts for the likelier group. A row without any is "not stated".
         errors: "classical" (equal noise within a group), "robust", or "auto": robust in groups
             that have 20 rows for every coefficient, and with weights. A column in the role
             `cluster` makes them cluster-robust.
@@ -144,6 +150,7 @@ def audit(
         missing=missing,
         missing_marks=missing_marks,
         reward_values=reward_values,
+        group_probability=group_probability,
         errors=errors,
         weigh_by_propensity=weigh_by_propensity,
         windows=windows,
@@ -190,8 +197,14 @@ def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audi
     tell("looking at its columns")
     check_rows(source)
     settings = with_attributes(source, settings)
+    source, settings = with_group_column(source, settings)
     source = cleaned(source, as_labels(settings))
     source, settings = with_round_groups(source, settings)
+    source, settings, membership = with_probabilities(source, settings)
+    if membership is not None:
+        source = one_row_each(source, columns_of(source, settings).count)
+        seen = look(source, settings, by_probability=True)
+        return audit_by_probability(Run(source, settings, seen, tell), membership, begin)
     source, settings, crossing = crossed(source, settings)
     source = with_guesses(source, settings)
     settings = with_reference(source, settings)

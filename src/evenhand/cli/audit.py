@@ -33,7 +33,7 @@ HELP = {
 }
 LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
 LISTED = {name: key for key, name in LISTS.items()}
-VALUES = ("reward-values", "missing-marks")
+VALUES = ("reward-values", "missing-marks", "group-probability")
 SETTINGS = (
     "reference", "level", "weighting", "missing", "errors", "windows", "categories", "title",
     "unfavourable", "logistic", "encoding", "decimal", "delimiter", "sheet",
@@ -67,6 +67,10 @@ def add(commands: Any) -> None:
     columns.add_argument(
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
     )
+    columns.add_argument(
+        "--group-probability", action="append", metavar="GROUP=COLUMN",
+        help="of a group that is known by probability; repeated, one for every group",
+    )  # fmt: skip
     add_values(columns)
     columns.add_argument(
         "--columns", type=Path, metavar="FILE", help="a TOML file with these as its keys"
@@ -257,7 +261,26 @@ def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any
         worth = worth_of(options.reward_values)
     if options.missing_marks is not None:
         marks = marks_of(",".join(options.missing_marks))
-    return {"reward_values": worth, "missing_marks": () if marks is None else marks}
+    chances = given["group-probability"]
+    if options.group_probability is not None:
+        chances = _probabilities(options.group_probability)
+    return {
+        "reward_values": worth,
+        "missing_marks": () if marks is None else marks,
+        "group_probability": chances,
+    }
+
+
+def _probabilities(given: list[str]) -> dict[str, str]:
+    """The columns of groups, from GROUP=COLUMN,GROUP=COLUMN, or one of them at a time."""
+    pairs = [part.partition("=") for text in given for part in text.split(",")]
+    found = {group.strip(): column.strip() for group, _, column in pairs}
+    if len(found) < len(pairs) or not all(group and column for group, column in found.items()):
+        raise InputError(
+            f"--group-probability is {' '.join(given)!r}; allowed is GROUP=COLUMN, once for every "
+            "group, such as black=p_black"
+        )
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

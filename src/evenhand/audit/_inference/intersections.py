@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.audit._comparisons import against_truth, beside_logistic, over_time
 from evenhand.audit._fitting import Fitted, Run
+from evenhand.audit._inference.blend import Blended, blend
 from evenhand.audit._inference.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
@@ -19,7 +20,7 @@ from evenhand.bias.report import BiasReport
 
 
 def intersect(
-    run: Run, fitted: Fitted, sums: pd.DataFrame, impact: pd.DataFrame, truth: bool
+    run: Run, fitted: Fitted, sums: pd.DataFrame, impact: pd.DataFrame, objection: str
 ) -> Intersections | None:
     """What several group columns say; None where there is one.
 
@@ -28,13 +29,13 @@ def intersect(
         fitted: the regressions of the cells.
         sums: of rewards by cell, as `group_sums` made them.
         impact: the impact tables.
-        truth: whether rewards may be measured against the true ones.
+        objection: why rewards cannot be measured against the true ones; empty if they can.
     """
     crossing = run.crossing
     if crossing is None:
         return None
     run.tell("comparing by each group column")
-    attributes = {name: _by(name, run, fitted, crossing, truth) for name in crossing.attributes}
+    attributes = {name: _by(name, run, fitted, crossing, objection) for name in crossing.attributes}
     cells, shrunk = _borrowed(fitted, crossing)
     rewards = sums.set_index("group").loc[cells["cell"]]
     mean = (rewards["sum_reward"] / rewards["n_reward"]).to_numpy()
@@ -43,6 +44,7 @@ def intersect(
         attributes={name: single.bias for name, single in attributes.items()},
         within={name: single.within for name, single in attributes.items() if single.within},
         against_truth={name: single.truth for name, single in attributes.items() if single.truth},
+        blends={name: single.blend for name, single in attributes.items() if single.blend},
         changes={
             name: single.changes
             for name, single in attributes.items()
@@ -63,10 +65,11 @@ class Single(NamedTuple):
     bias: BiasReport
     within: BiasReport | None  # with the time window held equal
     truth: BiasReport | None  # measured against true rewards
+    blend: Blended | None  # equal averages and true rewards together
     changes: pd.DataFrame | None  # from window to window
 
 
-def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, truth: bool) -> Single:
+def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, objection: str) -> Single:
     """The comparison by one column: its sums are sums over cells."""
     frame = fitted.cells.frame
     category = crossing.cells[name].reindex(frame["g"].astype(str)).to_numpy()
@@ -96,8 +99,8 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, truth: bool) ->
         inside, *_ = beside_logistic(
             own, alone, held.report, held.stats, held.rows, held.errors, spare=True
         )
-    measured = against_truth(own, cells, centred.reference) if truth else None
-    return Single(bias, inside, measured, timed.changes)
+    measured = None if objection else against_truth(own, cells, centred.reference)
+    return Single(bias, inside, measured, blend(own, alone, objection), timed.changes)
 
 
 def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]:

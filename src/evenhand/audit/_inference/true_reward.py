@@ -80,28 +80,6 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
     return ""
 
 
-def doubt(frame: pd.DataFrame, reward: str, true: str) -> str:
-    """Whether the true reward is known more often at some rewards than at others, in a sentence."""
-    total = _within(frame)
-    told = []
-    for name, row in total.iterrows():
-        known, rest = row["r_n"], row["n"] - row["r_n"]
-        if known < 2.0 or rest < 2.0:
-            continue
-        gap = row["y_r"] / known - (row["y"] - row["y_r"]) / rest
-        spread = max(row["yy"] / row["n"] - (row["y"] / row["n"]) ** 2, 0.0) ** 0.5
-        size = gap / spread if spread > 0.0 else 0.0
-        if abs(size) > 0.1 and abs(size) > 4.0 * (1.0 / known + 1.0 / rest) ** 0.5:
-            told.append(f"{abs(size):.1f} {'higher' if size > 0.0 else 'lower'} in group {name}")
-    if not told:
-        return ""
-    return (
-        f"Where {true} is known, {reward} is unlike elsewhere ({', '.join(told)}, in standard "
-        "deviations). If it is known because of the decision, what is measured against it is wrong "
-        "by an amount that this log cannot show."
-    )
-
-
 def _within(frame: pd.DataFrame) -> pd.DataFrame:
     """Sums by group, and n times the variances and covariance within it, of rows with a truth."""
     names = ["n", "y", "yy", "r_n", "r", "rr", "y_r", "yy_r", "yr"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand._columns.missing import DROP
 from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.probabilities import with_group_column
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, setting
@@ -17,9 +18,9 @@ from evenhand.groups import PER_ROUND
 def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Settings]:
     """The log with a column per attribute in place of those of its levels, if it is such a log.
 
-    Candidates who did not say are a group of their own, "not stated". A group given as
-    probabilities is missing: a row with seven tenths of a woman would have to be shared out, and
-    then a part of the men's feedback counts as women's, so that a bias looks smaller than it is.
+    Candidates who did not say are a group of their own, "not stated". Groups of one attribute that
+    are given as probabilities stay probabilities (`_input.probabilities`), unless rows that lack
+    something are to be left out: then these are.
     """
     group = next((name for name in ROLES["group"] if name in source.table.columns), None)
     attributes = membership_columns(source.table.columns)
@@ -36,16 +37,34 @@ def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Setti
     counted = source.fetch(table.aggregate(**asked)).iloc[0].fillna(0)
     if counted.get("other"):
         return source, settings
-    for i, name in enumerate(attributes):
-        if counted[f"u{i}"] and settings.missing != DROP:
-            raise DataError(
-                f"{name} is given as probabilities in {int(counted[f'u{i}']):,} of "
-                f"{int(counted['rows']):,} rows, and an audit compares groups that are known; "
-                "shared out by probability, the bias would look smaller than it is: leave these "
-                f"rows out by {setting('missing', DROP)}, or replay the log and ask the policy's "
-                "bias(), which takes probabilities as they are"
-            )
+    uncertain = [name for i, name in enumerate(attributes) if counted[f"u{i}"]]
+    if uncertain and settings.missing != DROP:
+        if len(attributes) == 1:
+            return _by_probability(source, settings, uncertain[0], attributes[uncertain[0]], group)
+        number_of = int(counted[f"u{list(attributes).index(uncertain[0])}"])
+        raise DataError(
+            f"{uncertain[0]} is given as probabilities in {number_of:,} of "
+            f"{int(counted['rows']):,} rows, and with several attributes an audit compares groups "
+            f"that are known: leave these rows out by {setting('missing', DROP)}, or replay the "
+            "log and ask the policy's bias(), which takes probabilities as they are"
+        )
     return _labelled(source, settings, attributes, group)
+
+
+def _by_probability(
+    source: Source, settings: Settings, attribute: str, levels: dict[str, str], group: str
+) -> tuple[Source, Settings]:
+    """The log as one whose groups are known by probability, by the columns of the levels."""
+    table = source.table.drop(group)
+    name = attribute if attribute not in table.columns else f"{attribute} (group)"
+    gone = (*levels.values(), group)
+    settings = replace(
+        settings,
+        group_probability=levels,
+        probability_of=name,
+        leave_out=[column for column in settings.leave_out if column not in gone],
+    )
+    return with_group_column(replace(source, table=table), settings)
 
 
 def _largest(table: Any, levels: dict[str, str]) -> Any:

@@ -86,8 +86,14 @@ def check_rows(source: Source) -> None:
         raise DataError(f"{source.label} has no rows; an audit needs some")
 
 
-def look(source: Source, settings: Settings) -> Look:
-    """Look at a log, or say which column is wrong and what to do about it."""
+def look(source: Source, settings: Settings, by_probability: bool = False) -> Look:
+    """Look at a log, or say which column is wrong and what to do about it.
+
+    Args:
+        source: the log.
+        settings: of the audit.
+        by_probability: whether groups are known by probability; then one column stands for all.
+    """
     schema = source.table.schema()
     columns = columns_of(source, settings)
     check_named("nominal_columns", settings.nominal_columns, columns.features)
@@ -100,7 +106,8 @@ def look(source: Source, settings: Settings) -> Look:
     nominal, numbers = _kinds(schema, columns.features, settings.nominal_columns)
     counted = _count(source, schema, columns, nominal)
     rows, arms = int(counted["rows"]), int(counted.get("arms", 0))
-    _check_groups(source, counted, columns)
+    if not by_probability:
+        _check_groups(source, counted, columns)
     categories, merged, rare, unseen = _categories(
         source, nominal, counted, columns.group, settings
     )

@@ -8,6 +8,7 @@ import pandas as pd
 
 from evenhand._html.tables import Table, of_frame
 from evenhand._prose import quoted
+from evenhand.audit._report.blend import arrival_sentence, together
 from evenhand.audit._report.intersections import (
     AS_THEY_ARE,
     COMMON_SLOPES,
@@ -52,6 +53,10 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
         true = quoted(str(audit.facts.columns.true_reward))
         measured = totals(crossed.against_truth[name])
         said += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
+        both = crossed.blends.get(name)
+        if both is not None and both.measured is not None:
+            sentences = together(both, f"by equal averages and {true} together, ")
+            said += [*sentences, arrival_sentence(both, quoted(audit.facts.columns.reward), true)]
     tests = crossed.changes.get(name)
     if tests is None or tests.empty:
         return said
@@ -153,6 +158,9 @@ def _tables(crossed: Intersections, name: str) -> list[tuple[str, Table]]:
         reports.append(("within time windows", crossed.within[name]))
     if name in crossed.against_truth:
         reports.append(("measured against the truth", crossed.against_truth[name]))
+    both = crossed.blends.get(name)
+    if both is not None and both.bias is not None:
+        reports.append(("equal averages and the truth together", both.bias))
     tables = [(words, _at_average(report, words)) for words, report in reports]
     if name in crossed.changes and not crossed.changes[name].empty:
         changes = crossed.changes[name]

@@ -11,6 +11,7 @@ from evenhand._prose import records
 from evenhand.bias._sentences import same_findings
 
 if TYPE_CHECKING:
+    from evenhand.audit._inference.blend import Blended
     from evenhand.bias.report import BiasReport
 
 SHRUNK = "shrunk towards its margins"
@@ -29,6 +30,7 @@ class Intersections:
         attributes: the bias by each group column; the others are not among the features.
         within: the same with the time window held equal, where there are windows.
         against_truth: the same of rewards less true rewards, where these are known.
+        blends: both together, and the tests, where true rewards are known.
         changes: by group column whether gaps change from window to window, as in `Audit.changes`.
         cells: a row per cell that occurs. `estimate`, `low` and `high` are the gap to `reference`
             at the average context from its own rows; `shrunk`, `shrunk_low` and `shrunk_high` are
@@ -51,6 +53,7 @@ class Intersections:
     level: float
     within: dict[str, BiasReport] = field(default_factory=dict)
     against_truth: dict[str, BiasReport] = field(default_factory=dict)
+    blends: dict[str, Blended] = field(default_factory=dict)
     changes: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def believed(self, name: str) -> BiasReport:
@@ -69,6 +72,7 @@ class Intersections:
             "against_truth": {
                 name: report.to_dict() for name, report in self.against_truth.items()
             },
+            "blends": {name: both.to_dict() for name, both in self.blends.items()},
             "changes": {name: records(table) for name, table in self.changes.items()},
             "reference": self.reference,
             "level": self.level,

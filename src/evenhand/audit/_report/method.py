@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evenhand.audit._report.blend import ARRIVAL, METHOD
 from evenhand.audit._report.link import method_of
 from evenhand.bias._fit import ARMS
 from evenhand.errors import blank, setting
@@ -80,6 +81,8 @@ def method(audit: Audit) -> list[str]:
             f"{columns.true_reward}, of the rows that have both, by pulls: what arms are worth "
             "cancels."
         )
+    if audit.blend is not None:
+        said += [*([METHOD] if audit.blend.measured is not None else []), ARRIVAL]
     if facts.baselines:
         names = ", ".join(f"{baseline!r} of {name}" for name, baseline in facts.baselines.items())
         said.append(f"Categories are compared with the most frequent one: {names}.")

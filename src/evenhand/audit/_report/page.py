@@ -17,6 +17,8 @@ from evenhand.audit._inference.decomposition import (
     LOGISTIC_MODEL,
     UNADJUSTED,
 )
+from evenhand.audit._report.blend import blend_view
+from evenhand.audit._report.by_probability import view
 from evenhand.audit._report.cells import intersections_view
 from evenhand.audit._report.explained import compared_with, reverses
 from evenhand.audit._report.impact import impact_view
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from evenhand.audit._report.logistic import Logistic
     from evenhand.audit._report.result import Audit
     from evenhand.bias import BiasReport
+    from evenhand.fairness import FairnessReport
 
 
 MOST_PANELS = 6  # of groups in the picture of gaps; all are in its table
@@ -115,10 +118,12 @@ def html(audit: Audit) -> str:
         whole=_bias(audit.bias, audit.within, audit.logistic),
         logistic=None if audit.logistic is None else logistic_part(audit.logistic),
         truth=_against_truth(audit),
+        blend=blend_view(audit),
         errors=_error_rates(audit),
         cells=intersections_view(audit),
-        impact=impact_view(audit),
-        metrics=_metrics(audit),
+        impact=None if audit.impact.empty else impact_view(audit),
+        metrics=None if audit.metrics is None else _metrics(audit, audit.metrics),
+        by_probability=view(audit),
         drift=_drift(audit),
         missing=_missing(audit),
         method=audit.method,
@@ -269,8 +274,8 @@ def _error_rates(audit: Audit) -> dict[str, Any] | None:
     return {"sentences": errors.to_words(), "table": of_frame(rates, keys=2), "tables": tables}
 
 
-def _metrics(audit: Audit) -> dict[str, Any]:
-    frame = audit.metrics.to_frame()
+def _metrics(audit: Audit, metrics: FairnessReport) -> dict[str, Any]:
+    frame = metrics.to_frame()
     plain = frame["metric"].str.replace("_", " ").str.replace(" by reward", "")
     frame = frame.assign(metric=plain.str.replace("reward", "outcome"))
     tables: Named = [("all numbers of the metrics", of_frame(frame))]
@@ -278,7 +283,7 @@ def _metrics(audit: Audit) -> dict[str, Any]:
         tables.append(("pulls by arm", of_frame(audit.arms)))
     if len(audit.extras.columns) > 1:
         tables.append(("weights, propensities and overrides", of_frame(audit.extras)))
-    words = audit.metrics.to_words(quoted(audit.facts.columns.reward))
+    words = metrics.to_words(quoted(audit.facts.columns.reward))
     return {"sentences": words.splitlines(), "tables": tables}
 
 

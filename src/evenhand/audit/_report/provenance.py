@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PACKAGES = {"ibis": "ibis-framework", "numpy": "numpy", "pandas": "pandas", "scipy": "scipy"}
 ENGINES = {"duckdb": "duckdb", "pyspark": "pyspark", "postgres": "PostgreSQL"}
 IN_PYTHON_ALONE = ("units",)  # settings without a flag
+ELSEWHERE = ("columns", "missing_marks", "probability_of")  # said otherwise
 TITLES = ("Audit", "Audit of ")  # that nobody gave
 
 
@@ -120,7 +121,9 @@ def settings_of(settings: Settings) -> dict[str, Any]:
             if declared.default_factory is not MISSING
             else declared.default
         )
-        if declared.name in ("columns", "missing_marks") or _plain(value) == _plain(usual):
+        if declared.name in ("columns", "missing_marks", "probability_of") or _plain(
+            value
+        ) == _plain(usual):
             continue
         if declared.name == "attributes":  # several group columns
             chosen["group"] = _plain(value)

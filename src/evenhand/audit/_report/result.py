@@ -25,6 +25,8 @@ from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
+    from evenhand.audit._inference.blend import Blended
+    from evenhand.audit._report.by_probability import ByProbability
     from evenhand.audit._report.logistic import Logistic
     from evenhand.fairness import FairnessReport
 
@@ -57,7 +59,6 @@ class Facts:
     clusters: dict[str, int] | None
     crossing: int
     objection: str  # why nothing can be measured against true rewards
-    doubt: str  # about those that are known
     constant: dict[str, float]  # features that never vary, by name: their value
     windows: tuple[str, str] | None  # the weighting and the errors within time windows
     common: tuple[str, ...]  # the groups that are known in every window
@@ -81,6 +82,8 @@ class Audit:
         bias: the bias report: estimates and intervals by group and feature.
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
+        blend: the bias from equal averages and from true rewards together, the test of equal
+            averages, and whether it depends on the outcome where true rewards are known; or None.
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
         truth: error rates and calibration by group, where the true reward is known, or None.
@@ -97,6 +100,8 @@ class Audit:
         changes: a row per group: whether its bias changes from window to window, or None.
         missing: a row per group and column that lacks values, and what was done about it.
         facts: about the log and the run.
+        by_probability: about groups that are known by probability, or None. Then what counts people
+            by group (metrics, impact, groups by outcome) is empty or None.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -112,10 +117,11 @@ class Audit:
     bias: BiasReport
     within: BiasReport | None
     against_truth: BiasReport | None
+    blend: Blended | None
     decomposition: pd.DataFrame
     truth: KnownTruth | None
     logistic: Logistic | None
-    metrics: FairnessReport
+    metrics: FairnessReport | None
     groups: pd.DataFrame
     impact: pd.DataFrame
     intersections: Intersections | None
@@ -125,12 +131,14 @@ class Audit:
     changes: pd.DataFrame | None
     missing: pd.DataFrame
     facts: Facts
+    by_probability: ByProbability | None = None
 
     @cached_property
     def summary(self) -> list[str]:
         """What was found, in sentences, the most important first."""
-        from evenhand.audit._report.sentences import summary
+        from evenhand.audit._report import by_probability, sentences
 
+        summary = sentences.summary if self.by_probability is None else by_probability.summary
         return [in_language(sentence) for sentence in summary(self)]
 
     @cached_property
@@ -145,15 +153,17 @@ class Audit:
     @cached_property
     def method(self) -> list[str]:
         """How it was found, and what that assumes."""
+        from evenhand.audit._report import by_probability
         from evenhand.audit._report.method import method
 
-        return method(self)
+        return method(self) if self.by_probability is None else by_probability.method(self)
 
     @cached_property
     def limits(self) -> list[str]:
         """What cannot be known from this log."""
-        from evenhand.audit._report.method import limits
+        from evenhand.audit._report import by_probability, method
 
+        limits = method.limits if self.by_probability is None else by_probability.limits
         return [in_language(sentence) for sentence in limits(self)]
 
     def to_words(self) -> str:
@@ -214,10 +224,11 @@ class Audit:
             "within_windows": None if self.within is None else self.within.to_dict(),
             "believe": self.believe,
             "against_truth": None if self.against_truth is None else self.against_truth.to_dict(),
+            "blend": None if self.blend is None else self.blend.to_dict(),
             "decomposition": _rows(self.decomposition),
             "truth": None if self.truth is None else self.truth.to_dict(),
             "logistic": None if self.logistic is None else self.logistic.to_dict(),
-            "metrics": self.metrics.to_dict(),
+            "metrics": None if self.metrics is None else self.metrics.to_dict(),
             "groups": _rows(self.groups),
             "impact": _rows(self.impact),
             "intersections": None if self.intersections is None else self.intersections.to_dict(),
@@ -226,6 +237,9 @@ class Audit:
             "drift": _rows(self.drift),
             "changes": _rows(self.changes),
             "missing": _rows(self.missing),
+            "by_probability": (
+                None if self.by_probability is None else self.by_probability.to_dict()
+            ),
             "method": self.method,
             "limits": self.limits,
             "provenance": facts.provenance.to_dict(),

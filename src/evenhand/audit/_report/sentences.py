@@ -10,6 +10,7 @@ from evenhand._columns.missing import listed
 from evenhand._columns.words import bad_outcome, category, gap, shown
 from evenhand._prose import quoted
 from evenhand.audit._input.roles import guessed_roles
+from evenhand.audit._report.blend import blend_sentences
 from evenhand.audit._report.cautions import cautions
 from evenhand.audit._report.cells import cell_sentences
 from evenhand.audit._report.explained import explained
@@ -36,7 +37,7 @@ def summary(audit: Audit) -> list[str]:
     return [
         _scope(audit),
         *_direction(audit),
-        *(_missing(audit) if _many_lost(audit) else []),
+        *(missing_sentences(audit) if _many_lost(audit) else []),
         *_given_away(audit),
         *_leave_out(audit),
         *explained(audit),
@@ -45,7 +46,7 @@ def summary(audit: Audit) -> list[str]:
         *_against_truth(audit),
         *impact_sentences(audit),
         *_drift(audit),
-        *([] if _many_lost(audit) else _missing(audit)),
+        *([] if _many_lost(audit) else missing_sentences(audit)),
         *cautions(audit),
     ]
 
@@ -184,8 +185,8 @@ def _of_outcomes(audit: Audit) -> list[str]:
             for sentence in comparisons(report, MOST)
         ),
         *report.warnings,
-        *([audit.facts.doubt] if audit.facts.doubt else []),
         report.assumption,
+        *blend_sentences(audit),
     ]
 
 
@@ -240,7 +241,8 @@ def _p(value: float) -> str:
     return f"= {value:.2g}" if value >= 1e-6 else "< 0.000001"
 
 
-def _missing(audit: Audit) -> list[str]:
+def missing_sentences(audit: Audit) -> list[str]:
+    """What is missing, and what was done about it."""
     facts, table, said = audit.facts, audit.missing, []
     if table.empty:
         return []

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import clear
 from evenhand.leastsquares._vectors import (
     LANES,
     added,
@@ -33,7 +34,6 @@ from evenhand.leastsquares._vectors import (
     same,
     times,
 )
-from evenhand.policies.pooled._linear import clear
 
 
 class Blocks(NamedTuple):

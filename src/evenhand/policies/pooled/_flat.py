@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,29 +29,6 @@ class Flat(NamedTuple):
     freedom: NDArray[np.float64]  # what sigma^2 rests on, and tau^2
     prior: float  # the variance of a bias before the data
     post: Any
-
-
-class Start(NamedTuple):
-    """What either form of the pooled model gives: the posterior with a flat bias, and truth.
-
-    The bias of a contrast k of columns, which are groups or those of the general form, is
-    (k (x) x) . (m - eta), and that of the reference, psi_0, is added where it is `whole`.
-    """
-
-    unit: NDArray[np.float64]  # of the features
-    rho: float  # of rewards
-    flat: float  # the prior variance of a bias
-    freedom: float  # what the variances behind a bias rest on, in degrees of freedom
-    means: NDArray[np.float64]  # (means, d)
-    basis: NDArray[np.float64]  # (columns, means): columns are basis @ means
-    seen: NDArray[np.bool_]  # which columns have feedback; nothing is said of the others
-    first: int  # so many columns have no eta
-    contrasts: NDArray[np.float64]  # (rows of the report, columns)
-    whole: NDArray[np.bool_]
-    scale: float
-    offset: float
-    blended: Callable[[float], Any]  # the `Blend` at a kappa^2
-    arrival: tuple[float, float] | None  # what feedback is off by where truth came; its variance
 
 
 @compiled

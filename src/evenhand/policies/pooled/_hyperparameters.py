@@ -11,14 +11,14 @@ import numpy as np
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._blocks import blank_sums, blocks_of, look_around, sum_up
-from evenhand.policies.pooled._linear import (
+from evenhand.leastsquares._linear import (
     dot,
     invert,
     leading_direction,
     times_vector,
 )
+from evenhand.leastsquares._vectors import place
+from evenhand.policies.pooled._blocks import blank_sums, blocks_of, look_around, sum_up
 from evenhand.policies.pooled._posterior import (
     Variances,
     work_out_groups,

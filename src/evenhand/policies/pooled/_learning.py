@@ -18,6 +18,7 @@ from evenhand._compile import compiled, inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
+from evenhand.leastsquares._linear import dot, times_vector
 from evenhand.leastsquares._triangle import HUGE
 from evenhand.leastsquares._vectors import few_numbers, place
 from evenhand.policies._kernels import kernel, learn, settle
@@ -49,7 +50,6 @@ from evenhand.policies.pooled._layout import (
     of_all,
     of_group,
 )
-from evenhand.policies.pooled._linear import dot, times_vector
 from evenhand.policies.pooled._posterior import (
     blank_posterior,
     in_units,

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import inlined, subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._linear import (
+from evenhand.leastsquares._linear import (
     clear,
     dot,
     invert,
@@ -33,6 +32,7 @@ from evenhand.policies.pooled._linear import (
     product_here,
     times_vector,
 )
+from evenhand.leastsquares._vectors import place
 
 
 class Data(NamedTuple):

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._checks import numbers
 from evenhand._prose import in_digits
+from evenhand.bias._basis import ASSUMPTION, basis_of
+from evenhand.bias.measured import Measured
 from evenhand.errors import InputError, setting
-from evenhand.policies.pooled._basis import ASSUMPTION, basis_of
-from evenhand.policies.pooled.measured import Measured
 
 if TYPE_CHECKING:
     import altair as alt

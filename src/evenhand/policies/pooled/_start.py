@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.policies.pooled._flat import Start
+from evenhand.bias.measured import Start
 from evenhand.policies.pooled._posterior import in_units
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
@@ -52,8 +52,8 @@ def start_of(rule: PooledRule, true: Array, sums: Array, beliefs: Beliefs) -> St
     )
 
 
-def _arrival(rule: PooledRule, true: Array, flat: Any) -> tuple[float, float] | None:
-    """The sum of the residuals of feedback where true rewards came, and its variance."""
+def _arrival(rule: PooledRule, true: Array, flat: Any) -> tuple[Array, Array] | None:
+    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays."""
     d, group, post, variances = rule.n_features, rule.group_of, flat.post, flat.variances
     rho, unit = flat.of_rewards, flat.unit
     p = 1.0 / variances.tau2[group]
@@ -68,4 +68,4 @@ def _arrival(rule: PooledRule, true: Array, flat: Any) -> tuple[float, float] | 
     in_units_of_features = x / unit
     fitted = np.einsum("ni,nij,nj->n", in_units_of_features, post.S, in_units_of_features).sum()
     left = max(variances.sigma2[0] * total - fitted, 0.1 * variances.sigma2[0])
-    return residual, float(rho**2 * left)
+    return np.array([residual]), np.array([[rho**2 * left]])

@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import dot, form
 from evenhand.leastsquares._vectors import place
 from evenhand.policies._kernels import kernel, learn_true
 from evenhand.policies._state import round_learned
@@ -22,7 +23,6 @@ from evenhand.policies.pooled._layout import (
     TRUE_NUMBER,
     TRUE_SIGMA2,
 )
-from evenhand.policies.pooled._linear import dot, form
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._truth import Truth, blend
 

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._blend import (
+from evenhand.leastsquares._blend import (
     PASSES,
     blank_blend,
     blank_information,
@@ -40,7 +39,8 @@ from evenhand.policies.pooled._blend import (
     noise_of_truth,
     work_out_blend,
 )
-from evenhand.policies.pooled._linear import clear, form, invert, product
+from evenhand.leastsquares._linear import clear, form, invert, product
+from evenhand.leastsquares._vectors import place
 
 
 class Truth(NamedTuple):

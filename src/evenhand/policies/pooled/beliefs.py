@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
 from evenhand.policies.pooled._flat import flat_posterior
-from evenhand.policies.pooled.measured import UNKNOWN
 
 Array = NDArray[np.float64]
 

@@ -1,45 +1,25 @@
-"""The bias after true rewards: what rests on equal averages, what on measured truth."""
+"""What the true rewards of a policy's state say of the bias."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.policies.pooled._flat import Start
+from evenhand.bias import measured
 from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
 
-Array = NDArray[np.float64]
 
-FREE = 1e6  # of kappa^2: averages may differ by anything
-UNKNOWN = 1e-2  # of a flat prior's variance: what varies by so much has not been seen
-_RANK = 1e-9  # of the largest eigenvalue: directions of which true rewards say nothing
+class Measured(measured.Measured):
+    """`evenhand.bias.measured.Measured` of a policy: `PooledGroupFair.measured` makes it.
 
+    Whether averages are held equal, and how far they may differ, is what decisions use.
 
-class Measured:
-    """What true rewards say of the bias: `PooledGroupFair.measured` makes it.
-
-    With several attributes, groups by round or arms that come once, the rows of `bias`,
-    `by_averages`, `by_truth` and `advantage` are levels and intersections, as in `bias().at`.
-
-    Attributes:
-        number: how many true rewards there are.
-        feedback: how many observed rewards there are to compare them with.
-        since: the round of the first decision with a true reward; 0 if it is not known.
-        usable: whether they are used: where units are estimated, that takes some of the reference.
-        scale: offset + scale * true reward is in units of the observed reward.
-        offset: the same.
-        p_equal: the p-value of the test that the groups' true averages are equal.
-        equal: whether averages are still held equal; if not, groups may differ.
-        p_arrival: the p-value of the test that arrival does not depend on the outcome; NaN where
-            it cannot be tested, because no observed reward of the same decisions is known.
-        arrived_better: whether decisions with a true reward had better feedback than others.
-        bias: psi by group and feature, from everything.
-        by_averages: the same from equal averages and feedback alone.
-        by_truth: the same if averages may differ by anything.
-        advantage: by how much a group's true coefficients exceed those of the reference.
+    Args:
+        truth: the numbers of true rewards in the state (`_layout`).
+        feedback: how many observed rewards there are.
+        start: called for what both say, if there are any of both.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -54,117 +34,8 @@ class Measured:
         (60, [[-4.0], [0.0]])
     """
 
-    def __init__(self, truth: Array, feedback: int, start: Callable[[], Start]) -> None:
-        self.number, self.since = int(truth[TRUE_NUMBER]), int(truth[FIRST_TRUE])
-        self.p_equal = self.p_arrival = float("nan")
-        self.usable, self.equal, self.arrived_better = False, True, False
-        self.feedback = feedback
-        if not self.number or not self.feedback:
-            return
-        self._start = start()
-        self.scale, self.offset = self._start.scale, self._start.offset
-        self.usable = self.scale > 0.0
-        self.p_arrival = self._arrival()
-        if not self.usable:
-            return
-        # Whether averages are held equal, and how far they may differ, is what decisions use.
+    def __init__(
+        self, truth: NDArray[np.float64], feedback: int, start: Callable[[], measured.Start]
+    ) -> None:
         kappa2 = float(truth[KAPPA2]) if truth[IN_USE] else 0.0
-        self._after = self._start.blended(kappa2)
-        self.equal = kappa2 == 0.0
-        self._left = max(self.number - float(self._after.numbers[2]), 1.0)
-        self.by_averages = self._in_units(
-            self._start.contrasts @ self._start.basis @ self._start.means
-        )
-        self.bias = self._bias(self._after)
-        self.by_truth = self._bias(self._start.blended(FREE))
-        self.p_equal = self._test(self._start.blended(0.0))
-        eta = self._means_and_e(self._after)[1]
-        self.advantage = self._in_units(self._start.contrasts[:, self._start.first :] @ eta)
-
-    def of_contexts(
-        self, rows: Array, groups: NDArray[np.int64], level: float
-    ) -> tuple[Array, Array]:
-        """Estimate and width of the bias of groups, by their rows in `bias`, at contexts."""
-        contrasts, whole = self._start.contrasts[groups], self._start.whole[groups]
-        return self.of_contrasts(rows, contrasts, whole, level)
-
-    def of_contrasts(
-        self, rows: Array, contrasts: Array, whole: NDArray[np.bool_], level: float
-    ) -> tuple[Array, Array]:
-        """The same for sums of columns, each at its row; `whole` ones have the reference's bias."""
-        from scipy.stats import t as student
-
-        start, after, number = self._start, self._after, len(rows)
-        x = rows / start.unit
-        M, eta, psi_0 = self._means_and_e(after)
-        of_eta = contrasts[:, start.first :]
-        of_means = contrasts @ start.basis
-        coefficients = of_means @ M - of_eta @ eta + np.outer(whole, psi_0)
-        estimate = start.rho * np.einsum("ri,ri->r", coefficients, x)
-        of_m = np.einsum("rq,rk->rqk", of_means, x).reshape(number, -1)
-        of_e = -np.einsum("rq,rk->rqk", of_eta, x).reshape(number, -1)
-        if len(after.root):
-            of_e = np.hstack([of_e, whole[:, None] * (x @ after.root)])
-        # The variance of m is R + X H X', that of e is H, and they have -X H in common.
-        left = of_e - of_m @ after.X
-        own = np.einsum("ri,ij,rj->r", of_m, after.R, of_m)
-        own += np.einsum("ri,ij,rj->r", left, after.H, left)
-        wider = np.maximum(own * (1.0 + 2.0 / start.freedom), 0.0)
-        width = float(student.isf(0.5 * (1.0 - level), start.freedom)) * start.rho
-        known = (own < UNKNOWN * start.flat) & ~contrasts[:, ~start.seen].any(axis=1)
-        return estimate, np.where(known, width * np.sqrt(wider), np.inf)
-
-    # Inside -------------------------------------------------------------------------------------
-
-    def _in_units(self, coefficients: Array) -> Array:
-        """From the model's units to those of features and rewards."""
-        in_units: Array = self._start.rho * coefficients / self._start.unit
-        return in_units
-
-    def _means_and_e(self, after: Any) -> tuple[Array, Array, Array]:
-        """The means, eta and psi_0 after truth."""
-        d, means = self._start.unit.size, self._start.means.ravel()
-        M = (after.m_map @ means + after.m_at_0).reshape(-1, d)
-        e = (after.e_map @ means + after.e_at_0).reshape(-1, d)
-        return (M, e[:-1], e[-1]) if len(after.root) else (M, e, np.zeros(d))
-
-    def _bias(self, after: Any) -> Array:
-        """The bias of every row of the report, by feature."""
-        start = self._start
-        M, eta, psi_0 = self._means_and_e(after)
-        bias = start.contrasts @ start.basis @ M - start.contrasts[:, start.first :] @ eta
-        return self._in_units(bias + np.outer(start.whole, psi_0))
-
-    def _test(self, after: Any) -> float:
-        """Whether eta, left free, is further from 0 than chance would have it (Wald)."""
-        from scipy.stats import f
-
-        size = after.n.size - len(after.root)
-        N, n = after.N[:size, :size], after.n[:size]
-        if len(after.root):
-            rest = np.eye(len(after.root)) + after.N[size:, size:]
-            cross = after.N[:size, size:]
-            N = N - cross @ np.linalg.solve(rest, cross.T)
-            n = n - cross @ np.linalg.solve(rest, after.n[size:])
-        if not np.isfinite(N).all():
-            return float("nan")
-        values, vectors = np.linalg.eigh(0.5 * (N + N.T))
-        seen = values > _RANK * max(values[-1], 0.0)
-        rank = int(seen.sum())
-        if not rank:
-            return float("nan")
-        statistic = float(((vectors.T @ n)[seen] ** 2 / values[seen]).sum()) / rank
-        return float(f.sf(statistic, rank, min(self._start.freedom, self._left)))
-
-    def _arrival(self) -> float:
-        """Whether decisions with a true reward had better or worse feedback than others like them.
-
-        Without a dependence on the outcome, their residuals have the mean 0.
-        """
-        from scipy.stats import norm
-
-        if self._start.arrival is None:
-            return float("nan")
-        residual, variance = self._start.arrival
-        self.arrived_better = residual > 0.0
-        return float(2.0 * norm.sf(abs(residual) / np.sqrt(variance)))
+        super().__init__(int(truth[TRUE_NUMBER]), feedback, start, kappa2, int(truth[FIRST_TRUE]))

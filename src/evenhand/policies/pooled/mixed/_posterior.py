@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import invert
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._linear import invert
 
 ROUNDING = 1e-12  # of a sum: a difference that small is none
 

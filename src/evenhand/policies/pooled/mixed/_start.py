@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.policies.pooled._flat import Flat, Start
+from evenhand.bias.measured import Start
+from evenhand.policies.pooled._flat import Flat
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
 from evenhand.policies.pooled.mixed._rule import MixedRule
@@ -58,8 +59,8 @@ def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool
     )
 
 
-def _arrival(rule: MixedRule, own: MixedState, flat: Flat) -> tuple[float, float] | None:
-    """The sum of the residuals of feedback where true rewards came, and its variance."""
+def _arrival(rule: MixedRule, own: MixedState, flat: Flat) -> tuple[Array, Array] | None:
+    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays."""
     d, size, post = rule.n_features, flat.post.M.size, flat.post
     units = np.tile(flat.unit, size // d)
     z, y, total = own.true[-size - 2 : -2] / units, own.true[-2], own.true[-1]
@@ -74,4 +75,5 @@ def _arrival(rule: MixedRule, own: MixedState, flat: Flat) -> tuple[float, float
     residual = float(y - flat.of_rewards * z @ post.M)
     fitted += z @ post.V @ z
     sigma2 = flat.variances.sigma2[0]
-    return residual, float(flat.of_rewards**2 * max(sigma2 * total - fitted, 0.1 * sigma2))
+    left = max(sigma2 * total - fitted, 0.1 * sigma2)
+    return np.array([residual]), np.array([[flat.of_rewards**2 * left]])

@@ -23,7 +23,7 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
-from evenhand.policies.pooled._blend import (
+from evenhand.leastsquares._blend import (
     PASSES,
     Information,
     blank_blend,

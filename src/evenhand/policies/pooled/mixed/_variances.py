@@ -13,9 +13,9 @@ import numpy as np
 
 from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import invert, leading_direction
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._hyperparameters import LEAST, MOST_SPREAD, START, STEPS
-from evenhand.policies.pooled._linear import invert, leading_direction
 from evenhand.policies.pooled.mixed._posterior import (
     Variances,
     blank_posterior,

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
+from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
 from evenhand.policies.pooled._flat import Flat
-from evenhand.policies.pooled.measured import UNKNOWN
 from evenhand.policies.pooled.mixed._design import Design
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import (

@@ -1,10 +1,11 @@
-"""Feedback and truth in one posterior: the algebra that both forms of the pooled model share.
+"""Feedback and truth in one posterior: the algebra that policies and audits share.
 
 The means m have a posterior from feedback, N(m^, (precision of feedback)^-1). True rewards say
 something of m and of e = (eta, B^-1 psi_0): by how much true averages differ, and the bias of the
-reference itself (`_truth` and `mixed._truth` say which). What they say is given as information, in
-blocks mm, me and ee of a matrix, and as values of_m and of_e. eta has the prior N(0, kappa^2 I),
-and B^-1 psi_0 has N(0, I). kappa^2 is estimated, and it is 0 unless the data speak against that.
+reference itself (`_truth` and `mixed._truth` of PooledGroupFair, and `evenhand.audit`, say which).
+What they say is given as information, in blocks mm, me and ee of a matrix, and as values of_m and
+of_e. eta has the prior N(0, kappa^2 I), and B^-1 psi_0 has N(0, I). kappa^2 is estimated, and it
+is 0 unless the data speak against that.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._compile import subroutine
+from evenhand._compile import compiled, subroutine
 from evenhand._compile.intrinsics import stays_a_function
+from evenhand.leastsquares._linear import TINY, invert, product, times_vector
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._linear import TINY, invert, product, times_vector
 
 # kappa^2 is chosen from 0 and these, for rewards and features in units of their root mean square.
 FIRST_KAPPA2, FACTOR, STEPS = 1e-6, 4.0, 12
@@ -92,6 +93,26 @@ def blank_blend(size, etas, d, free):  # type: ignore[no-untyped-def]
         np.zeros(3),
         np.zeros((of_reference, d)),
     )
+
+
+@compiled
+def blend_said(said, precision, means, d, least, kappa2):  # type: ignore[no-untyped-def]
+    """The posterior of the means and of eta, without a psi_0, from what both say.
+
+    Args:
+        said: the `Information` of truth.
+        precision: of the means, from feedback.
+        means: from feedback, one number after the other.
+        d: the number of features.
+        least: the smallest eigenvalue of the precision, or less.
+        kappa2: the variance of eta; estimated where it is negative.
+    """
+    out = blank_blend(means.size, said.of_e.size, d, False)
+    for k in range(means.size):
+        for c in range(means.size):
+            out.R[k, c] = precision[k, c] + said.mm[k, c]
+    work_out_blend(said, np.zeros((d, d)), means, least, kappa2, out)
+    return out
 
 
 @subroutine

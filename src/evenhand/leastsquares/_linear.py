@@ -107,7 +107,7 @@ def leading_direction(matrix):  # type: ignore[no-untyped-def]
 
     Example:
         >>> import numpy as np
-        >>> from evenhand.policies.pooled._linear import leading_direction
+        >>> from evenhand.leastsquares._linear import leading_direction
         >>> direction, value = leading_direction(np.array([[2.0, 1.0], [1.0, 2.0]]))
         >>> np.abs(direction).round(6).tolist(), round(value, 6)
         ([0.707107, 0.707107], 3.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 
-from evenhand.policies.pooled.measured import Measured
+from evenhand.bias.measured import Measured
 
 ASSUMPTION = (
     "All of this rests on the assumption that the true averages of the groups are equal. Feedback "
@@ -25,43 +25,70 @@ def basis_of(truth: Measured) -> list[str]:
         )
         said = f"There {_are(truth.number)} {number}{since}. {why}, so nothing is made of that yet."
         return [said, ASSUMPTION]
-    return [f"There {_are(truth.number)} {number}{since}.", _averages(truth), _arrival(truth)]
+    return [f"There {_are(truth.number)} {number}{since}.", averages(truth), _arrival(truth)]
 
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
+    """A p-value in words.
+
+    Example:
+        >>> from evenhand.bias._basis import p_value
+        >>> p_value(0.0341), p_value(1e-9)
+        ('p = 0.034', 'p < 0.001')
+    """
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def _averages(truth: Measured) -> str:
-    test = "" if isnan(truth.p_equal) else f" (test of equal averages: {_p(truth.p_equal)})"
+def averages(truth: Measured, what: str = "The bias", them: str = "them") -> str:
+    """What rests on equal averages, and what on true rewards.
+
+    Args:
+        truth: what true rewards say.
+        what: rests on them.
+        them: the true rewards, in words.
+    """
+    test = "" if isnan(truth.p_equal) else f" (test of equal averages: {p_value(truth.p_equal)})"
     if truth.equal:
         return (
-            "The bias rests on them and on the assumption that the true averages of the groups are "
-            "equal. They do not speak against it clearly enough to give it up"
+            f"{what} rests on {them} and on the assumption that the true averages of the groups "
+            "are equal. They do not speak against it clearly enough to give it up"
             f"{test}."
         )
     return (
-        "With them it is more likely that true averages differ than that they are equal, and that "
-        f"assumption is given up: how much of a gap is bias rests on the true rewards{test}."
+        f"With {them} it is more likely that true averages differ than that they are equal, and "
+        "that assumption is given up: how much of a gap is bias rests on the true rewards"
+        f"{test}."
     )
+
+
+def depends(p_arrival: float) -> bool | None:
+    """Whether arrival seems to depend on the outcome; None where that could not be tested.
+
+    Example:
+        >>> from evenhand.bias._basis import depends
+        >>> depends(0.2), depends(0.001), depends(float("nan"))
+        (False, True, None)
+    """
+    return None if isnan(p_arrival) else p_arrival < UNLIKELY
 
 
 def _arrival(truth: Measured) -> str:
     rule = "This holds if it does not depend on its value whether a true reward arrives"
-    if isnan(truth.p_arrival):
+    found = depends(truth.p_arrival)
+    if found is None:
         return f"{rule}. That could not be tested here."
-    if truth.p_arrival < UNLIKELY:
+    if found:
         better = "better" if truth.arrived_better else "worse"
         return (
             f"WARNING: {rule[0].lower()}{rule[1:]}, and that seems not to be so: decisions with a "
             f"true reward had {better} feedback than their arm and context explain "
-            f"({_p(truth.p_arrival)}). The bias may be wrong."
+            f"({p_value(truth.p_arrival)}). The bias may be wrong."
         )
     return (
         f"{rule}. The feedback of these decisions shows no sign of the contrary "
-        f"({_p(truth.p_arrival)}), but not every dependence shows there."
+        f"({p_value(truth.p_arrival)}), but not every dependence shows there."
     )

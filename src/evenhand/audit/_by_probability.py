@@ -1,0 +1,220 @@
+"""An audit whose groups are known by probability: what can be said of it, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+
+from evenhand._columns.words import INTERCEPT
+from evenhand.audit._fitting import Run
+from evenhand.audit._inference.by_probability import Mixture, fit_mixture, mixed_rows
+from evenhand.audit._inference.leakage import Giveaways
+from evenhand.audit._inference.robust import CLUSTERED, ROBUST
+from evenhand.audit._inference.units import about_zero
+from evenhand.audit._input.probabilities import Membership
+from evenhand.audit._report.by_probability import ByProbability
+from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._report.terms import terms_of
+from evenhand.audit._sums.aggregate import is_binary, prepared
+from evenhand.audit._sums.cells import Cells
+from evenhand.audit._sums.design import Design
+from evenhand.bias._contexts import Column
+from evenhand.bias._contrasts import contrasts
+from evenhand.bias._fit import PULLS
+from evenhand.bias.estimate import bias_report
+from evenhand.bias.report import BiasReport
+from evenhand.bias.statistics import Array, Statistics
+from evenhand.errors import DataError
+
+NOT_USED = ("arm", "propensity", "timestamp", "true_reward", "override", "position")
+
+
+def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audit:
+    """All of it; `begin` is when the audit began, by `time.perf_counter`."""
+    used = [role for role in NOT_USED if not (role == "propensity" and run.weighted)]
+    left = tuple(role for role in used if getattr(run.look.columns, role) is not None)
+    columns = replace(run.look.columns, **dict.fromkeys(used))  # type: ignore[arg-type]
+    run = replace(
+        run, look=replace(run.look, columns=columns, times=None, by_arm=False, middle=None)
+    )
+    cells, design, gaps, _ = run._sums()
+    names = [feature.column for feature in design.features]
+    constant = [g for g, name in enumerate(membership.columns) if name not in names]
+    if constant:
+        raise DataError(
+            f"the probability of {membership.groups[constant[0]]} is the same in every row, so "
+            "that nothing can be told of groups; give probabilities that differ from row to row"
+        )
+    chances = [(names.index(name), design.features[names.index(name)].centre)
+               for name in membership.columns]  # fmt: skip
+    rest = [i for i, name in enumerate(names) if name not in membership.columns]
+    rows = prepared(run.source, run.look, run.settings, design, gaps)
+    run.tell("fitting groups by probability")
+    own = replace(design, features=tuple(design.features[i] for i in rest))
+    mixed = mixed_rows(rows, chances, rest)
+    fit = fit_mixture(run.source, mixed, len(chances), len(rest) + 1, own.names)
+    bias = _report(run, membership, fit, own, cells, rest)
+    features = tuple(name for name in columns.features if name not in membership.columns)
+    columns = replace(columns, features=features)
+    found = ByProbability(
+        membership=membership,
+        unadjusted=_unadjusted(run, membership, fit, design.reward_centre),
+        expected={name: float(n) for name, n in zip(membership.groups, fit.n, strict=True)},
+        clusters=fit.clusters,
+        not_used=left,
+    )
+    counted = {"group": list(membership.groups), "n": fit.n}
+    return Audit(
+        bias=replace(bias, _terms=terms_of(columns, run.settings.reward_values)),
+        within=None,
+        against_truth=None,
+        blend=None,
+        decomposition=pd.DataFrame(),
+        truth=None,
+        logistic=None,
+        metrics=None,
+        groups=pd.DataFrame(counted),
+        impact=pd.DataFrame(),
+        intersections=None,
+        extras=pd.DataFrame(),
+        arms=None,
+        drift=None,
+        changes=None,
+        missing=gaps.table,
+        by_probability=found,
+        facts=Facts(
+            settings=run.settings,
+            columns=columns,
+            label=run.source.label,
+            engine=run.source.kind,
+            made=datetime.now(UTC).isoformat(timespec="seconds"),
+            left_out=(),
+            rows=gaps.rows or int(cells.n.sum()),
+            used=int(cells.n.sum()),
+            filled=gaps.filled,
+            merged={name: many for name, many in run.look.merged.items() if many},
+            rare={},
+            baselines={name: kept[0] for name, kept in design.kept.items()},
+            arms=0,
+            by_arm=False,
+            binary=is_binary(cells.frame, design.reward_centre),
+            errors=CLUSTERED if fit.clusters else ROBUST,
+            classical=(),
+            clusters=None,
+            crossing=0,
+            constant=design.constant,
+            objection="",
+            windows=None,
+            common=(),
+            effective=None,
+            whole_weights=False,
+            giveaways=Giveaways({}, {}),
+            seconds=time.perf_counter() - begin,
+        ),
+    )
+
+
+def _report(
+    run: Run, membership: Membership, fit: Mixture, design: Design, cells: Cells, rest: list[int]
+) -> BiasReport:
+    """The bias by group and feature, in the columns' own units."""
+    low, high = _ends(cells, rest, design)
+    report = _compared(
+        run,
+        membership,
+        fit,
+        fit.gram,
+        fit.moment,
+        fit.vectors,
+        fit.covariances,
+        design.names,
+        design.columns(low, high),
+    )
+    return about_zero(report, design.centres, design.reward_centre, run.settings.units)
+
+
+def _ends(cells: Cells, rest: list[int], design: Design) -> tuple[Array, Array]:
+    centres = np.array([feature.centre for feature in design.features])
+    at = [cells.kept[i] for i in rest]
+    low = cells.frame[[f"least{i}" for i in at]].to_numpy(dtype=np.float64)
+    high = cells.frame[[f"most{i}" for i in at]].to_numpy(dtype=np.float64)
+    return low.min(axis=0) + centres, high.max(axis=0) + centres
+
+
+def _unadjusted(run: Run, membership: Membership, fit: Mixture, centre: float) -> BiasReport:
+    """The gap between the groups' mean rewards, with no feature held equal."""
+    report = _compared(
+        run,
+        membership,
+        fit,
+        fit.gram[:, :1, :1],
+        fit.moment[:, :1],
+        fit.plain[:, None],
+        fit.plain_covariance[:, :, None, None],
+        (INTERCEPT,),
+        None,
+    )
+    report = about_zero(report, np.zeros(1), centre)
+    columns = replace(run.look.columns, features=())
+    return replace(report, _terms=terms_of(columns, run.settings.reward_values))
+
+
+def _compared(
+    run: Run,
+    membership: Membership,
+    fit: Mixture,
+    gram: Array,
+    moment: Array,
+    vectors: Array,
+    covariances: Array,
+    names: tuple[str, ...],
+    columns: tuple[Column, ...] | None,
+) -> BiasReport:
+    m = len(membership.groups)
+    stats = Statistics(
+        groups=membership.groups,
+        of=np.arange(m),
+        n=fit.n,
+        gram=0.5 * (gram + gram.transpose(0, 2, 1)),
+        moment=moment,
+        square=fit.square * fit.n / fit.n.sum(),
+        means=gram[:, 0] / gram[:, :1, 0],
+        weights=gram[:, 0, 0] if run.weighted else None,
+    )
+    reference = run.settings.reference or membership.groups[int(np.argmax(fit.n))]
+    report = bias_report(
+        stats,
+        reference=reference,
+        level=run.settings.level,
+        weighting=PULLS,
+        feature_names=names,
+        columns=columns,
+    )
+    each = np.arange(m)
+    own = covariances[each, each]
+    apart = covariances.copy()
+    apart[each, each] = 0.0
+    # Where all probabilities are 0 or 1, groups do not depend on each other but by clusters.
+    between = covariances if apart.any() else None
+    solved = replace(
+        report._fit,
+        vectors=vectors,
+        covariances=0.5 * (own + own.transpose(0, 2, 1)),
+        between=between,
+        freedom=fit.freedom,
+        blocked=("",) * m,
+    )
+    against = None if report.reference is None else membership.groups.index(report.reference)
+    observations = tuple(round(float(n)) for n in fit.n)
+    return replace(
+        report,
+        observations=observations,
+        _fit=solved,
+        _weights=contrasts(solved, against),
+        _apart=None,
+        _instead="",
+    )

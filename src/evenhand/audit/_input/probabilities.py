@@ -1,0 +1,177 @@
+"""Groups that are known by probability: a column of the log for every group.
+
+They sum to 1 in a row, up to the rounding of whoever made them. A row without any of them is of the
+group "not stated": nobody's group is guessed. In the log they become features of the rows, with
+names of their own, so that everything that is done about columns is done about them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand._columns.words import shown
+from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.sources import Source
+from evenhand.audit._settings import Settings
+from evenhand.errors import DataError, InputError, setting
+from evenhand.groups import NOT_STATED
+
+ROUNDING = 0.01  # by how much the probabilities of a row may miss 1
+SURE = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Groups by probability, and the columns of the log that say how probable each is.
+
+    Attributes:
+        groups: their names.
+        given: the columns that the user named; "" for those who did not say.
+        columns: the same probabilities, summing to 1, as the rest of the audit finds them.
+        rows: how many rows there are, and
+        uncertain: how many of them have no probability of 1.
+    """
+
+    groups: tuple[str, ...]
+    given: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: int
+    uncertain: int
+
+
+def with_probabilities(
+    source: Source, settings: Settings
+) -> tuple[Source, Settings, Membership | None]:
+    """The log with a column per group whose sum is 1, if groups are known by probability."""
+    asked = settings.group_probability
+    if asked is None:
+        return source, settings, None
+    _check(source, settings, asked)
+    table = source.table
+    raw = {group: as_number(table[column]) for group, column in asked.items()}
+    lacking, wrong = _literal(True), _literal(False)
+    total: Any = number(0.0)
+    for group, column in asked.items():
+        value, missing = raw[group], is_missing(table[column])
+        lacking = lacking & missing
+        total = total + missing.ifelse(number(0.0), value)
+        wrong = wrong | (~missing & ((value < number(0.0)) | (value > number(1.0 + ROUNDING))))
+    off = ~lacking & (wrong | ((total - number(1.0)).abs() > number(ROUNDING)))
+    safe = (lacking | (total <= number(0.0))).ifelse(number(1.0), total)
+    shares = {
+        group: is_missing(table[asked[group]]).ifelse(number(0.0), value) / safe
+        for group, value in raw.items()
+    }
+    some = _counted(source, shares, lacking, off)
+    _check_sums(asked, some)
+    if some["lacking"]:
+        unstated = lacking.ifelse(number(1.0), number(0.0))
+        shares[NOT_STATED] = unstated + shares.get(NOT_STATED, number(0.0))
+    said = some["sums"] | ({NOT_STATED: 1.0} if some["lacking"] else {})
+    kept = [group for group in shares if said[group] > 0.0]
+    if len(kept) < 2:
+        raise DataError(
+            f"{setting('group_probability')} has {shown(list(shares))}, and only "
+            f"{shown(kept)} is ever probable; an audit compares at least two groups"
+        )
+    names = {group: f"evenhand probability of {group}" for group in kept}
+    gone = list(dict.fromkeys(asked.values()))
+    made = {names[g]: shares[g].cast("float64") for g in kept}
+    table = table.mutate(**made).drop(*gone)
+    settings = replace(
+        settings,
+        features=None if settings.features is None else [*settings.features, *names.values()],
+        leave_out=[name for name in settings.leave_out if name not in gone],
+    )
+    membership = Membership(
+        tuple(kept),
+        tuple(asked.get(g, "") for g in kept),
+        tuple(names.values()),
+        int(some["rows"]),
+        int(some["rows"] - some["sure"] - some["lacking"]),
+    )
+    return replace(source, table=table), settings, membership
+
+
+def with_group_column(source: Source, settings: Settings) -> tuple[Source, Settings]:
+    """The log with one column that stands for all groups, if these are known by probability."""
+    if settings.group_probability is None:
+        return source, settings
+    if "group" in settings.columns:
+        raise InputError(
+            f"{setting('group_probability')} is given, and {setting('group')} is "
+            f"{settings.columns['group']!r}; groups are known, or known by probability: leave one "
+            "of them out"
+        )
+    name = settings.probability_of
+    while name in source.table.columns:
+        name = f"{name} (by probability)"
+    table = source.table.mutate(**{name: _literal("all")})
+    columns = {**settings.columns, "group": name}
+    return replace(source, table=table), replace(settings, columns=columns)
+
+
+def _literal(value: Any) -> Any:
+    import ibis
+
+    return ibis.literal(value)
+
+
+def _check(source: Source, settings: Settings, asked: Mapping[str, str]) -> None:
+    known = source.table.columns
+    for group, column in asked.items():
+        if column not in known:
+            raise InputError(
+                f"{setting('group_probability')} has {column!r} for {group}, which is no column; "
+                f"allowed are {shown(known)}"
+            )
+        if not source.table.schema()[column].is_numeric():
+            raise DataError(
+                f"column {column!r} is the probability of {group}, and is no number; allowed are "
+                "numbers from 0 to 1"
+            )
+    for what, value in (("errors", "classical"), ("weighting", "arms")):
+        if getattr(settings, what) == value:
+            raise InputError(
+                f"{setting(what)} is {value!r} with groups by probability; allowed is 'auto': "
+                + (
+                    "noise is not equal where groups are mixed"
+                    if what == "errors"
+                    else "arms are not compared then"
+                )
+            )
+    if source.kind not in ("duckdb", "postgres", "pyspark"):
+        raise InputError(
+            f"{setting('group_probability')} is given for a log in {source.kind}; allowed are "
+            "DuckDB, PostgreSQL and Spark"
+        )
+
+
+def _counted(source: Source, shares: Mapping[str, Any], lacking: Any, off: Any) -> dict[str, Any]:
+    """Rows, those without any probability, those that do not sum to 1, and sums by group."""
+    import ibis
+
+    largest = ibis.greatest(*shares.values())
+    asked = {
+        "rows": source.table.count(),
+        "lacking": lacking.cast("int32").sum(),
+        "off": off.cast("int32").sum(),
+        "sure": (~lacking & (largest >= number(SURE))).cast("int32").sum(),
+        **{f"s{i}": share.sum() for i, share in enumerate(shares.values())},
+    }
+    found: dict[Any, Any] = (
+        source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0).to_dict()
+    )
+    found["sums"] = {group: float(found[f"s{i}"]) for i, group in enumerate(shares)}
+    return found
+
+
+def _check_sums(asked: Mapping[str, str], some: Mapping[str, Any]) -> None:
+    if some["off"]:
+        raise DataError(
+            f"the probabilities {shown(list(asked.values()))} do not sum to 1 in "
+            f"{int(some['off']):,} of {int(some['rows']):,} rows, or are outside of 0 to 1; name a "
+            "column for every group, or make one for all others"
+        )

@@ -1,0 +1,119 @@
+"""Equal averages and true rewards together, in sentences and on the page.
+
+What would make a sentence false, and what is said instead: a true reward in every row (then its
+arrival depends on nothing), in rows of one kind only (then that is not tested), in too few rows of
+a group (then nothing is blended), and a gap within time windows that is not that of the whole log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evenhand._html.tables import of_frame
+from evenhand._prose import in_digits, quoted
+from evenhand.audit._report.result import WHOLE_LOG
+from evenhand.bias._basis import averages, p_value
+from evenhand.bias._contrasts import few
+from evenhand.bias._sentences import totals
+
+if TYPE_CHECKING:
+    from evenhand.audit._inference.blend import Blended
+    from evenhand.audit._report.result import Audit
+
+METHOD = (
+    "Together, the bias is the mean of what equal averages and what true rewards say, weighted by "
+    "their precisions; that both are of the same rows is allowed for. How far true averages may "
+    "differ is estimated (REML), for features and outcomes in standard deviations. Equal averages "
+    "are given up where the likelihood is 7 times as large without them. The test of equal "
+    "averages is of all coefficients at once (Wald)."
+)
+ARRIVAL = (
+    "Whether a true reward is known is tested against the outcome: the indicator of it joins the "
+    "features in the regression of every group."
+)
+
+
+def blend_sentences(audit: Audit) -> list[str]:
+    """What both say together, what that rests on, and whether it can be trusted."""
+    both, columns = audit.blend, audit.facts.columns
+    if both is None:
+        return []
+    reward, true = quoted(columns.reward), quoted(str(columns.true_reward))
+    return [*_together(audit, both, true), arrival_sentence(both, reward, true)]
+
+
+def _together(audit: Audit, both: Blended, true: str) -> list[str]:
+    if both.measured is None or both.bias is None:
+        return [f"What equal averages and {true} say is not taken together: {both.why}."]
+    said = together(both, f"By equal averages and {true} together, ")
+    if audit.believe != WHOLE_LOG:
+        said.append("That takes the gap over the whole log, not the one within time windows.")
+    return said
+
+
+def together(both: Blended, start: str) -> list[str]:
+    """The blend at the average context, and what it rests on."""
+    assert both.measured is not None and both.bias is not None
+    return [
+        *(f"{start}{words[0].lower()}{words[1:]}" for words in totals(both.bias)),
+        averages(both.measured, "That", "the true rewards"),
+    ]
+
+
+def arrival_sentence(both: Blended, reward: str, true: str) -> str:
+    """Whether it depends on the outcome where a true reward is known."""
+    if not both.rest.any():
+        return f"{true} is known in every row, so the outcome does not decide where it is known."
+    rule = f"This holds if it does not depend on the outcome whether {true} is known"
+    if both.depends is None:
+        return f"{rule}. That could not be tested here."
+    if not both.depends:
+        return (
+            f"{rule}. The {reward} of these rows shows no sign of the contrary "
+            f"({p_value(both.p_arrival)}), but not every dependence shows there."
+        )
+    table = both.arrival.dropna(subset="difference")
+    sizes = [
+        f"{in_digits(float(f'{abs(size):.3g}'))} {'higher' if size > 0.0 else 'lower'} in group "
+        f"{quoted(str(name))}"
+        for name, size in zip(table["group"], table["difference"], strict=True)
+        if size != 0.0
+    ]
+    return (
+        f"WARNING: {rule[0].lower()}{rule[1:]}, and that seems not to be so: where {true} is "
+        f"known, {reward} is on average {few(sizes)} than where it is not, at the same features by "
+        f"straight lines ({p_value(both.p_arrival)}). What rests on {true} may be wrong by an "
+        "amount that this log cannot show."
+    )
+
+
+def blend_view(audit: Audit) -> dict[str, Any] | None:
+    """What the page shows: the three estimates side by side, and the rows with a true reward."""
+    both, truth = audit.blend, audit.against_truth
+    if both is None:
+        return None
+    table = None
+    if both.bias is not None and truth is not None:
+        reports = {"equal averages": audit.bias, "true rewards": truth, "both together": both.bias}
+        table = of_frame(side_by_side(reports), keys=2)
+    return {
+        "sentences": blend_sentences(audit),
+        "table": table,
+        "arrival": of_frame(both.arrival),
+    }
+
+
+def side_by_side(reports: dict[str, Any]) -> Any:
+    """The gap of every group at the average context, a row per report."""
+    import pandas as pd
+
+    parts = []
+    for name, report in reports.items():
+        ends = {"simultaneous_low": "low", "simultaneous_high": "high", "estimate": "gap"}
+        part = report.by_group.reset_index().drop(columns=["low", "high"]).rename(columns=ends)
+        part = part[part["group"] != report.reference]
+        parts.append(part.assign(**{"resting on": name}))
+    every = pd.concat(parts, ignore_index=True)
+    order = {name: i for i, name in enumerate(dict.fromkeys(every["group"]))}
+    every = every.sort_values("group", key=lambda names: names.map(order), kind="stable")
+    return every[["group", "resting on", "gap", "low", "high", "why"]].reset_index(drop=True)
