@@ -110,7 +110,7 @@ def test_separated_rewards_have_no_logistic_model():
     log.loc[(log["flag"] == 1) & (log["group"] == "F"), "reward"] = 1
     found, words = audited(log)
     assert set(found.logistic.without) == {"F"}
-    assert "Group F has no logistic model: its coefficients run away" in words
+    assert "Group F has no logistic model: the coefficients run away" in words
     assert not found.logistic.by_feature["claimed"].any()
 
 

@@ -40,7 +40,7 @@ LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its end
 SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
 STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
 STEADY_STEPS = 3
-RUNAWAY = "its coefficients run away, as where some feature tells outcomes of 0 from those of 1"
+RUNAWAY = "the coefficients run away, as where some feature tells outcomes of 0 from those of 1"
 
 
 @dataclass(frozen=True, eq=False)
