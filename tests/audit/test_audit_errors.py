@@ -29,11 +29,11 @@ def cr1(log, model):
 
 def test_clusters_across_groups_are_those_of_statsmodels():
     log = crossing_log(1)
-    found = eh.audit(log, reference="C", cluster="person")
+    audit = eh.audit(log, reference="C", cluster="person")
     names, model = interacted(log, FEATURES)
-    assert_same(found.bias, differences(cr1(log, model), names, "C", 4))
-    assert found.facts.crossing > 100
-    assert any("rows in more than one group" in one for one in found.summary)
+    assert_same(audit.bias, differences(cr1(log, model), names, "C", 4))
+    assert audit.facts.crossing > 100
+    assert any("rows in more than one group" in sentence for sentence in audit.summary)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -44,13 +44,13 @@ def test_clusters_across_arms_are_those_of_statsmodels(weighted):
     if weighted:
         log["weight"] = np.random.default_rng(3).uniform(0.5, 3.0, size=len(log))
         roles["weight"] = "weight"
-    found = eh.audit(log, reference="M", cluster="person", **roles).bias
-    assert found.weighting == "arms"
+    report = eh.audit(log, reference="M", cluster="person", **roles).bias
+    assert report.weighting == "arms"
     names, model = interacted(log, FEATURES, group="item_id", weights=log.get("weight"))
     assert names == ["F0", "F1", "F2", "M0", "M1", "M2"]
     fitted = cr1(log, model)
     contrast = np.kron(np.repeat([1 / 3, -1 / 3], 3), np.eye(4))
-    table = found.to_frame()[:4]
+    table = report.to_frame()[:4]
     np.testing.assert_allclose(table["estimate"], contrast @ fitted.params, rtol=1e-8)
     errors = np.sqrt(np.diag(contrast @ fitted.cov_params() @ contrast.T))
     np.testing.assert_allclose(table["standard_error"], errors, rtol=1e-8)
@@ -74,7 +74,7 @@ def test_windows_have_the_errors_of_the_whole(how):
     log["window"] = np.minimum(log["timestamp"] // (len(log) // 4), 3)
     log["reward"] *= 1.0 + log["window"]  # unequal noise
     roles = {"cluster": "person"} if how == "cluster" else {"leave_out": ["person", "window"]}
-    found = eh.audit(
+    audit = eh.audit(
         log,
         reference="M",
         features=FEATURES,
@@ -88,17 +88,17 @@ def test_windows_have_the_errors_of_the_whole(how):
     for window in range(4):
         contrast[window, names.index(f"F{window}")] = 1.0
         contrast[window, names.index(f"M{window}")] = -1.0
-    table = found.drift[found.drift["group"] == "F"]
+    table = audit.drift[audit.drift["group"] == "F"]
     expected, spread = contrast @ levels, contrast @ covariance @ contrast.T
     np.testing.assert_allclose(table["estimate"], expected, rtol=1e-7)
     np.testing.assert_allclose(table["standard_error"], np.sqrt(np.diag(spread)), rtol=1e-7)
-    assert found.facts.errors == how and found.facts.windows == ("pulls", how)
+    assert audit.facts.errors == how and audit.facts.windows == ("pulls", how)
     if how == "cluster":
         apart = np.diff(np.eye(4), axis=0)  # the same in all windows: three equations
         gap = apart @ expected
         distance = gap @ np.linalg.solve(apart @ spread @ apart.T, gap)
         # F of as many as there are clusters or so, of which there are hundreds.
-        assert found.changes["statistic"].iloc[0] == pytest.approx(distance / 3.0, rel=2e-2)
+        assert audit.changes["statistic"].iloc[0] == pytest.approx(distance / 3.0, rel=2e-2)
 
 
 def test_the_tests_for_change_are_welchs_and_hotellings():
@@ -108,18 +108,18 @@ def test_the_tests_for_change_are_welchs_and_hotellings():
 
     rng = np.random.default_rng(5)
     samples = [rng.normal(0.3 * i, 1.0 + i, size=8 + 5 * i) for i in range(4)]
-    means = np.array([one.mean() for one in samples])
-    errors = np.diag([one.var(ddof=1) / len(one) for one in samples])
-    freedom = np.array([len(one) - 1.0 for one in samples])
+    means = np.array([sample.mean() for sample in samples])
+    errors = np.diag([sample.var(ddof=1) / len(sample) for sample in samples])
+    freedom = np.array([len(sample) - 1.0 for sample in samples])
     expected = anova_oneway(samples, use_var="unequal")
-    found = _welch(means, np.diag(errors), freedom)
-    assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    tested = _welch(means, np.diag(errors), freedom)
+    assert tested == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
     rows = rng.normal(size=(20, 4)) @ rng.normal(size=(4, 4))
     expected = mean_test(np.diff(rows, axis=1))
     covariance = np.cov(rows.T) / len(rows)
-    found = dependent(rows.mean(axis=0), covariance, [covariance], [19.0])
-    assert found == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    tested = dependent(rows.mean(axis=0), covariance, [covariance], [19.0])
+    assert tested == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
     assert dependent(rows.mean(axis=0), covariance, [covariance], [2.0])[1] == 1.0
 
 
@@ -127,12 +127,12 @@ def test_where_welchs_test_is_good_chance_says_the_same():
     """20,000 draws: the two agree to 4 standard errors, and the draws are always the same."""
     rng = np.random.default_rng(6)
     estimate, variance, freedom = rng.normal(size=5), rng.uniform(0.5, 2.0, 5), np.full(5, 200.0)
-    expected, found = (
+    expected, drawn = (
         _welch(estimate, variance, freedom)[1],
         _drawn(estimate, variance, freedom),
     )
-    assert abs(found - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 20_000)
-    assert _drawn(estimate, variance, freedom) == found
+    assert abs(drawn - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 20_000)
+    assert _drawn(estimate, variance, freedom) == drawn
 
 
 @pytest.mark.slow
@@ -188,9 +188,9 @@ def test_windows_by_arms_do_not_take_a_change_of_arms_for_one_of_bias():
     log = pd.DataFrame({"timestamp": when, "group": group, "x": x})
     log["item_id"] = log["group"] + second.astype(int).astype(str)
     log["reward"] = x + worth + rng.normal(size=n)
-    found = eh.audit(log, reference="M", windows=4)
-    assert found.bias.weighting == "arms"
-    assert not found.changes["changes"].any()
+    audit = eh.audit(log, reference="M", windows=4)
+    assert audit.bias.weighting == "arms"
+    assert not audit.changes["changes"].any()
     leaning = eh.audit(log, reference="M", windows=4, weighting="pulls")
     assert leaning.changes.set_index("group").loc["F", "changes"]
 
@@ -201,9 +201,9 @@ def test_windows_by_pulls_where_arms_do_not_suffice_say_so():
     log["item_id"] = log["group"] + (np.arange(len(log)) % 2).astype(str)
     late = log["item_id"].eq("F1") & (log["timestamp"] < 400)
     log.loc[late, "item_id"] = "F0"
-    found = eh.audit(log, reference="M", windows=4)
-    assert found.bias.weighting == "arms"
-    assert any("within a window arms count by how often" in one for one in found.summary)
+    audit = eh.audit(log, reference="M", windows=4)
+    assert audit.bias.weighting == "arms"
+    assert any("within a window arms count by how often" in sentence for sentence in audit.summary)
 
 
 @pytest.mark.slow
@@ -222,10 +222,10 @@ def test_clusters_across_groups_cover():
         log["timestamp"] = rng.permutation(len(log))
         own = rng.normal(size=80)[person]
         log["reward"] = log["x"] + 2.0 * own + rng.normal(size=len(log))
-        found = eh.audit(log, reference="M", cluster="person", windows=3)
-        row = found.bias.by_group.loc["F"]
+        audit = eh.audit(log, reference="M", cluster="person", windows=3)
+        row = audit.bias.by_group.loc["F"]
         inside += row["low"] <= 0.0 <= row["high"]
-        changed += bool(found.changes["changes"].any())
+        changed += bool(audit.changes["changes"].any())
     room = 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / rounds)
     assert abs(inside / rounds - LEVEL) < room
     assert changed / rounds < 1.0 - LEVEL + room
@@ -282,10 +282,12 @@ def test_arms_whose_rows_are_one_cluster_have_no_errors_of_their_own():
     log = made_log(31, n=1200)
     log["branch"] = log["group"] + (np.arange(len(log)) % 12).astype(str)
     log["judge"] = log["branch"]
-    found = eh.audit(log, reference="M", arm="branch", cluster="judge")
-    assert found.bias.weighting == "pulls"
-    assert any("as an arm has only 1 cluster, too few for errors" in one for one in found.summary)
-    assert (found.bias.to_frame().query("group == 'F'")["standard_error"] > 0.01).all()
+    audit = eh.audit(log, reference="M", arm="branch", cluster="judge")
+    assert audit.bias.weighting == "pulls"
+    assert any(
+        "as an arm has only 1 cluster, too few for errors" in sentence for sentence in audit.summary
+    )
+    assert (audit.bias.to_frame().query("group == 'F'")["standard_error"] > 0.01).all()
     with pytest.raises(
         ValueError, match="weighting is 'arms' with clusters, and an arm has only 1"
     ):
@@ -304,9 +306,9 @@ def test_arms_may_be_called_anything():
     )
     twin = log.assign(group=np.where(log["group"] == "F", "b in c", "c"))
     twin["arm"] = np.where(np.arange(900) % 2 == 0, "x", "x in b")
-    found = eh.audit(twin, reference="c")
-    assert found.bias.arms == (2, 2) and found.bias.weighting == "arms"
-    assert found.bias.observations == tuple(twin.groupby("group").size().sort_index())
+    audit = eh.audit(twin, reference="c")
+    assert audit.bias.arms == (2, 2) and audit.bias.weighting == "arms"
+    assert audit.bias.observations == tuple(twin.groupby("group").size().sort_index())
 
 
 def test_a_group_that_comes_late_does_not_move_the_others():
@@ -318,9 +320,9 @@ def test_a_group_that_comes_late_does_not_move_the_others():
     )
     shift = log["group"].map({"A": -1.0, "B": 0.0, "C": 1.0})
     log["reward"] = log["x"] + shift + 0.5 * rng.normal(size=3000)
-    found = eh.audit(log, windows=4, reference="mean")
-    assert not found.changes.set_index("group").loc[["A", "B"], "changes"].any()
-    assert any("compared with the mean of A, B" in one for one in found.summary)
+    audit = eh.audit(log, windows=4, reference="mean")
+    assert not audit.changes.set_index("group").loc[["A", "B"], "changes"].any()
+    assert any("compared with the mean of A, B" in sentence for sentence in audit.summary)
 
 
 def test_hardly_any_events():
@@ -329,10 +331,10 @@ def test_hardly_any_events():
     log = pd.DataFrame({"x": rng.normal(size=3080), "group": ["F"] * 80 + ["M"] * 3000})
     log["reward"], log["w"] = (np.arange(3080) % 100 == 99).astype(int), rng.uniform(1, 2, 3080)
     for choice in ({}, {"errors": "classical"}, {"weight": "w"}):
-        found = eh.audit(log, reference="M", **choice)
-        row = found.bias.by_group.loc["F"]
+        audit = eh.audit(log, reference="M", **choice)
+        row = audit.bias.by_group.loc["F"]
         assert row["low"] < 0.0 < row["high"]
-        assert any("Group F has no row with reward = 1" in one for one in found.summary)
+        assert any("Group F has no row with reward = 1" in sentence for sentence in audit.summary)
 
 
 def test_nan_is_no_group_arm_or_true_reward(tmp_path):
@@ -350,19 +352,19 @@ def test_nan_is_no_group_arm_or_true_reward(tmp_path):
             "CREATE TABLE log AS SELECT * REPLACE (coalesce(true_reward, 'nan'::DOUBLE) AS "
             "true_reward, coalesce(code, 'nan'::DOUBLE) AS code) FROM frame"
         )
-    found = eh.audit(f"duckdb://{path}::log", group="code", missing="drop")
-    assert found.bias.groups == ("1.0", "2.0") and found.facts.rows - found.facts.used == 10
+    audit = eh.audit(f"duckdb://{path}::log", group="code", missing="drop")
+    assert audit.bias.groups == ("1.0", "2.0") and audit.facts.rows - audit.facts.used == 10
     known = log[10:].groupby("code")["true_reward"].mean()
-    metrics = found.metrics.by_group.loc["mean_true_reward", "estimate"]
+    metrics = audit.metrics.by_group.loc["mean_true_reward", "estimate"]
     assert metrics.loc["1.0"] == pytest.approx(known[1.0])
 
 
 def test_a_column_of_ones_leaves_rewards_binary():
     log = made_log(36).assign(one=1.0)
     log["reward"] = (log["reward"] > 1.0).astype(int)
-    found = eh.audit(log, reference="M")
-    assert found.facts.binary and found.facts.constant == {"one": 1.0}
-    assert "selection_rate_by_reward" in set(found.metrics.to_frame()["metric"])
+    audit = eh.audit(log, reference="M")
+    assert audit.facts.binary and audit.facts.constant == {"one": 1.0}
+    assert "selection_rate_by_reward" in set(audit.metrics.to_frame()["metric"])
 
 
 def test_times_with_a_zone_and_nanoseconds(tmp_path):

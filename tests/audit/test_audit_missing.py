@@ -40,18 +40,18 @@ def test_missing_values_are_an_error_that_counts_them():
 
 def test_rows_that_lack_a_value_are_left_out_and_told():
     log = gappy()
-    found = eh.audit(log, reference="M", missing="drop")
+    audit = eh.audit(log, reference="M", missing="drop")
     whole = log.dropna()
     rows = whole.assign(b=whole["town"] == "b")
     own = fits(rows, ["x0", "x1", "x2", "b"])
-    mine = found.bias.to_frame()["estimate"][:5]
+    mine = audit.bias.to_frame()["estimate"][:5]
     np.testing.assert_allclose(mine, own["F"] - own["M"], rtol=1e-8)
-    assert f"{500 - len(whole)} of 500 rows are left out" in found.to_words()
-    counted = found.missing.set_index(["group", "column"])["missing"]
+    assert f"{500 - len(whole)} of 500 rows are left out" in audit.to_words()
+    counted = audit.missing.set_index(["group", "column"])["missing"]
     for name, part in log.groupby("group"):
         assert counted[name, "x1"] == part["x1"].isna().sum()
     # A row that only lacks a feature has a reward all the same.
-    counted = found.groups.set_index("group")
+    counted = audit.groups.set_index("group")
     rewards = log.dropna(subset="reward").groupby("group")["reward"]
     assert counted["n"].to_dict() == log.groupby("group").size().to_dict()
     assert counted["n_reward"].to_dict() == rewards.size().to_dict()
@@ -60,7 +60,7 @@ def test_rows_that_lack_a_value_are_left_out_and_told():
 
 def test_filling_keeps_the_rows_with_a_column_that_says_where():
     log = gappy()
-    found = eh.audit(log, reference="M", missing="fill")
+    audit = eh.audit(log, reference="M", missing="fill")
     kept = log[log["reward"].notna()]
     rows = kept.assign(
         x1=kept["x1"].fillna(0.0),
@@ -69,7 +69,7 @@ def test_filling_keeps_the_rows_with_a_column_that_says_where():
         none=kept["town"].isna(),
     )
     own = fits(rows, ["x0", "x1", "gap", "x2", "b", "none"])
-    mine = found.bias.to_frame().set_index(["group", "feature"])["estimate"]["F"]
+    mine = audit.bias.to_frame().set_index(["group", "feature"])["estimate"]["F"]
     expected = dict(
         zip(
             ["intercept", "x0", "x1", "x1 is missing", "x2", "town=b", "town=missing"],
@@ -80,8 +80,8 @@ def test_filling_keeps_the_rows_with_a_column_that_says_where():
     for name, value in expected.items():
         if name != "x1 is missing":  # what this is depends on the value filled in
             assert mine[name] == pytest.approx(value, rel=1e-7), name
-    assert found.facts.used == len(kept)
-    assert "rows have values filled in" in found.to_words()
+    assert audit.facts.used == len(kept)
+    assert "rows have values filled in" in audit.to_words()
 
 
 def test_nan_in_parquet_is_missing_too(tmp_path):
@@ -207,19 +207,19 @@ def test_what_is_missing_is_chosen_by_column(tmp_path):
     log = made_log(36, n=600)
     log.loc[log.index[::30], "x0"] = np.nan
     log.loc[log.index[1::40], "x1"] = np.nan
-    found = eh.audit(log, reference="M", missing={"x0": "fill", "others": "drop"})
+    audit = eh.audit(log, reference="M", missing={"x0": "fill", "others": "drop"})
     same = eh.audit(log.dropna(subset="x1"), reference="M", missing="fill")
     # Only that coefficient depends on the value that is filled in.
     one, other = (
-        each.bias.to_frame().query("feature != 'x0 is missing'") for each in (found, same)
+        each.bias.to_frame().query("feature != 'x0 is missing'") for each in (audit, same)
     )
     np.testing.assert_allclose(one["estimate"], other["estimate"], atol=1e-9)
-    assert found.facts.used == 600 - 15 and "x0 is missing" in found.bias.features
-    assert "x1 is missing" not in found.bias.features
+    assert audit.facts.used == 600 - 15 and "x0 is missing" in audit.bias.features
+    assert "x1 is missing" not in audit.bias.features
     assert "missing values in 15 of 600 rows (x1 15)" in refused(log, missing={"x0": "drop"})
     assert "missing names 'x9', which is not a used column" in refused(log, missing={"x9": "drop"})
     log.to_parquet(tmp_path / "log.parquet")
     out = tmp_path / "r.json"
     call = ["audit", str(tmp_path / "log.parquet"), "--reference", "M", "--out", str(out)]
     assert main([*call, "--missing", "x0=fill,others=drop"]) == 0
-    assert json.loads(out.read_text(encoding="utf-8"))["rows_used"] == found.facts.used
+    assert json.loads(out.read_text(encoding="utf-8"))["rows_used"] == audit.facts.used

@@ -30,8 +30,8 @@ def warned(table, **options):
     """What an audit warns of, and the audit."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = eh.audit(table, **options)
-    return [str(one.message) for one in caught], found
+        audit = eh.audit(table, **options)
+    return [str(warning.message) for warning in caught], audit
 
 
 @pytest.fixture
@@ -112,10 +112,10 @@ def test_marks_of_one_column_leave_the_others_alone(form, marks, tmp_path):
         table = tmp_path / f"log.{form}"
         log.to_parquet(table) if form == "parquet" else log.to_csv(table, index=False)
     expected = eh.audit(plain, missing="drop")
-    found = eh.audit(table, missing="drop", missing_marks=marks)
-    assert found.facts.used == expected.facts.used == (log["a"] != -1).sum()
+    audit = eh.audit(table, missing="drop", missing_marks=marks)
+    assert audit.facts.used == expected.facts.used == (log["a"] != -1).sum()
     np.testing.assert_allclose(
-        found.bias.to_frame()["estimate"], expected.bias.to_frame()["estimate"], rtol=1e-9
+        audit.bias.to_frame()["estimate"], expected.bias.to_frame()["estimate"], rtol=1e-9
     )
 
 
@@ -144,9 +144,9 @@ def test_a_mark_of_one_column_that_a_csv_file_shows_late(tmp_path):
     log = made_log(86, n=110_000, d=2).round(2).astype({"x0": object})
     log.loc[105_000, "x0"] = "?"
     log.to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(tmp_path / "log.csv", missing_marks={"x0": ["?"]}, missing="drop")
-    assert found.facts.used == len(log) - 1
-    assert found.bias.features == ("intercept", "x0", "x1")
+    audit = eh.audit(tmp_path / "log.csv", missing_marks={"x0": ["?"]}, missing="drop")
+    assert audit.facts.used == len(log) - 1
+    assert audit.bias.features == ("intercept", "x0", "x1")
 
 
 def test_marks_by_column_are_read_and_checked():
@@ -183,10 +183,10 @@ def test_a_mark_that_marks_nothing_is_told(form, tmp_path):
         log.to_parquet(table) if form == "parquet" else log.to_csv(table, index=False)
     options = {"missing": "fill"}
     assert warned(table, missing_marks=["NA", -9], **options)[0] == []
-    said, found = warned(table, missing_marks=["NA", -9, "zzz"], **options)
+    said, audit = warned(table, missing_marks=["NA", -9, "zzz"], **options)
     assert (
         len(said) == 1
-        and found.facts.filled
+        and audit.facts.filled
         == (log["town"] == " NA").sum() + ((log["town"] == "a") & (log["x1"] == -9.0)).sum()
     )
     assert said[0].startswith("missing_marks has 'zzz', which is not in any column; a mark")
@@ -216,8 +216,8 @@ def test_propensities_are_between_0_and_1(bad, shown, weigh):
     said = refused(log, propensity="p", weigh_by_propensity=weigh)
     assert f"propensity 'p' has values outside of 0 to 1, such as {shown};" in said
     # One found by its name can be left out.
-    found = eh.audit(log.rename(columns={"p": "pscore"}), leave_out=["pscore"])
-    assert found.facts.columns.propensity is None and "pscore" not in found.bias.features
+    audit = eh.audit(log.rename(columns={"p": "pscore"}), leave_out=["pscore"])
+    assert audit.facts.columns.propensity is None and "pscore" not in audit.bias.features
 
 
 def test_propensities_may_lack_and_be_1():
@@ -232,10 +232,10 @@ def test_the_group_is_no_feature():
 
 def test_groups_that_differ_by_case_or_blanks_are_told():
     log = made_log(91, groups=("Alba", "Brel", "alba "))
-    found = eh.audit(log)
-    said = found.summary[-1]
+    audit = eh.audit(log)
+    said = audit.summary[-1]
     assert said.startswith("Groups 'Alba' and 'alba ' differ only by case or blanks")
-    assert "write them alike" in said and len(found.bias.groups) == 3
+    assert "write them alike" in said and len(audit.bias.groups) == 3
     assert alike_groups(["New  York", "new york", "Alba", "ALBA"])[0].startswith(
         "Groups 'New  York' and 'new york'"
     )
@@ -318,22 +318,22 @@ def test_columns_without_a_name_are_left_out_and_told(tmp_path):
     log = made_log(96)
     path = tmp_path / "log.csv"
     log.to_csv(path)  # with the number of the row, as pandas writes it
-    (said,), found = warned(path)
+    (said,), audit = warned(path)
     assert "column 1 has no name and is left out" in said
-    assert found.facts.columns.features == ("x0", "x1", "x2")
+    assert audit.facts.columns.features == ("x0", "x1", "x2")
     # The same when pandas has made up a name, or a file keeps an index.
-    (said,), found = warned(pd.read_csv(path))
-    assert "column 1 has no name" in said and "Unnamed: 0" not in found.bias.features
+    (said,), audit = warned(pd.read_csv(path))
+    assert "column 1 has no name" in said and "Unnamed: 0" not in audit.bias.features
     log.set_index(pd.Index(range(10, 610))).iloc[::-1].sample(frac=1.0, random_state=1).to_parquet(
         tmp_path / "log.parquet"
     )
-    (said,), found = warned(tmp_path / "log.parquet")
-    assert "has no name" in said and found.facts.columns.features == ("x0", "x1", "x2")
+    (said,), audit = warned(tmp_path / "log.parquet")
+    assert "has no name" in said and audit.facts.columns.features == ("x0", "x1", "x2")
     # Nobody is told who named the features, and who asks for one gets it.
     assert warned(path, features=["x0"])[0] == []
     assert warned(pd.read_csv(path), leave_out=["Unnamed: 0"])[0] == []
-    said, found = warned(pd.read_csv(path), features=["x0", "Unnamed: 0"])
-    assert said == [] and "Unnamed: 0" in found.bias.features
+    said, audit = warned(pd.read_csv(path), features=["x0", "Unnamed: 0"])
+    assert said == [] and "Unnamed: 0" in audit.bias.features
 
 
 @pytest.mark.slow
@@ -344,8 +344,8 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     path = tmp_path / "log.csv"
     text = log.assign(again=log["x1"] ** 2).to_csv(index=False, sep=between)
     path.write_text(text.replace("again", second, 1))
-    (said,), found = warned(path)
-    made_up = found.facts.columns.features[-1]
+    (said,), audit = warned(path)
+    made_up = audit.facts.columns.features[-1]
     assert f"column {second!r} is there more than once, and column 6 is called {made_up!r}" in said
     assert f'leave_out=["{made_up}"]' in said
     assert warned(path, leave_out=[made_up])[0] == []
@@ -441,17 +441,17 @@ def test_settings_in_the_file_of_columns(tmp_path, capsys):
     out = tmp_path / "r.json"
     call = [tmp_path / "log.parquet", "--columns", tmp_path / "c.toml", "--out", out]
     assert called(capsys, *call) == (0, [])
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert found["title"] == "Loans" and found["errors"] == "classical"
-    assert found["rows_used"] == 1960 and found["merged"] == {"town": 2}
-    assert found["bias"]["reference"] == "M" and found["bias"]["level"] == 0.9
-    assert max(row["window"] for row in found["drift"]) == 3
+    written = json.loads(out.read_text(encoding="utf-8"))
+    assert written["title"] == "Loans" and written["errors"] == "classical"
+    assert written["rows_used"] == 1960 and written["merged"] == {"town": 2}
+    assert written["bias"]["reference"] == "M" and written["bias"]["level"] == 0.9
+    assert max(row["window"] for row in written["drift"]) == 3
     # Flags come first.
     flags = ["--level", "0.5", "--reference", "F", "--missing", "fill", "--title", "Mine"]
     assert called(capsys, *call, *flags) == (0, [])
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert found["bias"]["level"] == 0.5 and found["bias"]["reference"] == "F"
-    assert found["rows_used"] == 2000 and found["title"] == "Mine"
+    written = json.loads(out.read_text(encoding="utf-8"))
+    assert written["bias"]["level"] == 0.5 and written["bias"]["reference"] == "F"
+    assert written["rows_used"] == 2000 and written["title"] == "Mine"
 
 
 @pytest.mark.parametrize(
@@ -478,9 +478,9 @@ def test_a_rare_category_does_not_take_the_headline():
     rng = np.random.default_rng(95)
     log["town"] = rng.choice(["a", "b"], size=len(log), p=[0.7, 0.3])
     log.loc[log.index[log["group"] == "F"][:2], "town"] = "z"
-    found = eh.audit(log, reference="M")
+    audit = eh.audit(log, reference="M")
     as_first = eh.audit(log.replace({"town": {"z": "a"}}), reference="M")
-    pd.testing.assert_frame_equal(found.bias.to_frame(), as_first.bias.to_frame())
-    assert any("z count as a" in one for one in found.summary)
+    pd.testing.assert_frame_equal(audit.bias.to_frame(), as_first.bias.to_frame())
+    assert any("z count as a" in sentence for sentence in audit.summary)
     half = eh.audit(log.assign(town=log["town"].where(log["group"] == "M", "q")), reference="M")
     assert "town=q" in half.bias.features  # no rare one: it is said to be unknown

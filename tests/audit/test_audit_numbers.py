@@ -27,7 +27,7 @@ def by_group_fits(log, features):
 def test_is_that_of_statsmodels_whatever_the_means(shift, groups):
     log = made_log(1, shift=shift, groups=groups)
     log["reward"] += 1e5
-    found = eh.audit(log, reference=groups[-1], errors="classical").bias
+    report = eh.audit(log, reference=groups[-1], errors="classical").bias
     centred = log.assign(**{f"x{k}": log[f"x{k}"] - shift for k in range(3)})
     fits = by_group_fits(
         centred.assign(reward=log["reward"] - round(log["reward"].mean())), ["x0", "x1", "x2"]
@@ -39,7 +39,7 @@ def test_is_that_of_statsmodels_whatever_the_means(shift, groups):
     for g, name in enumerate(groups[:-1]):
         estimate = move @ (fits[name].params - last.params)
         both = move @ (fits[name].cov_params() + last.cov_params()) @ move.T
-        table = found.to_frame().iloc[4 * g : 4 * g + 4]
+        table = report.to_frame().iloc[4 * g : 4 * g + 4]
         errors = np.sqrt(np.diag(both))
         np.testing.assert_allclose(table["estimate"], estimate, rtol=1e-8, atol=1e-8 * errors.min())
         np.testing.assert_allclose(table["standard_error"], errors, rtol=1e-8)
@@ -48,22 +48,22 @@ def test_is_that_of_statsmodels_whatever_the_means(shift, groups):
 def test_levels_are_in_the_units_of_the_reward():
     log = made_log(2, shift=50.0)
     log["reward"] += 1000.0
-    found = eh.audit(log, errors="classical").bias
+    report = eh.audit(log, errors="classical").bias
     fits = by_group_fits(log, ["x0", "x1", "x2"])
     at = np.append(1.0, log[["x0", "x1", "x2"]].mean())
     levels = sorted(float(at @ fits[name].params) for name in fits)
-    assert found.ratio().estimate == pytest.approx(levels[0] / levels[1], rel=1e-9)
-    np.testing.assert_allclose(found.overall, at, rtol=1e-12)
+    assert report.ratio().estimate == pytest.approx(levels[0] / levels[1], rel=1e-9)
+    np.testing.assert_allclose(report.overall, at, rtol=1e-12)
 
 
 def test_robust_errors_are_hc1():
     log = made_log(3)
     log["reward"] = (log["reward"] > 1.0).astype(int)
-    found = eh.audit(log, reference="M")
-    assert found.facts.errors == "robust"
+    audit = eh.audit(log, reference="M")
+    assert audit.facts.errors == "robust"
     names, model = interacted(log, ["x0", "x1", "x2"])
     expected = differences(model.fit(cov_type="HC1"), names, "M", 4)
-    assert_same(found.bias, expected)
+    assert_same(audit.bias, expected)
 
 
 def test_cluster_errors_are_cr1():
@@ -71,11 +71,11 @@ def test_cluster_errors_are_cr1():
     log["person"] = log.groupby("group").cumcount() // 4
     log["person"] = log["group"] + log["person"].astype(str)
     log["reward"] += log["person"].map(lambda one: hash_of(one))
-    found = eh.audit(log, reference="C", cluster="person")
+    audit = eh.audit(log, reference="C", cluster="person")
     names, model = interacted(log, ["x0", "x1", "x2"])
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": pd.factorize(log["person"])[0]})
-    assert_same(found.bias, differences(fitted, names, "C", 4))
-    assert found.facts.clusters == log.groupby("group")["person"].nunique().to_dict()
+    assert_same(audit.bias, differences(fitted, names, "C", 4))
+    assert audit.facts.clusters == log.groupby("group")["person"].nunique().to_dict()
 
 
 def hash_of(text):
@@ -93,11 +93,11 @@ def test_weights_are_those_of_weighted_least_squares(clustered):
         roles["cluster"] = "person"
         codes = pd.factorize(log["person"])[0]
         fitted = model.fit(cov_type="cluster", cov_kwds={"groups": codes})
-        found = eh.audit(log, reference="M", **roles)
+        audit = eh.audit(log, reference="M", **roles)
     else:
         fitted = model.fit(cov_type="HC1")
-        found = eh.audit(log, reference="M", leave_out=["person"], **roles)
-    assert_same(found.bias, differences(fitted, names, "M", 4))
+        audit = eh.audit(log, reference="M", leave_out=["person"], **roles)
+    assert_same(audit.bias, differences(fitted, names, "M", 4))
 
 
 def test_inverse_propensities_take_out_the_selection_they_describe():
@@ -112,11 +112,11 @@ def test_inverse_propensities_take_out_the_selection_they_describe():
     log = log[keep]
     plain = eh.audit(log, reference="M", leave_out=["propensity"]).bias.by_group.loc["F"]
     assert plain["high"] < -0.2
-    found = eh.audit(log, reference="M", weigh_by_propensity=True)
-    weighed = found.bias.by_group.loc["F"]
+    audit = eh.audit(log, reference="M", weigh_by_propensity=True)
+    weighed = audit.bias.by_group.loc["F"]
     assert weighed["low"] < 0.0 < weighed["high"]
-    assert "inverse propensity" in " ".join(found.limits)
-    assert any("weigh_by_propensity=True" in one for one in eh.audit(log).limits)
+    assert "inverse propensity" in " ".join(audit.limits)
+    assert any("weigh_by_propensity=True" in sentence for sentence in eh.audit(log).limits)
 
 
 def test_arms_are_the_report_from_rows():
@@ -124,18 +124,18 @@ def test_arms_are_the_report_from_rows():
 
     log = made_log(7, groups=("F", "M"))
     log["item_id"] = log["group"] + (np.arange(len(log)) % 3).astype(str)
-    found = eh.audit(log, reference="M", weighting="arms", errors="classical").bias
+    report = eh.audit(log, reference="M", weighting="arms", errors="classical").bias
     rows = np.column_stack([np.ones(len(log)), log[["x0", "x1", "x2"]]])
     stats = Statistics.from_rows(
         rows, log["reward"], log["group"].tolist(), log["item_id"].tolist()
     )
     mine = bias_report(stats, reference="M", weighting="arms").to_frame()
-    theirs = found.to_frame().set_index(["group", "feature"])
+    theirs = report.to_frame().set_index(["group", "feature"])
     for row in mine[mine["group"] == "F"].itertuples():
         name = "intercept" if row.feature == "x1" else f"x{int(row.feature[1]) - 2}"
         for column in ("estimate", "standard_error", "freedom"):
             assert theirs.loc[("F", name), column] == pytest.approx(getattr(row, column), rel=1e-8)
-    weightings = found.weightings().set_index(["group", "feature"])
+    weightings = report.weightings().set_index(["group", "feature"])
     expected = bias_report(stats, reference="M", weighting="arms").weightings().query("group=='F'")
     np.testing.assert_allclose(
         weightings.loc["F", "difference"], expected["difference"], rtol=1e-7, atol=1e-9
@@ -145,14 +145,14 @@ def test_arms_are_the_report_from_rows():
 def test_robust_errors_by_arms():
     log = made_log(8, n=900)
     log["item_id"] = log["group"] + (np.arange(len(log)) % 2).astype(str)
-    found = eh.audit(log, reference="M", weighting="arms", errors="robust").bias.to_frame()
+    table = eh.audit(log, reference="M", weighting="arms", errors="robust").bias.to_frame()
     names, model = interacted(log, ["x0", "x1", "x2"], group="item_id")
     fitted = model.fit(cov_type="HC1")
     contrast = np.kron([0.5, 0.5, -0.5, -0.5], np.eye(4))
     assert names == ["F0", "F1", "M0", "M1"]
-    np.testing.assert_allclose(found["estimate"][:4], contrast @ fitted.params, rtol=1e-8)
+    np.testing.assert_allclose(table["estimate"][:4], contrast @ fitted.params, rtol=1e-8)
     errors = np.sqrt(np.diag(contrast @ fitted.cov_params() @ contrast.T))
-    np.testing.assert_allclose(found["standard_error"][:4], errors, rtol=1e-8)
+    np.testing.assert_allclose(table["standard_error"][:4], errors, rtol=1e-8)
 
 
 def test_categories_are_dummies_against_the_most_frequent():
@@ -163,9 +163,9 @@ def test_categories_are_dummies_against_the_most_frequent():
     )
     log["code"] = rng.choice([1, 2, 3], size=len(log), p=[0.2, 0.3, 0.5])
     log["reward"] += (log["town"] == "c") + (log["code"] == 1)
-    found = eh.audit(log, reference="M", nominal_columns=["code"], categories=3, errors="classical")
+    audit = eh.audit(log, reference="M", nominal_columns=["code"], categories=3, errors="classical")
     features = ["x0", "town=a", "town=c", "town=other", "code=2", "code=1"]
-    assert set(found.bias.features) == {"intercept", *features}
+    assert set(audit.bias.features) == {"intercept", *features}
     dummies = log.assign(
         **{
             "town=a": log["town"] == "a",
@@ -175,12 +175,12 @@ def test_categories_are_dummies_against_the_most_frequent():
             "code=1": log["code"] == 1,
         }
     )
-    order = [name for name in found.bias.features if name != "intercept"]
+    order = [name for name in audit.bias.features if name != "intercept"]
     fits = by_group_fits(dummies, order)
-    mine = found.bias.to_frame().iloc[: len(order) + 1]
+    mine = audit.bias.to_frame().iloc[: len(order) + 1]
     np.testing.assert_allclose(mine["estimate"], fits["F"].params - fits["M"].params, rtol=1e-8)
-    assert found.facts.merged == {"town": 2}
-    assert "2 of town" in found.to_words()
+    assert audit.facts.merged == {"town": 2}
+    assert "2 of town" in audit.to_words()
 
 
 def test_windows_add_up_and_a_change_is_found():
@@ -190,25 +190,25 @@ def test_windows_add_up_and_a_change_is_found():
     calm = eh.audit(log, reference="M", windows=4)
     assert not calm.changes["changes"].any()
     late = (np.arange(len(log)) >= 3000) & (log["group"] == "F")
-    found = eh.audit(log.assign(reward=log["reward"] - 1.0 * late), reference="M", windows=4)
-    table = found.drift[found.drift["group"] == "F"]
-    assert found.changes.set_index("group")["changes"]["F"]
+    audit = eh.audit(log.assign(reward=log["reward"] - 1.0 * late), reference="M", windows=4)
+    table = audit.drift[audit.drift["group"] == "F"]
+    assert audit.changes.set_index("group")["changes"]["F"]
     assert table["estimate"].iloc[-1] == pytest.approx(-1.0, abs=0.2)
-    assert found.drift["n"].sum() == len(log)
+    assert audit.drift["n"].sum() == len(log)
     quarter = log.iloc[:1000]
     means = quarter.groupby("group")["reward"].mean()
-    first = found.drift[found.drift["window"] == 1].set_index("group")["mean_reward"]
+    first = audit.drift[audit.drift["window"] == 1].set_index("group")["mean_reward"]
     np.testing.assert_allclose(first, means.loc[first.index], rtol=1e-12)
-    assert "changes over time" in found.to_words()
+    assert "changes over time" in audit.to_words()
 
 
 def test_metrics_are_those_of_the_rows():
     log = made_log(11)
     log["reward"] = (log["reward"] > 1.0).astype(float)
     log["true_reward"] = 1.0
-    found = eh.audit(log)
+    audit = eh.audit(log)
     rows = eh.fairness.fairness_report(eh.fairness.group_sums(log))
-    mine, theirs = found.metrics.by_group, rows.by_group
+    mine, theirs = audit.metrics.by_group, rows.by_group
     for key in mine.index:
         if key in theirs.index:
             np.testing.assert_allclose(
@@ -223,14 +223,14 @@ def test_plain_data_is_json_and_words_come_first():
     log = made_log(12)
     log["propensity_score"], log["override"] = 0.5, None
     log.loc[:9, "override"] = "x"
-    found = eh.audit(log)
-    plain = json.loads(found.to_json())
+    audit = eh.audit(log)
+    plain = json.loads(audit.to_json())
     assert list(plain)[:2] == ["$schema", "format"] and plain["version"] == 1
     assert plain["summary"][0].startswith("600 rows in 2 groups")
     assert plain["bias"]["format"] == "evenhand bias report"
     assert sum(row["overrides"] for row in plain["extras"]) == 10
     assert sum(row["sum_inverse_propensity"] for row in plain["extras"]) == 1200
-    page = found.to_html()
+    page = audit.to_html()
     assert page.index("Summary") < page.index("How this was made") < page.index("What this cannot")
     assert "http" not in page.replace("http://www.w3.org", "")
 
@@ -249,9 +249,9 @@ def test_rounding_is_no_bias():
 @pytest.mark.slow
 def test_a_report_says_when_and_how_it_was_made():
     log = made_log(72).assign(other=1)
-    found = eh.audit(log, reference="M", leave_out=["other"], windows=0)
-    plain = json.loads(found.to_json())
+    audit = eh.audit(log, reference="M", leave_out=["other"], windows=0)
+    plain = json.loads(audit.to_json())
     assert pd.Timestamp(plain["made"]).tzinfo is not None
     assert plain["settings"]["leave_out"] == ["other"] and plain["settings"]["reference"] == "M"
     assert plain["left_out"] == ["other"]
-    assert "other" in found.to_html() and plain["made"][:16].replace("T", " ") in found.to_html()
+    assert "other" in audit.to_html() and plain["made"][:16].replace("T", " ") in audit.to_html()

@@ -14,19 +14,19 @@ def against_statsmodels(log, features, group, reward, reference):
     """Identical rows of a group may be the same person: they are one cluster."""
     log = log[[*features, group, reward]].dropna().astype({group: str})
     log["cluster"] = log.groupby([*features, group], sort=False).ngroup()
-    found = eh.audit(
+    audit = eh.audit(
         log, group=group, reward=reward, features=features, cluster="cluster", reference=reference
     )
     names, model = interacted(log, features, group, reward)
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": log["cluster"]})
-    assert_same(found.bias, differences(fitted, names, reference, len(features) + 1))
-    assert found.facts.crossing == 0
+    assert_same(audit.bias, differences(fitted, names, reference, len(features) + 1))
+    assert audit.facts.crossing == 0
     plain = eh.audit(
         log, group=group, reward=reward, features=features, reference=reference, errors="robust"
     )
     hc1 = model.fit(cov_type="HC1")
     assert_same(plain.bias, differences(hc1, names, reference, len(features) + 1))
-    return found
+    return audit
 
 
 @pytest.mark.slow
@@ -35,8 +35,8 @@ def test_mortgage():
     card = eh.datasets.card("mortgage")
     loans = eh.datasets.load("mortgage")
     features = [name for name in card.features if pd.api.types.is_numeric_dtype(loans[name])]
-    found = against_statsmodels(loans, features, card.attribute, card.reward, "white")
-    assert found.facts.binary and found.facts.errors == "cluster"
+    audit = against_statsmodels(loans, features, card.attribute, card.reward, "white")
+    assert audit.facts.binary and audit.facts.errors == "cluster"
 
 
 @needs_data
@@ -50,5 +50,5 @@ def test_compas():
     ]
     counts = people[card.attribute].astype(str).value_counts()
     people = people[people[card.attribute].astype(str).isin(counts.index[:3])]
-    found = against_statsmodels(people, features, card.attribute, card.reward, str(counts.index[0]))
-    assert sum(found.facts.clusters.values()) < found.facts.used  # some rows are identical
+    audit = against_statsmodels(people, features, card.attribute, card.reward, str(counts.index[0]))
+    assert sum(audit.facts.clusters.values()) < audit.facts.used  # some rows are identical

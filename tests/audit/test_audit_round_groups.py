@@ -57,13 +57,13 @@ def test_several_attributes_are_compared_each_and_where_they_meet(tmp_path):
     sexes, ages = drawn(["F", "M"], rounds), drawn(["old", "young"], rounds, seed=2)
     groups = [{"sex": sex, "age": age} for sex, age in zip(sexes, ages, strict=True)]
     _, arms, _ = play_rounds(path, policy, groups)
-    found = eh.audit(path)
-    assert set(found.intersections.attributes) == {"sex", "age"}
+    audit = eh.audit(path)
+    assert set(audit.intersections.attributes) == {"sex", "age"}
     cells = [
         f"{own['sex'][arm]} & {own['age'][arm]}" for own, arm in zip(groups, arms, strict=True)
     ]
     counted = dict(zip(*map(list, np.unique(cells, return_counts=True)), strict=True))
-    assert dict(zip(found.bias.groups, found.bias.observations, strict=True)) == counted
+    assert dict(zip(audit.bias.groups, audit.bias.observations, strict=True)) == counted
 
 
 def test_probabilities_of_several_attributes_are_refused_with_what_to_do(tmp_path, capsys):
@@ -86,6 +86,6 @@ def test_another_column_can_still_be_the_group(tmp_path):
     path = tmp_path / "log.parquet"
     play_rounds(path, pooled(), drawn(["F", "M"], 100))
     frame = eh.read_log(path).assign(office=["north", "south"] * 50)
-    found = eh.audit(frame, group="office", leave_out=["group"])
-    assert found.bias.groups == ("north", "south")
-    assert found.facts.columns.features == ("x1", "x2")
+    audit = eh.audit(frame, group="office", leave_out=["group"])
+    assert audit.bias.groups == ("north", "south")
+    assert audit.facts.columns.features == ("x1", "x2")

@@ -39,18 +39,18 @@ def of_dummies(log):
 @pytest.mark.parametrize("crossing", [False, True])
 def test_mean_rewards_have_the_errors_of_statsmodels(crossing):
     log = belonging(1, crossing=crossing)
-    found = eh.audit(log, reference="C", cluster="person").metrics
+    metrics = eh.audit(log, reference="C", cluster="person").metrics
     mean, covariance = of_dummies(log)
     clusters = log.groupby("group")["person"].nunique()
     factor = np.sqrt(clusters / (clusters - 1.0))
     expected = covariance * np.outer(factor, factor)
-    table = found.by_group.loc["mean_reward"]
+    table = metrics.by_group.loc["mean_reward"]
     np.testing.assert_allclose(table["estimate"], mean, rtol=1e-10)
     reach = student.ppf(0.975, clusters - 1.0) * np.sqrt(np.diag(expected))
     np.testing.assert_allclose(table["high"] - table["estimate"], reach, rtol=1e-8)
     assert (table["why"] == "").all()
     # Of all pairs at once: Bonferroni over three.
-    pairs = found.pairs("mean_reward").query("what == 'difference'")
+    pairs = metrics.pairs("mean_reward").query("what == 'difference'")
     for row in pairs.to_dict("records"):
         a, b = row["higher"], row["lower"]
         variance = expected.loc[a, a] + expected.loc[b, b] - 2.0 * expected.loc[a, b]
@@ -63,22 +63,22 @@ def test_mean_rewards_have_the_errors_of_statsmodels(crossing):
 
 def test_the_mean_of_all_has_the_errors_of_statsmodels():
     log = belonging(2, crossing=True)
-    found = eh.audit(log, reference="C", cluster="person").metrics.overall.loc["mean_reward"]
+    row = eh.audit(log, reference="C", cluster="person").metrics.overall.loc["mean_reward"]
     fit = sm.OLS(log["reward"], np.ones(len(log))).fit(
         cov_type="cluster", cov_kwds={"groups": log["person"], "use_correction": False}
     )
     many = log["person"].nunique()
     reach = fit.bse.iloc[0] * np.sqrt(many / (many - 1.0)) * student.ppf(0.975, many - 1.0)
-    assert found["high"] - found["estimate"] == pytest.approx(reach, rel=1e-8)
+    assert row["high"] - row["estimate"] == pytest.approx(reach, rel=1e-8)
 
 
 def test_mean_rewards_of_windows_have_the_errors_of_clusters():
     log = belonging(3)
     log["timestamp"] = np.arange(len(log))
     log["window"] = log["timestamp"] // 300
-    found = eh.audit(log, cluster="person", windows=3, leave_out=["window"]).drift
+    windows = eh.audit(log, cluster="person", windows=3, leave_out=["window"]).drift
     for (window, group), part in log.groupby(["window", "group"]):
-        row = found[(found["window"] == window + 1) & (found["group"] == group)].iloc[0]
+        row = windows[(windows["window"] == window + 1) & (windows["group"] == group)].iloc[0]
         left = (part["reward"] - part["reward"].mean()).groupby(part["person"]).sum()
         many = len(left)
         error = np.sqrt(np.sum(left**2) * many / (many - 1.0)) / len(part)
@@ -90,19 +90,19 @@ def test_mean_rewards_of_windows_have_the_errors_of_clusters():
 def test_rates_stay_between_0_and_1_and_other_metrics_say_what_they_ignore():
     log = belonging(4, binary=True)
     log.loc[log["group"] == "A", "reward"] = 1
-    found = eh.audit(log, cluster="person").metrics
+    metrics = eh.audit(log, cluster="person").metrics
     plain = eh.audit(log, leave_out=["person"]).metrics
-    table = found.by_group.loc["selection_rate_by_reward"]
+    table = metrics.by_group.loc["selection_rate_by_reward"]
     assert table["high"].max() <= 1.0 and table.loc["A", "low"] < 1.0
     wide = table["high"] - table["low"]
     alone = plain.by_group.loc["selection_rate_by_reward"]
     assert (wide > 1.1 * (alone["high"] - alone["low"])).all()
-    screen = found.screening().query("selection == 'selection_rate_by_reward'")
+    screen = metrics.screening().query("selection == 'selection_rate_by_reward'")
     assert (screen["low"] <= screen["estimate"]).all()
-    ignoring = found.by_group.loc["share"]
+    ignoring = metrics.by_group.loc["share"]
     assert (ignoring["why"] == "this interval ignores clusters").all()
-    assert "Those of other metrics ignore clusters, and may be too narrow" in found.to_words()
-    assert "share" in found.to_dict()["ignoring_clusters"]
+    assert "Those of other metrics ignore clusters, and may be too narrow" in metrics.to_words()
+    assert "share" in metrics.to_dict()["ignoring_clusters"]
     assert plain.to_dict()["ignoring_clusters"] == []
 
 
@@ -110,25 +110,25 @@ def test_a_group_of_a_single_cluster_does_not_stop_the_others():
     """Against statsmodels: the regression with all groups, and the errors of the other two."""
     log = belonging(5).assign(timestamp=np.arange(900) % 97)
     log.loc[log["group"] == "C", "person"] = -1
-    found = eh.audit(log, cluster="person", windows=3)
-    assert found.bias.reference in ("A", "B")
-    other = "B" if found.bias.reference == "A" else "A"
+    audit = eh.audit(log, cluster="person", windows=3)
+    assert audit.bias.reference in ("A", "B")
+    other = "B" if audit.bias.reference == "A" else "A"
     names, model = interacted(log, ["x0", "x1", "x2"])
     fit = model.fit(cov_type="cluster", cov_kwds={"groups": pd.factorize(log["person"])[0]})
-    expected = differences(fit, names, found.bias.reference, 4)
-    table = found.bias.to_frame().query("group == @other")
+    expected = differences(fit, names, audit.bias.reference, 4)
+    table = audit.bias.to_frame().query("group == @other")
     for k, row in enumerate(table.to_dict("records")):
         numbers = row["estimate"], row["standard_error"]
         assert numbers == pytest.approx(expected[other, k], rel=1e-8)
-    lone = found.bias.by_group.loc["C"]
+    lone = audit.bias.by_group.loc["C"]
     assert np.isnan(lone["estimate"])
     assert lone["why"] == "not identified: group C has a single cluster"
-    assert found.within.by_group["why"]["C"] == "not identified: group C has a single cluster"
-    assert found.drift.query("group == 'C'")["estimate"].isna().all()
-    assert "C" not in set(found.changes["group"])
-    metric = found.metrics.by_group.loc[("mean_reward", "C")]
+    assert audit.within.by_group["why"]["C"] == "not identified: group C has a single cluster"
+    assert audit.drift.query("group == 'C'")["estimate"].isna().all()
+    assert "C" not in set(audit.changes["group"])
+    metric = audit.metrics.by_group.loc[("mean_reward", "C")]
     assert np.isnan(metric["low"]) and metric["why"] == "a single cluster"
-    assert any("Group C has a single cluster" in one for one in found.summary)
+    assert any("Group C has a single cluster" in sentence for sentence in audit.summary)
     with pytest.raises(ValueError, match="reference is 'C', and group C has a single cluster"):
         eh.audit(log, cluster="person", reference="C")
     with pytest.raises(ValueError, match="group C has a single cluster, and fewer than two"):

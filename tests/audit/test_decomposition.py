@@ -184,8 +184,8 @@ def test_features_that_cannot_be_told_apart_are_not_named():
 def test_detectable_sizes_are_found_with_80_percent():
     """Power at the stated size: of 400 logs 320 on average; 289 to 348 but for one in 1,000."""
     size = float(fitted(log_of(9))[1].by_group.loc["F", "detectable"])
-    found = 0
+    detected = 0
     for seed in range(400):
         row = fitted(log_of(2000 + seed, gap=size))[1].by_group.loc["F"]
-        found += not row["simultaneous_low"] <= 0.0 <= row["simultaneous_high"]
-    assert 289 <= found <= 348
+        detected += not row["simultaneous_low"] <= 0.0 <= row["simultaneous_high"]
+    assert 289 <= detected <= 348

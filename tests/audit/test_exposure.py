@@ -19,10 +19,10 @@ def log_of(seed, first=1, n=900):
     return log
 
 
-def assert_same_metrics(found, expected):
+def assert_same_metrics(measured, expected):
     mine, theirs = (
         one.to_frame().set_index(["metric", "group"])[["estimate", "low", "high", "n"]].sort_index()
-        for one in (found, expected)
+        for one in (measured, expected)
     )
     for name in ("exploration_rate", "exploration_cost", "exposure_share"):
         pd.testing.assert_frame_equal(mine.loc[[name]], theirs.loc[[name]], rtol=1e-6)
@@ -35,10 +35,10 @@ def test_are_those_from_rows(first, missing):
     if missing:
         log.loc[::7, "reward"] = np.nan
         log.loc[::11, "x1"] = np.nan
-    found = eh.audit(log, missing="drop").metrics
+    metrics = eh.audit(log, missing="drop").metrics
     log["place"] = log["position"] + (1 - first)
     sums = eh.fairness.group_sums(log.drop(columns="position"), position="place")
-    assert_same_metrics(found, eh.fairness.fairness_report(sums))
+    assert_same_metrics(metrics, eh.fairness.fairness_report(sums))
 
 
 def test_flags_that_are_missing_are_no_metrics():

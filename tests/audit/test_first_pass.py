@@ -107,6 +107,26 @@ def test_cells_by_their_labels():
     assert (cells[3:] < 0).all()
 
 
+@pytest.mark.parametrize(
+    ("arms", "labels"),
+    [
+        ([3, 1, 5, 4, None, 9, -7, 2**62], ["5", "1", "3"]),  # 4 is in between, and no label
+        ([0, -1, 1, 2, None, -2, 10, -(2**62)], ["-1", "0", "1"]),
+        ([10**12, 1, 2, 3, None, 0, 5, -1], ["1", "1000000000000"]),  # far apart: one by one
+    ],
+)
+def test_arms_that_are_numbers_have_the_cells_of_their_labels(arms, labels):
+    """Whole numbers are counted from the least; text of the same arms is compared."""
+    coding = Coding(["a"], [(label,) for label in labels], 1)
+    numbers = pd.DataFrame({"arm_number": pd.array(arms, dtype="Int64")})
+    _, table = in_duckdb(numbers.assign(a=numbers["arm_number"].astype("string")))
+    texts = [None if pd.isna(arm) else str(arm) for arm in arms]
+    expected = [labels.index(text) if text in labels else -1 for text in texts]
+    for rows in (table, table.drop("arm_number")):
+        codes = rows.mutate(code=coding.number_of(rows))
+        assert coding.cells_of(codes.to_pyarrow()["code"].to_numpy()).tolist() == expected
+
+
 def test_groups_that_come_after_the_first_look_stop_the_audit():
     """A group that was not there at first must not be left out in silence."""
     con, table = in_duckdb(made_log(4, n=400, d=1))

@@ -43,16 +43,16 @@ def expected(log, tmp_path_factory):
     return numbers(eh.audit(path, **OPTIONS))
 
 
-def numbers(found):
+def numbers(audit):
     """All that is not about where the rows were."""
-    plain = found.to_dict()
+    plain = audit.to_dict()
     return {key: value for key, value in plain.items() if key not in ("log", "made", "method")} | {
         "provenance": None
     }
 
 
-def assert_alike(found, expected):
-    assert_near(numbers(found), expected, "")
+def assert_alike(audit, expected):
+    assert_near(numbers(audit), expected, "")
 
 
 def assert_near(one, two, where):
@@ -275,8 +275,8 @@ def test_flags_and_keys(log, expected, tmp_path, capsys):
     named = ["--columns", str(tmp_path / "c.toml"), "--out", str(tmp_path / "b.json")]
     assert main([*call, *named]) == 0
     for name in ("a.json", "b.json"):
-        found = json.loads((tmp_path / name).read_text())
-        assert_near(found["bias"], expected["bias"], "")
+        written = json.loads((tmp_path / name).read_text())
+        assert_near(written["bias"], expected["bias"], "")
     (tmp_path / "c.toml").write_text('\nencoding = "klingon"\n')
     capsys.readouterr()
     assert main([*call, *named]) == 2

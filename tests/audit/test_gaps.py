@@ -25,22 +25,22 @@ def departments() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found():
+def audit():
     return eh.audit(departments(), reference="M", level=0.9)
 
 
-def test_the_gap_is_given_within_each_category(found):
-    gaps = found.bias.gaps().set_index("at")
+def test_the_gap_is_given_within_each_category(audit):
+    gaps = audit.bias.gaps().set_index("at")
     assert gaps["column"].unique().tolist() == ["dept"]
     assert gaps.loc["A", "estimate"] == pytest.approx(0.80 - 60 / 101)
     assert gaps.loc["B", "estimate"] == pytest.approx(0.01)
-    change = found.bias.to_frame().set_index(["group", "feature"]).loc[("F", "dept=B"), "estimate"]
+    change = audit.bias.to_frame().set_index(["group", "feature"]).loc[("F", "dept=B"), "estimate"]
     assert change == pytest.approx(0.01 - (0.80 - 60 / 101))
 
 
-def test_nobody_is_called_lower_who_is_higher(found):
+def test_nobody_is_called_lower_who_is_higher(audit):
     """The coefficient of B is -0.2: that women have less in B would be false."""
-    said = found.to_words()
+    said = audit.to_words()
     assert (
         "In dept B the gap (mean reward of group F less that of group M) is 0.20 below the gap in "
         "dept A, the baseline; 90 % interval" in said
@@ -93,11 +93,11 @@ def test_a_number_changes_the_gap_and_the_gap_is_told_where_there_is_somebody():
     n = 2000
     log = pd.DataFrame({"group": rng.choice(["F", "M"], n), "debt": rng.exponential(1.0, n) ** 2})
     log["reward"] = 1.0 - (log["group"] == "F") * log["debt"] + 0.1 * rng.normal(size=n)
-    found = eh.audit(log, reference="M")
-    said = found.to_words()
+    audit = eh.audit(log, reference="M")
+    said = audit.to_words()
     assert "With every additional 10 of debt the gap (mean reward of group F" in said
     assert "falls by 10.0" in said
-    at = found.bias.gaps()["at"].astype(float)
+    at = audit.bias.gaps()["at"].astype(float)
     # One standard deviation below the average would be a debt that nobody has.
     assert log["debt"].mean() < log["debt"].std()
     assert at.min() == pytest.approx(log["debt"].min())
@@ -116,24 +116,24 @@ def test_flags_are_no_numbers():
     assert "above the gap where smoker is 0" in bias.to_words()
 
 
-def test_the_page_shows_gaps_before_changes(found, tmp_path):
-    page = found.to_html()
+def test_the_page_shows_gaps_before_changes(audit, tmp_path):
+    page = audit.to_html()
     assert page.index("dept = B") < page.index("dept=B", page.index("dept = B"))
     assert "change of the gap to group M" in page
-    written = found.to_dict()["bias"]["gaps"]
+    written = audit.to_dict()["bias"]["gaps"]
     assert [(one["column"], one["at"]) for one in written] == [("dept", "A"), ("dept", "B")]
 
 
-def test_values_are_asked_of_numbers_only(found):
+def test_values_are_asked_of_numbers_only(audit):
     with pytest.raises(ValueError, match=r"values has 'dept', which is no column of numbers"):
-        found.bias.gaps({"dept": [1.0]})
+        audit.bias.gaps({"dept": [1.0]})
 
 
 def test_two_groups_show_the_whole_gap_without_a_reference():
     table = departments()
-    found = eh.audit(table)
-    assert found.bias.reference == "M"
-    assert "compared with group M, the largest (reference=GROUP names another)" in found.summary[0]
+    audit = eh.audit(table)
+    assert audit.bias.reference == "M"
+    assert "compared with group M, the largest (reference=GROUP names another)" in audit.summary[0]
     x = np.column_stack([np.ones(len(table)), table["dept"] == "B"])
     sums = Statistics.from_rows(x, table["reward"], table["group"])
     assert bias_report(sums).reference == "M"
@@ -153,11 +153,11 @@ def test_one_number_has_one_interval():
     rng = np.random.default_rng(8)
     log = pd.DataFrame({"group": rng.choice(["F", "M", "X"], 600), "x": rng.normal(size=600)})
     log["reward"] = log["x"] - 3.0 * (log["group"] == "F") + rng.normal(size=600)
-    found = eh.audit(log)
-    row = found.bias.by_group.loc["F"]
+    audit = eh.audit(log)
+    row = audit.bias.by_group.loc["F"]
     low, high = -row["simultaneous_high"], -row["simultaneous_low"]
-    assert f"95 % interval {low:.2f} to {high:.2f}." in found.to_words()
-    bias = found.to_html().split('id="bias"')[1]
+    assert f"95 % interval {low:.2f} to {high:.2f}." in audit.to_words()
+    bias = audit.to_html().split('id="bias"')[1]
     cells = bias.split('<th scope="row">F</th>')[1].split("</tr>")[0]
     assert (
         f"{row['simultaneous_low']:,.3g}" in cells and f"{row['simultaneous_high']:,.3g}" in cells

@@ -31,18 +31,18 @@ def selected(log, column="hired"):
 
 
 def table_of(log, **more):
-    found = eh.audit(log, group="sex", features=["age"], **more)
-    return found, found.impact.drop(columns="attribute")
+    audit = eh.audit(log, group="sex", features=["age"], **more)
+    return audit, audit.impact.drop(columns="attribute")
 
 
 @pytest.mark.slow
 def test_it_is_the_table_of_the_counts():
     log = decisions()
-    found, table = table_of(log, reward="hired", reference="M")
+    audit, table = table_of(log, reward="hired", reference="M")
     pd.testing.assert_frame_equal(table, impact_table(selected(log), reference="M"))
-    assert found.impact["attribute"].tolist() == ["sex", "sex"]
-    assert "By sex the lowest selection rate is that of F" in found.to_words()
-    assert found.to_dict()["impact"][0]["category"] == "F"
+    assert audit.impact["attribute"].tolist() == ["sex", "sex"]
+    assert "By sex the lowest selection rate is that of F" in audit.to_words()
+    assert audit.to_dict()["impact"][0]["category"] == "F"
     # Without a name, there is nobody that the others are to be compared with but the highest.
     assert table_of(log, reward="hired")[1]["reference_ratio"].isna().all()
     assert table_of(log, reward="hired", reference="mean")[1]["reference_ratio"].isna().all()
@@ -57,15 +57,15 @@ def test_where_1_is_bad_0_is_selected():
 
 @pytest.mark.slow
 def test_rows_that_stand_for_several_people():
-    found = eh.audit(berkeley(), group="sex", reward="admitted", features=["dept"], count="people")
-    row = found.impact.set_index("category").loc["Female"]
+    audit = eh.audit(berkeley(), group="sex", reward="admitted", features=["dept"], count="people")
+    row = audit.impact.set_index("category").loc["Female"]
     assert (row["n"], row["selected"]) == (1835, 557)
     assert row["fisher_p"] < 1e-20
 
 
 def test_weights_count_and_have_no_exact_test():
     log = decisions()
-    found, table = table_of(log, reward="hired", weight="w")
+    audit, table = table_of(log, reward="hired", weight="w")
     heavy = log.assign(hired=log["hired"] * log["w"], square=log["w"] ** 2).groupby("sex").sum()
     counts = pd.DataFrame(
         {
@@ -77,18 +77,18 @@ def test_weights_count_and_have_no_exact_test():
     )
     pd.testing.assert_frame_equal(table, impact_table(counts), check_dtype=False)
     assert table["fisher_p"].isna().all()
-    assert "there is no exact test for rows with weights" in found.to_words()
+    assert "there is no exact test for rows with weights" in audit.to_words()
 
 
 @pytest.mark.parametrize("unfavourable", [False, True])
 def test_scores_are_compared_with_the_median(unfavourable):
     log = decisions()
-    found, table = table_of(log, reward="score", unfavourable=unfavourable)
+    audit, table = table_of(log, reward="score", unfavourable=unfavourable)
     scores = -log["score"] if unfavourable else log["score"]
     counts = scoring_counts(log["sex"], scores).sort_values("category")
     pd.testing.assert_frame_equal(table, impact_table(counts))
     side = "below" if unfavourable else "above"
-    assert f"share {side} the median score" in found.to_words()
+    assert f"share {side} the median score" in audit.to_words()
 
 
 def test_scores_with_weights():
@@ -105,15 +105,15 @@ def test_where_everybody_fares_the_same(value, said):
     log = decisions()
     log["hired"] = value
     log.loc[0, "hired"] = value
-    found, _ = table_of(log, reward="hired")
-    assert said in " ".join(one for one in found.summary if one.startswith("By sex"))
-    found.to_html()
+    audit, _ = table_of(log, reward="hired")
+    assert said in " ".join(sentence for sentence in audit.summary if sentence.startswith("By sex"))
+    audit.to_html()
 
 
 def test_a_small_group_is_not_the_highest_rate():
     log = decisions()
     few = log.head(5).assign(sex="X", hired=1)
-    found, table = table_of(pd.concat([log, few], ignore_index=True), reward="hired")
+    audit, table = table_of(pd.concat([log, few], ignore_index=True), reward="hired")
     assert table.set_index("category").loc["X", "small"]
     assert table.loc[table["highest"], "category"].tolist() == ["M"]
-    assert "1 with less than 2 % of the data left aside" in found.to_words()
+    assert "1 with less than 2 % of the data left aside" in audit.to_words()

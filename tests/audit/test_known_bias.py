@@ -69,8 +69,8 @@ def test_clusters_cover_where_plain_errors_do_not():
         log["reward"] = log["x0"] + level[person] + rng.normal(size=len(person))
         log["person"] = person
         for name, roles in (("cluster", {"cluster": "person"}), ("plain", {})):
-            found = eh.audit(log, reference="M", features=["x0"], **roles).bias.to_frame()
-            row = found.set_index(["group", "feature"]).loc[("F", "x0")]
+            table = eh.audit(log, reference="M", features=["x0"], **roles).bias.to_frame()
+            row = table.set_index(["group", "feature"]).loc[("F", "x0")]
             hits[name].append(row["low"] <= 0.0 <= row["high"])
     assert np.mean(hits["cluster"]) > LEVEL - 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / 36)
     assert np.mean(hits["plain"]) < 0.8
@@ -80,8 +80,8 @@ def test_clusters_cover_where_plain_errors_do_not():
 def test_collinear_features_have_no_number_and_the_others_do():
     log = made_log(41, shift=30.0)
     log["double"] = 2.0 * log["x1"] + 7.0
-    found = eh.audit(log, reference="M")
-    table = found.bias.to_frame().set_index(["group", "feature"])
+    audit = eh.audit(log, reference="M")
+    table = audit.bias.to_frame().set_index(["group", "feature"])
     without = eh.audit(log.drop(columns="double"), reference="M").bias.to_frame()
     without = without.set_index(["group", "feature"])
     assert table.loc[("F", "x1"), "why"].startswith("not identified: collinear with")
@@ -91,41 +91,41 @@ def test_collinear_features_have_no_number_and_the_others_do():
         assert table.loc[("F", name), "estimate"] == pytest.approx(
             without.loc[("F", name), "estimate"], rel=1e-7
         )
-    assert found.bias.by_group.loc["F", "estimate"] == pytest.approx(
+    assert audit.bias.by_group.loc["F", "estimate"] == pytest.approx(
         eh.audit(log.drop(columns="double"), reference="M").bias.by_group.loc["F", "estimate"],
         rel=1e-7,
     )
-    assert "collinear" in found.to_words()
+    assert "collinear" in audit.to_words()
 
 
 def test_a_feature_that_is_constant_in_a_group_is_not_known():
     log = made_log(42)
     log.loc[log["group"] == "F", "x1"] = 5.0
-    found = eh.audit(log, reference="M").bias.to_frame().set_index(["group", "feature"])
-    assert found.loc[("F", "x1"), "why"] == "not identified: collinear with intercept in group F"
-    assert np.isnan(found.loc[("F", "intercept"), "estimate"])
-    assert np.isfinite(found.loc[("F", "x0"), "estimate"])
+    table = eh.audit(log, reference="M").bias.to_frame().set_index(["group", "feature"])
+    assert table.loc[("F", "x1"), "why"] == "not identified: collinear with intercept in group F"
+    assert np.isnan(table.loc[("F", "intercept"), "estimate"])
+    assert np.isfinite(table.loc[("F", "x0"), "estimate"])
     log.loc[log["group"] == "F", "x1"] = 0.0
-    found = eh.audit(log, reference="M").bias.to_frame().set_index(["group", "feature"])
-    assert found.loc[("F", "x1"), "why"] == "not identified: x1 is always 0 in group F"
-    assert np.isfinite(found.loc[("F", "intercept"), "estimate"])
+    table = eh.audit(log, reference="M").bias.to_frame().set_index(["group", "feature"])
+    assert table.loc[("F", "x1"), "why"] == "not identified: x1 is always 0 in group F"
+    assert np.isfinite(table.loc[("F", "intercept"), "estimate"])
 
 
 def test_a_group_with_too_few_rows_is_said_to_be_unknown():
     log = made_log(43)
     log.loc[:2, "group"] = "X"
-    found = eh.audit(log, reference="M")
-    row = found.bias.by_group.loc["X"]
+    audit = eh.audit(log, reference="M")
+    row = audit.bias.by_group.loc["X"]
     assert np.isnan(row["estimate"]) and "too few observations" in row["why"]
-    assert "X" in found.to_words()
+    assert "X" in audit.to_words()
 
 
 def test_what_no_log_can_show_is_said():
-    found = eh.audit(made_log(44))
-    limits = " ".join(found.limits)
+    audit = eh.audit(made_log(44))
+    limits = " ".join(audit.limits)
     for words in ("Equal averages.", "Selection.", "Straight lines.", "Independence."):
         assert words in limits
-    assert "this log cannot show" in limits and "equally good on average" in found.to_words()
+    assert "this log cannot show" in limits and "equally good on average" in audit.to_words()
 
 
 def test_true_averages_that_differ_are_counted_as_bias_and_the_report_says_so():
@@ -133,12 +133,12 @@ def test_true_averages_that_differ_are_counted_as_bias_and_the_report_says_so():
     log = made_log(45, n=20_000, d=2)
     log["true_reward"] = log["reward"]  # no bias at all
     log.loc[log["group"] == "M", ["reward", "true_reward"]] += 1.0
-    found = eh.audit(log, reference="M")
-    row = found.bias.by_group.loc["F"]
+    audit = eh.audit(log, reference="M")
+    row = audit.bias.by_group.loc["F"]
     assert row["low"] < -1.0 < row["high"]
-    assert "bias and true difference together" in found.to_words()
+    assert "bias and true difference together" in audit.to_words()
     # The metrics have both rewards, which is where the difference can be seen to be a true one.
-    gaps = found.metrics.difference()["estimate"]
+    gaps = audit.metrics.difference()["estimate"]
     assert gaps["mean_true_reward"] == pytest.approx(gaps["mean_reward"], rel=1e-9)
 
 

@@ -47,9 +47,9 @@ def tables():
     }
 
 
-def assert_like_statsmodels(found, expected, reference, features):
+def assert_like_statsmodels(audit, expected, reference, features):
     """Log-odds, odds ratios at the average context, average gaps, and the errors of all."""
-    logistic = found.logistic
+    logistic = audit.logistic
     by_group = logistic.by_group.set_index("group")
     changes = logistic.odds.to_frame().set_index(["group", "feature"])
     average = np.average(expected.contexts, axis=0, weights=expected.weights)
@@ -82,21 +82,21 @@ def test_is_that_of_statsmodels_on_real_tables(table, tmp_path):
     log["cluster"], log["weight"] = rng.integers(200, size=len(log)), rng.uniform(0.5, 3, len(log))
     roles = {"group": group, "reward": reward, "features": features, "reference": reference}
     log.to_parquet(tmp_path / "log.parquet")
-    found = eh.audit(tmp_path / "log.parquet", **roles, errors="robust")
-    assert found.logistic.errors == "robust" and not found.logistic.without
-    assert_like_statsmodels(found, fitted(log, features, group, reward), reference, features)
+    audit = eh.audit(tmp_path / "log.parquet", **roles, errors="robust")
+    assert audit.logistic.errors == "robust" and not audit.logistic.without
+    assert_like_statsmodels(audit, fitted(log, features, group, reward), reference, features)
     log.to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(tmp_path / "log.csv", **roles, cluster="cluster", weight="weight")
+    audit = eh.audit(tmp_path / "log.csv", **roles, cluster="cluster", weight="weight")
     expected = fitted(log, features, group, reward, "cluster", "cluster", "weight")
-    assert found.logistic.errors == "cluster" and found.facts.crossing > 100
-    assert_like_statsmodels(found, expected, reference, features)
+    assert audit.logistic.errors == "cluster" and audit.facts.crossing > 100
+    assert_like_statsmodels(audit, expected, reference, features)
 
 
 def test_classical_errors_are_the_inverse_of_the_information():
     log, names = chances(1, groups=("A", "B", "C"))
-    found = eh.audit(log, reference="C", errors="classical")
+    audit = eh.audit(log, reference="C", errors="classical")
     expected = fitted(log, names, "group", "reward", "classical")
-    assert_like_statsmodels(found, expected, "C", names)
+    assert_like_statsmodels(audit, expected, "C", names)
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_units_do_not_matter():
 def test_link_tests_are_score_tests_of_squared_predictions():
     """By hand from single rows: scores of the squares less what the model explains of them."""
     log, names = chances(3, shift=0.5)
-    found = eh.audit(log, reference="M", errors="robust").logistic
+    models = eh.audit(log, reference="M", errors="robust").logistic
     x = np.column_stack([np.ones(len(log)), log[names]])
     y = log["reward"].to_numpy(dtype=float)
     statistics = {"line": 0.0, "logistic": 0.0}
@@ -137,11 +137,11 @@ def test_link_tests_are_score_tests_of_squared_predictions():
             left = square - own @ np.linalg.solve(inner, own.T @ (spread * square))
             score = (reward - p) * left
             statistics[form] += score.sum() ** 2 / (score**2).sum() * (n - rank) / n
-    assert found.linear_p_value == pytest.approx(
+    assert models.linear_p_value == pytest.approx(
         f_distribution.sf(statistics["line"] / 2, 2, n - rank), 1e-6
     )
     expected = f_distribution.sf(statistics["logistic"] / 2, 2, n - rank)
-    assert found.logistic_p_value == pytest.approx(expected, 1e-6)
+    assert models.logistic_p_value == pytest.approx(expected, 1e-6)
 
 
 @pytest.mark.slow
@@ -149,16 +149,16 @@ def test_arms_count_the_same():
     """The mean over arms of each arm's own logistic model, as straight lines have it."""
     log, names = chances(4, n=3000)
     log["item_id"] = log["group"] + np.random.default_rng(4).choice(["1", "2"], 3000, p=[0.7, 0.3])
-    found = eh.audit(log, reference="M", arm="item_id", errors="robust")
-    assert found.bias.weighting == "arms"
+    audit = eh.audit(log, reference="M", arm="item_id", errors="robust")
+    assert audit.bias.weighting == "arms"
     expected = fitted(log, names, "item_id", "reward")
     gaps = [expected.gap(f"F{i}", f"M{i}")[0] for i in (1, 2)]
-    by_group = found.logistic.by_group.set_index("group")
+    by_group = audit.logistic.by_group.set_index("group")
     assert by_group.loc["F", "gap"] == pytest.approx(np.mean(gaps), abs=1e-8)
     vectors = expected.vectors
     change = vectors[:2].mean(axis=0) - vectors[2:].mean(axis=0)
     np.testing.assert_allclose(
-        found.logistic.odds.to_frame()["estimate"][:4], change, rtol=1e-6, atol=1e-8
+        audit.logistic.odds.to_frame()["estimate"][:4], change, rtol=1e-6, atol=1e-8
     )
 
 
@@ -166,13 +166,13 @@ def test_arms_count_the_same():
 def test_collinear_features_leave_the_rest_as_it_is():
     log, _ = chances(5)
     without = eh.audit(log, reference="M", errors="robust").logistic
-    found = eh.audit(
+    models = eh.audit(
         log.assign(double=2.0 * log["x1"] + 7.0), reference="M", errors="robust"
     ).logistic
-    assert found.by_group["gap"].tolist() == pytest.approx(without.by_group["gap"].tolist(), 1e-7)
+    assert models.by_group["gap"].tolist() == pytest.approx(without.by_group["gap"].tolist(), 1e-7)
     one, other = (
         each.by_feature.set_index(["group", "feature"]).loc[("F", "x0"), "ratio"]
-        for each in (found, without)
+        for each in (models, without)
     )
     assert one == pytest.approx(other, rel=1e-7)
 
@@ -180,9 +180,9 @@ def test_collinear_features_leave_the_rest_as_it_is():
 def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
     assert eh.audit(made_log(6), reference="M").logistic is None
     log, _ = chances(6)
-    found = eh.audit(log, reference="M", logistic=False)
-    assert found.logistic is None and found.to_dict()["logistic"] is None
-    assert "logistic" not in found.to_words()
+    audit = eh.audit(log, reference="M", logistic=False)
+    assert audit.logistic is None and audit.to_dict()["logistic"] is None
+    assert "logistic" not in audit.to_words()
 
 
 @pytest.mark.slow
@@ -230,15 +230,15 @@ def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
 @pytest.mark.slow
 def test_everything_is_in_the_report():
     log, _ = chances(8, shift=0.5)
-    found = eh.audit(log, reference="M")
-    part = found.to_dict()["logistic"]
+    audit = eh.audit(log, reference="M")
+    part = audit.to_dict()["logistic"]
     assert part["fits"] in {"linear", "logistic", "both", "neither"}
     assert [row["group"] for row in part["by_group"]] == ["F", "M"]
     assert len(part["by_feature"]) == 8
-    assert any("logistic model" in one for one in found.method)
-    page = found.to_html()
+    assert any("logistic model" in sentence for sentence in audit.method)
+    page = audit.to_html()
     assert "<h2>Logistic models</h2>" in page and "odds ratio" in page
-    assert isinstance(found.logistic.by_group, pd.DataFrame)
+    assert isinstance(audit.logistic.by_group, pd.DataFrame)
 
 
 @pytest.mark.slow

@@ -50,15 +50,15 @@ def test_the_parts_are_those_of_the_logistic_models_where_these_fit():
 
 @pytest.mark.slow
 def test_errors_are_those_of_the_bootstrap():
-    log, found = log_of(2, n=2000), []
+    log, estimates = log_of(2, n=2000), []
     parts = parts_of(eh.audit(log, reference="M"))
     half = (parts["high"] - parts["low"]) / 2.0
     rng = np.random.default_rng(3)
     for _ in range(120):
         again = log.iloc[rng.integers(len(log), size=len(log))]
         again = pd.DataFrame(again.to_numpy(), columns=log.columns).infer_objects()
-        found.append(parts_of(eh.audit(again, reference="M"))["estimate"])
-    spread = pd.concat(found, axis=1).std(axis=1)
+        estimates.append(parts_of(eh.audit(again, reference="M"))["estimate"])
+    spread = pd.concat(estimates, axis=1).std(axis=1)
     for part in (("unadjusted", ""), ("explained", ""), ("left", "")):
         assert half[part] / 1.96 == pytest.approx(spread[part], rel=0.25), part
     # Two features share the level: 97.5 % each.

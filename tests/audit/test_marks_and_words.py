@@ -65,11 +65,11 @@ MARKS = ("?", "NA", -9)
 @pytest.mark.slow
 def test_a_reward_in_words_is_that_in_numbers():
     words, plain = in_words()
-    found = eh.audit(words, reference="M", reward_values={"approved": 1, "denied": 0})
-    assert_same(found, eh.audit(plain, reference="M"))
-    assert found.facts.binary
-    assert "The values of reward count as 'approved' 1, 'denied' 0." in found.method
-    assert json.loads(found.to_json())["reward_values"] == {"approved": 1.0, "denied": 0.0}
+    audit = eh.audit(words, reference="M", reward_values={"approved": 1, "denied": 0})
+    assert_same(audit, eh.audit(plain, reference="M"))
+    assert audit.facts.binary
+    assert "The values of reward count as 'approved' 1, 'denied' 0." in audit.method
+    assert json.loads(audit.to_json())["reward_values"] == {"approved": 1.0, "denied": 0.0}
 
 
 @pytest.mark.slow
@@ -87,8 +87,8 @@ def test_a_reward_in_words_is_that_in_numbers():
 def test_any_value_can_have_a_number(kind, values):
     _, plain = in_words()
     table = plain.assign(reward=kind(plain["reward"]))
-    found = eh.audit(table, reference="M", reward_values=values)
-    assert_same(found, eh.audit(plain, reference="M"))
+    audit = eh.audit(table, reference="M", reward_values=values)
+    assert_same(audit, eh.audit(plain, reference="M"))
 
 
 @pytest.mark.slow
@@ -99,8 +99,8 @@ def test_a_value_without_a_number_is_counted_and_named():
     said = refused(words, reward_values=given)
     assert "'reward' has 'pending' in 12 rows, which reward_values does not name" in said
     assert "it names approved, denied" in said
-    found = eh.audit(words, reward_values=given, missing_marks=["pending"], missing="drop")
-    assert found.facts.used == len(words) - 12
+    audit = eh.audit(words, reward_values=given, missing_marks=["pending"], missing="drop")
+    assert audit.facts.used == len(words) - 12
 
 
 def test_text_is_refused_with_the_flag_to_paste():
@@ -129,14 +129,14 @@ def test_the_flag_of_the_message_works(tmp_path, capsys):
     assert not (tmp_path / "r.json").exists()
     flag = ["--reward-values", "it is, yes=1,x=No=0"]
     assert main([*call, *flag, "--out", str(tmp_path / "r.json")]) == 0
-    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     expected = eh.audit(plain, reference="M").to_dict()["bias"]
-    assert found["bias"]["groups"] == expected["groups"]
+    assert written["bias"]["groups"] == expected["groups"]
     name = tmp_path / "columns.toml"
     name.write_text('[reward_values]\n"it is, yes" = 1\n"x=No" = 0\n')
     assert main([*call, "--columns", str(name), "--out", str(tmp_path / "t.json")]) == 0
     again = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
-    assert again["bias"] == found["bias"]
+    assert again["bias"] == written["bias"]
     assert main([*call, "--reward-values", "yes", "--out", str(tmp_path / "r.json")]) == 2
     assert "--reward-values is 'yes'; allowed are values with their numbers" in (
         capsys.readouterr().err
@@ -162,12 +162,12 @@ def test_true_rewards_take_the_same_numbers():
     words["true_reward"] = words["reward"]
     plain["true_reward"] = plain["reward"]
     values = {"approved": 1, "denied": 0}
-    found = eh.audit(words, reward_values=values)
-    pd.testing.assert_frame_equal(found.groups, eh.audit(plain).groups)
+    audit = eh.audit(words, reward_values=values)
+    pd.testing.assert_frame_equal(audit.groups, eh.audit(plain).groups)
     # Numbers that are not among the values are numbers.
     words["true_reward"] = plain["true_reward"] = np.linspace(0.0, 1.0, len(words))
-    found = eh.audit(words, reward_values=values)
-    pd.testing.assert_frame_equal(found.groups, eh.audit(plain).groups)
+    audit = eh.audit(words, reward_values=values)
+    pd.testing.assert_frame_equal(audit.groups, eh.audit(plain).groups)
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_marks_are_missing_values(form, missing, tmp_path):
         table = tmp_path / f"log.{form}"
         words.to_parquet(table) if form == "parquet" else words.to_csv(table, index=False)
     options = {"reference": "M", "missing": missing, "weight": "w"}
-    found = eh.audit(table, missing_marks=MARKS, **options)
-    assert_same(found, eh.audit(plain, **options))
-    assert {"x0", "age", "x1"} <= set(found.bias.features)  # numbers, not categories
-    counted = found.missing.groupby("column")["missing"].sum()
+    audit = eh.audit(table, missing_marks=MARKS, **options)
+    assert_same(audit, eh.audit(plain, **options))
+    assert {"x0", "age", "x1"} <= set(audit.bias.features)  # numbers, not categories
+    counted = audit.missing.groupby("column")["missing"].sum()
     for name in ("x0", "age", "town", "group", "w"):
         assert counted[name] == plain[name].isna().sum() > 0
-    assert "'?', 'NA', '-9', and empty text" in " ".join(found.method)
+    assert "'?', 'NA', '-9', and empty text" in " ".join(audit.method)
 
 
 def test_without_marks_they_are_refused_with_the_way_out():
@@ -225,19 +225,19 @@ def test_text_without_marks_stays_text():
     log["code"] = np.where(np.arange(len(log)) % 2, "01", "02")
     log["x0"] = log["x0"].round(3).astype(str)
     assert "'x0' holds numbers as text" in refused(log, missing_marks=["?"])
-    found = eh.audit(log, missing_marks=["?"], leave_out=["x0"])
-    assert any(name.startswith("code=0") for name in found.bias.features)
+    audit = eh.audit(log, missing_marks=["?"], leave_out=["x0"])
+    assert any(name.startswith("code=0") for name in audit.bias.features)
 
 
 def test_marks_in_groups_and_categories_that_are_numbers():
     log = made_log(54)
     log["group"] = log["group"].map({"F": 1, "M": 2}).where(log.index % 40 != 0, -9)
     log["code"] = np.where(np.arange(len(log)) % 50 == 1, -9, np.arange(len(log)) % 3)
-    found = eh.audit(log, nominal_columns=["code"], missing_marks=[-9], missing="fill")
-    assert found.bias.groups == ("1", "2")
-    codes = [name for name in found.bias.features if name.startswith("code=")]
+    audit = eh.audit(log, nominal_columns=["code"], missing_marks=[-9], missing="fill")
+    assert audit.bias.groups == ("1", "2")
+    codes = [name for name in audit.bias.features if name.startswith("code=")]
     assert len(codes) == 3 and "code=missing" in codes and "code=-9" not in codes
-    counted = found.missing.groupby("column")["missing"].sum()
+    counted = audit.missing.groupby("column")["missing"].sum()
     assert counted.to_dict() == {"group": 15, "code": 12}
 
 
@@ -246,8 +246,8 @@ def test_a_frame_of_numbers_and_words_together():
     plain = log.assign(m=[1.0, np.nan, 3.0, 5.0, 7.0] * 120)
     log["m"] = [1, "?", 3, 5, 7] * 120
     assert "column 'm' holds values of several kinds" in refused(log)
-    found = eh.audit(log, missing_marks=["?"], missing="fill")
-    assert_same(found, eh.audit(plain, missing="fill"))
+    audit = eh.audit(log, missing_marks=["?"], missing="fill")
+    assert_same(audit, eh.audit(plain, missing="fill"))
 
 
 @pytest.mark.slow
@@ -259,8 +259,8 @@ def test_marks_that_a_csv_file_shows_late(tmp_path):
     log.to_csv(tmp_path / "log.csv", index=False)
     said = refused(tmp_path / "log.csv")
     assert "column 'x0' has '?' on line 110,002" in said and 'missing_marks=["?"]' in said
-    found = eh.audit(tmp_path / "log.csv", missing_marks=["?"], missing="drop")
-    assert found.facts.used == len(log) - 1 and found.bias.features == ("intercept", "x0")
+    audit = eh.audit(tmp_path / "log.csv", missing_marks=["?"], missing="drop")
+    assert audit.facts.used == len(log) - 1 and audit.bias.features == ("intercept", "x0")
 
 
 @pytest.mark.slow
@@ -270,14 +270,14 @@ def test_marks_from_the_command_line(tmp_path):
     call = ["audit", str(tmp_path / "log.parquet"), "--weight", "w", "--missing", "fill"]
     out = tmp_path / "r.json"
     assert main([*call, "--missing-marks", "?,NA,-9", "--out", str(out)]) == 0
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert found["missing_marks"] == ["?", "NA", "-9"]
+    written = json.loads(out.read_text(encoding="utf-8"))
+    assert written["missing_marks"] == ["?", "NA", "-9"]
     expected = eh.audit(plain, weight="w", missing="fill")
-    assert found["rows_used"] == expected.facts.used < len(plain)
+    assert written["rows_used"] == expected.facts.used < len(plain)
     (tmp_path / "columns.toml").write_text('missing_marks = ["?", "NA", -9]\n')
     again = tmp_path / "again.json"
     assert main([*call, "--columns", str(tmp_path / "columns.toml"), "--out", str(again)]) == 0
-    assert json.loads(again.read_text(encoding="utf-8"))["bias"] == found["bias"]
+    assert json.loads(again.read_text(encoding="utf-8"))["bias"] == written["bias"]
 
 
 def both(words, plain, **options):
@@ -328,20 +328,20 @@ def test_rows_that_cannot_be_filled_in_are_left_out_and_told(role, missing):
     log.loc[log.index[1::30], "x1"] = np.nan
     roles = {name: name for name in ("weight", "cluster") if name == role}
     rest = [name for name in ("weight", "cluster") if name != role]
-    found = eh.audit(log, missing=missing, leave_out=rest, **roles)
+    audit = eh.audit(log, missing=missing, leave_out=rest, **roles)
     left = log.dropna(subset=[role] if missing == "fill" else [role, "x1"])
-    assert found.facts.used == len(left)
+    assert audit.facts.used == len(left)
     gone = len(log) - len(left)
-    counted = found.missing.groupby(["column", "done"])["missing"].sum()
+    counted = audit.missing.groupby(["column", "done"])["missing"].sum()
     if missing == "fill":
         words = f"{gone} of 600 rows are left out, for what they lack cannot be filled in (missing"
         assert counted[role, "rows left out, for it cannot be filled in"] == 15
         assert counted["x1", "filled in"] == 20
-        assert found.facts.filled == left["x1"].isna().sum()
+        assert audit.facts.filled == left["x1"].isna().sum()
     else:
         words = f"{gone} of 600 rows are left out (missing"
         assert counted[role, "rows left out"] == 15
-    assert words in found.to_words() and f"{role} 15" in found.to_words()
+    assert words in audit.to_words() and f"{role} 15" in audit.to_words()
     said = refused(log, leave_out=rest, **roles)
     assert f"{role} 15" in said
 
@@ -350,17 +350,17 @@ def test_rows_without_a_time_are_told():
     log = made_log(59, n=2000)
     log["timestamp"] = pd.date_range("2026-01-01", periods=len(log), freq="h")
     log.loc[log.index[::100], "timestamp"] = pd.NaT
-    found = eh.audit(log, windows=2)
-    assert found.facts.used == len(log)
-    assert "20 rows have no timestamp, and no time window." in found.to_words()
+    audit = eh.audit(log, windows=2)
+    assert audit.facts.used == len(log)
+    assert "20 rows have no timestamp, and no time window." in audit.to_words()
 
 
 def test_a_group_that_is_called_missing():
     log = made_log(60, groups=("F", "M", "missing"))
     log.loc[log.index[::40], "group"] = None
-    found = eh.audit(log, missing="drop")
-    assert found.bias.groups == ("F", "M", "missing")
-    counted = found.missing.set_index("group")["missing"]
+    audit = eh.audit(log, missing="drop")
+    assert audit.bias.groups == ("F", "M", "missing")
+    counted = audit.missing.set_index("group")["missing"]
     assert counted["(missing)"] == 15 and counted["missing"] == 0
 
 
@@ -368,8 +368,8 @@ def test_the_value_filled_in_changes_no_other_coefficient():
     """At 0, at the mean, at the median, far away: the other coefficients are the same to 1e-9."""
     log = made_log(61, shift=3.0)
     log.loc[log.index[::7], "x1"] = np.nan
-    found = eh.audit(log, reference="M", missing="fill", errors="classical")
-    mine = found.bias.to_frame().set_index(["group", "feature"])["estimate"]["F"]
+    audit = eh.audit(log, reference="M", missing="fill", errors="classical")
+    mine = audit.bias.to_frame().set_index(["group", "feature"])["estimate"]["F"]
     names = ["intercept", "x0", "x1", "x1 is missing", "x2"]
     gaps = []
     for value in (0.0, log["x1"].mean(), log["x1"].median(), -50.0):
@@ -386,7 +386,7 @@ def test_the_value_filled_in_changes_no_other_coefficient():
             assert mine[name] == pytest.approx(bias[name], rel=1e-9, abs=1e-9), (value, name)
         # Nor does it change the bias at the average context.
         total = np.vstack(everyone).mean(axis=0) @ (fits["F"] - fits["M"])
-        assert found.bias.by_group.loc["F", "estimate"] == pytest.approx(total, rel=1e-9, abs=1e-9)
+        assert audit.bias.by_group.loc["F", "estimate"] == pytest.approx(total, rel=1e-9, abs=1e-9)
         gaps.append(bias["x1 is missing"])
     assert np.ptp(gaps) > 1e-3  # that column takes it up
 
@@ -412,12 +412,12 @@ def test_features_without_values_or_with_a_single_one():
 # Features that give away the reward or the group
 
 
-def copies(found):
-    return [one for one in found.summary if "Holding it equal hides the bias" in one]
+def copies(audit):
+    return [sentence for sentence in audit.summary if "Holding it equal hides the bias" in sentence]
 
 
-def stand_ins(found):
-    return [one for one in found.summary if "the groups do not overlap there" in one]
+def stand_ins(audit):
+    return [sentence for sentence in audit.summary if "the groups do not overlap there" in sentence]
 
 
 def test_a_copy_of_the_reward_is_told():
@@ -427,8 +427,8 @@ def test_a_copy_of_the_reward_is_told():
     spread = log["reward"].std()
     for noise, expected in ((0.0, 1), (0.01, 1), (0.1, 0)):  # R squared 1, 0.9999, 0.99
         log["my copy"] = 3.0 * log["reward"] + 3.0 * spread * noise * rng.normal(size=len(log))
-        found = eh.audit(log)
-        assert len(copies(found)) == expected, noise
+        audit = eh.audit(log)
+        assert len(copies(audit)) == expected, noise
     log["my copy"] = np.where(log["group"] == "F", 2.0, -1.0) * log["reward"] + 1e6
     (said,) = copies(eh.audit(log))
     assert "Feature my copy by itself predicts reward" in said and 'leave_out=["my copy"]' in said
@@ -438,14 +438,14 @@ def test_r_squared_is_that_of_statsmodels():
     """Each group its own line; adjusted for the coefficients."""
     log = made_log(64)
     log["copy"] = log["reward"] + 0.01 * np.random.default_rng(64).normal(size=len(log))
-    found = eh.audit(log).facts.giveaways.reward["copy"]
+    fit = eh.audit(log).facts.giveaways.reward["copy"]
     left = total = 0.0
     for _, part in log.groupby("group"):
         slope, level = np.polyfit(part["copy"], part["reward"], 1)
         left += ((part["reward"] - slope * part["copy"] - level) ** 2).sum()
         total += ((part["reward"] - part["reward"].mean()) ** 2).sum()
     expected = 1.0 - (left / (len(log) - 4)) / (total / (len(log) - 2))
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert fit == pytest.approx(expected, abs=1e-12)
 
 
 def test_categories_that_make_the_reward_count_together():
@@ -453,9 +453,9 @@ def test_categories_that_make_the_reward_count_together():
     grade = np.random.default_rng(65).choice(list("ABCDEF"), size=len(log))
     log["reward"] = pd.Series(grade).map(dict(zip("ABCDEF", [1, 5, 2, 7, 0, 3], strict=True)))
     log["grade"] = grade
-    found = eh.audit(log)
-    assert found.facts.giveaways.reward == {"grade": pytest.approx(1.0)}
-    assert len(copies(found)) == 1
+    audit = eh.audit(log)
+    assert audit.facts.giveaways.reward == {"grade": pytest.approx(1.0)}
+    assert len(copies(audit)) == 1
     # Of as many categories as rows some fit by chance; that is not counted.
     few = made_log(66, n=60)
     few["c"] = [f"k{i // 3}" for i in range(60)]
@@ -470,10 +470,10 @@ def test_a_stand_in_for_the_group_is_told():
     women, men = ["Mrs", "Ms", "Miss", "Lady"], ["Mr", "Sir", "Lord", "Dr"]
     of_women, of_men = rng.choice(women, size=len(log)), rng.choice(men, size=len(log))
     log["title"] = np.where(log["group"] == "F", of_women, of_men)
-    found = eh.audit(log)
-    (said,) = stand_ins(found)
+    audit = eh.audit(log)
+    (said,) = stand_ins(audit)
     assert "Feature title tells the groups apart" in said and 'leave_out=["title"]' in said
-    assert found.facts.giveaways.group == {"title": ("F", "M")}
+    assert audit.facts.giveaways.group == {"title": ("F", "M")}
     few = rng.random(len(log)) < 0.005
     log.loc[few, "title"] = np.where(log["group"] == "F", of_men, of_women)[few]
     assert stand_ins(eh.audit(log))
@@ -485,9 +485,9 @@ def test_a_stand_in_for_the_group_is_told():
 def test_one_group_of_several_can_be_told_alone():
     log = made_log(68, groups=("A", "B", "C"))
     log["mark"] = np.where(log["group"] == "B", "x", np.where(np.arange(len(log)) % 2, "y", "z"))
-    found = eh.audit(log)
-    assert found.facts.giveaways.group == {"mark": ("B",)}
-    assert "tells group B from the others" in found.to_words()
+    audit = eh.audit(log)
+    assert audit.facts.giveaways.group == {"mark": ("B",)}
+    assert "tells group B from the others" in audit.to_words()
 
 
 # Numbers with separators
@@ -545,7 +545,7 @@ def test_a_query_tells_how_far_it_is_and_can_be_stopped():
 def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     from evenhand.audit._report.result import Audit
 
-    found = eh.audit(made_log(71))
+    audit = eh.audit(made_log(71))
     (tmp_path / "r.json").write_text("before")
 
     def stop(_):
@@ -553,8 +553,8 @@ def test_reports_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Audit, "to_html", stop)
     with pytest.raises(KeyboardInterrupt):
-        found.save(tmp_path / "r.html")
-    assert [one.name for one in tmp_path.iterdir()] == ["r.json"]
+        audit.save(tmp_path / "r.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
     assert (tmp_path / "r.json").read_text() == "before"
 
 
@@ -592,27 +592,27 @@ def test_control_c_ends_an_audit_that_shows_its_percentage(tmp_path):
     assert asked, said.decode(errors="replace")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
     assert b"stopped; no report was written" in said and b"Traceback" not in said
-    assert [one.name for one in tmp_path.iterdir()] == ["log.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
 
 
 def test_a_feature_that_never_varies_is_left_out_and_named():
     """A log of a policy has an intercept among its features; the audit has its own."""
     log = made_log(61)
     without = eh.audit(log, reference="M").bias.to_frame()
-    found = eh.audit(log.assign(one=1.0, tenth=0.1), reference="M")
-    assert found.facts.constant == {"one": 1.0, "tenth": 0.1}
-    assert any("one is 1 in every row: it is left out" in one for one in found.summary)
-    pd.testing.assert_frame_equal(found.bias.to_frame(), without, rtol=1e-6)
+    audit = eh.audit(log.assign(one=1.0, tenth=0.1), reference="M")
+    assert audit.facts.constant == {"one": 1.0, "tenth": 0.1}
+    assert any("one is 1 in every row: it is left out" in sentence for sentence in audit.summary)
+    pd.testing.assert_frame_equal(audit.bias.to_frame(), without, rtol=1e-6)
 
 
 def test_columns_of_the_format_that_are_empty_are_as_if_they_were_not_there(tmp_path):
     log = made_log(62)
     log.assign(true_reward=None, propensity_score=None).to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(tmp_path / "log.csv", reference="M")
+    audit = eh.audit(tmp_path / "log.csv", reference="M")
     pd.testing.assert_frame_equal(
-        found.bias.to_frame(), eh.audit(log, reference="M").bias.to_frame(), rtol=1e-9
+        audit.bias.to_frame(), eh.audit(log, reference="M").bias.to_frame(), rtol=1e-9
     )
-    assert not any("true_reward" in one for one in found.summary)
+    assert not any("true_reward" in sentence for sentence in audit.summary)
     with pytest.raises(ValueError, match="true_reward is 'true_reward'"):
         eh.audit(tmp_path / "log.csv", reference="M", true_reward="true_reward")
 

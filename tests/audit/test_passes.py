@@ -21,11 +21,11 @@ def unequal(seed=0, third=3):
 
 def test_a_tiny_third_group_leaves_the_others_their_robust_errors():
     log = unequal()
-    found = eh.audit(log, reference="M")
+    audit = eh.audit(log, reference="M")
     names, model = interacted(log[log["group"] != "X"], ["x0", "x1"])
     fitted = model.fit(cov_type="HC1")
     expected = differences(fitted, names, "M", 3)
-    table = found.bias.to_frame().set_index(["group", "feature"])
+    table = audit.bias.to_frame().set_index(["group", "feature"])
     # HC1 counts all rows and coefficients of the log, those of the third group included.
     n, d = len(log) - 3, 6
     factor = np.sqrt((len(log) / (len(log) - 9)) / (n / (n - d)))
@@ -33,9 +33,9 @@ def test_a_tiny_third_group_leaves_the_others_their_robust_errors():
         estimate, error = expected["F", k]
         assert table.loc[("F", name), "estimate"] == pytest.approx(estimate, rel=1e-8)
         assert table.loc[("F", name), "standard_error"] == pytest.approx(factor * error, rel=1e-6)
-    assert found.facts.errors == "robust"
-    assert found.facts.classical == ("X",)
-    assert "Group X has fewer than 20 rows for every coefficient" in found.to_words()
+    assert audit.facts.errors == "robust"
+    assert audit.facts.classical == ("X",)
+    assert "Group X has fewer than 20 rows for every coefficient" in audit.to_words()
 
 
 def test_a_small_group_has_the_classical_errors_of_its_own():
@@ -50,8 +50,8 @@ def test_a_small_group_has_the_classical_errors_of_its_own():
 
 def test_windows_choose_their_errors_by_group_too():
     log = unequal(third=20).assign(timestamp=lambda frame: np.arange(len(frame)) % 100)
-    found = eh.audit(log, reference="M", windows=2)
-    drift = found.drift.set_index(["group", "window"])
+    audit = eh.audit(log, reference="M", windows=2)
+    drift = audit.drift.set_index(["group", "window"])
     robust = eh.audit(log[log["group"] != "X"], reference="M", windows=2, errors="robust").drift
     robust = robust.set_index(["group", "window"])
     # The correction and the average context count all rows, so they are near and not equal.
@@ -127,7 +127,7 @@ def test_counts_give_the_numbers_of_a_row_per_person():
     one, other = eh.audit(log, count="people", reference="M"), eh.audit(single, reference="M")
     assert (log["people"] == 0).any()
     for name in ("by_group", "to_frame", "gaps", "totals"):
-        tables = [getattr(found.bias, name) for found in (one, other)]
+        tables = [getattr(audit.bias, name) for audit in (one, other)]
         left, right = (table() if callable(table) else table for table in tables)
         pd.testing.assert_frame_equal(left, right, rtol=1e-10)
     pd.testing.assert_frame_equal(one.groups, other.groups)
@@ -158,9 +158,9 @@ def test_counts_are_whole_numbers_from_0_on(change, words):
 
 def test_weights_that_look_like_counts_are_asked_about():
     log, _ = counted()
-    found = eh.audit(log.assign(people=log["people"] + 1), weight="people", reference="M")
-    assert "name the column in count instead" in found.to_words()
-    assert np.isfinite(found.bias.by_group["standard_error"]).all()
+    audit = eh.audit(log.assign(people=log["people"] + 1), weight="people", reference="M")
+    assert "name the column in count instead" in audit.to_words()
+    assert np.isfinite(audit.bias.by_group["standard_error"]).all()
     with pytest.raises(ValueError, match="belongs in count, where 0 is allowed"):
         eh.audit(log, weight="people")
     real = eh.audit(log.assign(people=log["people"] + 0.5), weight="people", reference="M")
@@ -170,9 +170,9 @@ def test_weights_that_look_like_counts_are_asked_about():
 def test_weights_of_rare_events_leave_a_covariance():
     """With weights of hundreds the variance that few events add was negative."""
     log = made_log(6, n=40, d=1).assign(reward=[0, 1] * 20, weight=np.arange(40) * 50 + 1.5)
-    found = eh.audit(log, weight="weight", reference="M")
+    audit = eh.audit(log, weight="weight", reference="M")
     scaled = eh.audit(log.assign(weight=log["weight"] / 1e4), weight="weight", reference="M")
-    pd.testing.assert_frame_equal(found.bias.by_group, scaled.bias.by_group, rtol=1e-6)
+    pd.testing.assert_frame_equal(audit.bias.by_group, scaled.bias.by_group, rtol=1e-6)
 
 
 # Rewards where 1 is bad --------------------------------------------------------------------------

@@ -117,15 +117,15 @@ def numbers(plain):
 @pytest.mark.slow
 def test_the_command_and_the_call_repeat_it(tmp_path):
     path, options = everything(tmp_path)
-    found = eh.audit(path, **options).to_dict()
-    command, call = found["provenance"]["command"], found["provenance"]["call"]
+    written = eh.audit(path, **options).to_dict()
+    command, call = written["provenance"]["command"], written["provenance"]["call"]
     again = eval(call, {"evenhand": evenhand}).to_dict()
-    assert_near(numbers(again), numbers(found), "")
+    assert_near(numbers(again), numbers(written), "")
     name, *rest = shlex.split(command)
     assert name == "evenhand"
     assert main([*rest, "--out", str(tmp_path / "a.json")]) == 0
     told = json.loads((tmp_path / "a.json").read_text())
-    assert_near(numbers(told), json.loads(json.dumps(numbers(found))), "")
+    assert_near(numbers(told), json.loads(json.dumps(numbers(written))), "")
 
 
 def test_what_has_no_flag_has_no_command(tmp_path):
@@ -139,15 +139,15 @@ def test_what_has_no_flag_has_no_command(tmp_path):
 def test_versions_and_the_page(tmp_path):
     path = tmp_path / "log.csv"
     made_log(68, n=60, d=1).to_csv(path, index=False)
-    found = eh.audit(path)
-    versions = found.facts.provenance.versions
+    audit = eh.audit(path)
+    versions = audit.facts.provenance.versions
     assert list(versions) == ["python", "evenhand", "duckdb", "ibis", "numpy", "pandas", "scipy"]
     assert versions["evenhand"] == eh.__version__ and versions["numpy"] == np.__version__
     assert "unknown" not in versions.values()
-    page = found.to_html()
+    page = audit.to_html()
     part = page[page.index("How this was made") : page.index("What this cannot say")]
     for text in (
-        found.facts.provenance.checksum.value,
+        audit.facts.provenance.checksum.value,
         f"numpy {np.__version__}",
         "evenhand audit",
     ):

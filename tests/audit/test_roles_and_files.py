@@ -32,8 +32,8 @@ def called(capsys, *call):
 def warned(table, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = eh.audit(table, **options)
-    return [str(one.message) for one in caught], found
+        audit = eh.audit(table, **options)
+    return [str(warning.message) for warning in caught], audit
 
 
 # Words of a CSV file
@@ -51,10 +51,10 @@ LABELS = [
 def test_labels_are_what_the_file_says(labels, tmp_path):
     log = made_log(201, n=300, d=1, groups=labels)
     log.to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(tmp_path / "log.csv", reference=labels[0], errors="robust")
-    assert found.bias.groups == labels
+    audit = eh.audit(tmp_path / "log.csv", reference=labels[0], errors="robust")
+    assert audit.bias.groups == labels
     names, model = interacted(log, ["x0"])
-    assert_same(found.bias, differences(model.fit(cov_type="HC1"), names, labels[0], 2))
+    assert_same(audit.bias, differences(model.fit(cov_type="HC1"), names, labels[0], 2))
 
 
 @pytest.mark.slow
@@ -65,19 +65,19 @@ def test_arms_clusters_and_categories_are_what_the_file_says(tmp_path):
     log["code"] = np.array(["1", "1.0", "001"])[np.arange(400) % 3]
     log["person"] = [f"{i // 2:04d}" for i in range(400)]
     log.to_csv(tmp_path / "log.csv", index=False)
-    found = eh.audit(
+    audit = eh.audit(
         tmp_path / "log.csv",
         nominal_columns=["code"],
         cluster="person",
         arm="arm",
         weighting="pulls",
     )
-    assert {"smoker=yes", "x0"} < set(found.bias.features)
-    codes = {one for one in found.bias.features if one.startswith("code=")}
+    assert {"smoker=yes", "x0"} < set(audit.bias.features)
+    codes = {one for one in audit.bias.features if one.startswith("code=")}
     assert len(codes) == 2 and codes < {"code=1", "code=1.0", "code=001"}
-    assert set(found.arms["arm"]) == {"no", "yes"}
+    assert set(audit.arms["arm"]) == {"no", "yes"}
     same = eh.audit(log, nominal_columns=["code"], cluster="person", arm="arm", weighting="pulls")
-    pd.testing.assert_frame_equal(found.bias.to_frame(), same.bias.to_frame(), rtol=1e-9)
+    pd.testing.assert_frame_equal(audit.bias.to_frame(), same.bias.to_frame(), rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -89,14 +89,14 @@ def test_true_and_false_are_one_and_zero_and_other_words_are_words(tmp_path):
     log.to_parquet(tmp_path / "log.parquet")
     expected = eh.audit(log, reference="M").bias.to_frame()
     for name in ("log.csv", "log.parquet"):
-        found = eh.audit(tmp_path / name, reference="M")
-        assert found.bias.features == ("intercept", "x0", "flag") and found.facts.binary
-        pd.testing.assert_frame_equal(found.bias.to_frame(), expected, rtol=1e-9)
+        audit = eh.audit(tmp_path / name, reference="M")
+        assert audit.bias.features == ("intercept", "x0", "flag") and audit.facts.binary
+        pd.testing.assert_frame_equal(audit.bias.to_frame(), expected, rtol=1e-9)
     log["reward"] = np.where(log["reward"], "yes", "no")
     log.to_csv(tmp_path / "log.csv", index=False)
     assert 'reward_values={"yes": 1, "no": 0}' in refused(tmp_path / "log.csv")
-    found = eh.audit(tmp_path / "log.csv", reference="M", reward_values={"yes": 1, "no": 0})
-    pd.testing.assert_frame_equal(found.bias.to_frame(), expected, rtol=1e-9)
+    audit = eh.audit(tmp_path / "log.csv", reference="M", reward_values={"yes": 1, "no": 0})
+    pd.testing.assert_frame_equal(audit.bias.to_frame(), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["frame", "parquet"])
@@ -108,9 +108,9 @@ def test_true_and_false_have_one_spelling(form, reference, tmp_path):
     if form == "parquet":
         table.to_parquet(tmp_path / "log.parquet")
         table = tmp_path / "log.parquet"
-    found = eh.audit(table, reference=reference, errors="robust")
-    assert found.bias.groups == ("false", "true") and found.bias.reference == "false"
-    assert_same(found.bias, differences(model.fit(cov_type="HC1"), names, "false", 2))
+    audit = eh.audit(table, reference=reference, errors="robust")
+    assert audit.bias.groups == ("false", "true") and audit.bias.reference == "false"
+    assert_same(audit.bias, differences(model.fit(cov_type="HC1"), names, "false", 2))
 
 
 @pytest.mark.slow
@@ -121,8 +121,8 @@ def test_words_of_the_command_line(tmp_path, capsys):
     log.to_csv(tmp_path / "log.csv", index=False)
     flags = ["--reference", "no", "--reward-values", "yes=1,no=0", "--out", tmp_path / "r.json"]
     assert called(capsys, tmp_path / "log.csv", *flags, "--windows", 2)[0] == 0
-    found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
-    assert found["bias"]["reference"] == "no" and len(found["drift"]) == 4
+    written = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert written["bias"]["reference"] == "no" and len(written["drift"]) == 4
 
 
 # Files
@@ -143,11 +143,11 @@ def test_a_path_that_exists_is_that_path(what, name, form, tmp_path):
         path.parent.mkdir(exist_ok=True)
         log.to_csv(path, index=False) if form == "csv" else log.to_parquet(path)
     path = tmp_path / (f"{name}.{form}" if what == "file" else f"{name}/log.{form}")
-    found = eh.audit(path)
-    assert found.facts.rows == 60 and found.facts.label == str(path)
+    audit = eh.audit(path)
+    assert audit.facts.rows == 60 and audit.facts.label == str(path)
     if what == "folder":
-        found = eh.audit(path.parent)
-        assert found.facts.rows == 60 and found.facts.label == f"{path.parent} (1 file)"
+        audit = eh.audit(path.parent)
+        assert audit.facts.rows == 60 and audit.facts.label == f"{path.parent} (1 file)"
 
 
 def test_a_pattern_says_how_many_files_it_is(tmp_path, capsys):
@@ -157,9 +157,9 @@ def test_a_pattern_says_how_many_files_it_is(tmp_path, capsys):
         code, lines, _ = called(capsys, name, "--out", tmp_path / "r.json")
         assert code == 0 and lines[-1].startswith(f"{name} (3 files) in ")
         assert json.loads((tmp_path / "r.json").read_text())["log"] == f"{name} (3 files)"
-    found = eh.audit(f"{tmp_path}/*[0].csv")
-    assert found.facts.rows == 50 and "part" not in found.facts.label
-    assert "(1 file) were summed up" in found.method[0]
+    audit = eh.audit(f"{tmp_path}/*[0].csv")
+    assert audit.facts.rows == 50 and "part" not in audit.facts.label
+    assert "(1 file) were summed up" in audit.method[0]
 
 
 def test_files_of_two_kinds_are_refused_by_name(tmp_path):
@@ -394,9 +394,9 @@ def test_no_query_asks_for_more_sums_than_engines_take(monkeypatch):
     fetch, widths = sources.Source.fetch, []
 
     def watched(self, query):
-        found = fetch(self, query)
-        widths.append(len(found.columns))
-        return found
+        answer = fetch(self, query)
+        widths.append(len(answer.columns))
+        return answer
 
     monkeypatch.setattr(sources.Source, "fetch", watched)
     monkeypatch.setitem(sources.WIDEST, "duckdb", 9)
@@ -411,11 +411,11 @@ def test_a_log_that_changes_between_two_parts_stops_the_audit(monkeypatch):
     fetch, turns = sources.Source.fetch, []
 
     def changed(self, query):
-        found = fetch(self, query)
-        if "evenhand_rows" in found:
+        answer = fetch(self, query)
+        if "evenhand_rows" in answer:
             turns.append(1)
-            found.loc[0, "evenhand_rows"] += len(turns) == 3
-        return found
+            answer.loc[0, "evenhand_rows"] += len(turns) == 3
+        return answer
 
     monkeypatch.setattr(sources.Source, "fetch", changed)
     said = refused(made_log(221, n=300, d=6))
@@ -436,27 +436,27 @@ def decided(seed=223):
 def test_a_decision_in_words_is_no_arm():
     log = decided()
     log["action"], log["reward"] = log["action"].map({1: "a", 2: "b", 3: "c"}), log["reward"] == 1
-    (said,), found = warned(log)
-    assert "column 'action' is left out" in said and found.facts.columns.arm is None
+    (said,), audit = warned(log)
+    assert "column 'action' is left out" in said and audit.facts.columns.arm is None
 
 
 @pytest.mark.slow
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
-    (said,), found = warned(log, reference="M")
+    (said,), audit = warned(log, reference="M")
     assert "column 'action' is left out and not taken for the arm by its name" in said
     assert 'arm="action"' in said
-    assert found.facts.columns.arm is None and "action" not in found.facts.columns.features
+    assert audit.facts.columns.arm is None and "action" not in audit.facts.columns.features
     without = eh.audit(log.drop(columns="action"), reference="M")
-    pd.testing.assert_frame_equal(found.bias.by_group, without.bias.by_group)
-    assert found.bias.by_group.loc["F", "estimate"] < -0.2
+    pd.testing.assert_frame_equal(audit.bias.by_group, without.bias.by_group)
+    assert audit.bias.by_group.loc["F", "estimate"] < -0.2
     # Whoever names it gets it.
     assert warned(log, arm="action")[1].facts.columns.arm == "action"
     # One row that is otherwise, late in a long log, and it decides nothing.
     late = pd.concat([log] * 60, ignore_index=True)
     late.loc[len(late) - 1, "reward"] = 1 - late["reward"].iloc[-1]
-    said, found = warned(late)
-    assert said == [] and found.facts.columns.arm == "action"
+    said, audit = warned(late)
+    assert said == [] and audit.facts.columns.arm == "action"
 
 
 @pytest.mark.slow
@@ -466,9 +466,9 @@ def test_the_mortgage_data():
     loans = eh.datasets.load("mortgage")
     features = ["loanprc", "obrat", "chist"]
     options = {"group": "race", "reward": "approve", "reference": "white", "missing": "drop"}
-    found = eh.audit(loans, features=features, **options)
+    audit = eh.audit(loans, features=features, **options)
     bare = eh.audit(loans[[*features, "race", "approve"]], **options)
-    pd.testing.assert_frame_equal(found.bias.by_group, bare.bias.by_group)
+    pd.testing.assert_frame_equal(audit.bias.by_group, bare.bias.by_group)
     (said,), whole = warned(loans[[*features, "race", "approve", "action"]], **options)
     assert "column 'action' is left out" in said
     pd.testing.assert_frame_equal(whole.bias.by_group, bare.bias.by_group)
@@ -483,10 +483,10 @@ def test_with_features_no_role_is_guessed():
     assert guessed.summary[0].endswith(
         " Known by name alone: arm is the arm, time is the time, position is the position."
     )
-    found = eh.audit(log, features=["x0", "x1"])
-    columns = found.facts.columns
+    audit = eh.audit(log, features=["x0", "x1"])
+    columns = audit.facts.columns
     assert (columns.arm, columns.timestamp, columns.position) == (None, None, None)
-    assert "Known by name" not in found.summary[0] and found.arms is None
+    assert "Known by name" not in audit.summary[0] and audit.arms is None
     named = eh.audit(log, features=["x0", "x1"], arm="arm").facts.columns
     assert (named.arm, named.timestamp) == ("arm", None)
     named = eh.audit(log, arm="arm", timestamp="time", position="position")
@@ -510,14 +510,14 @@ def test_numbers_of_rows_are_no_features(name, numbers, form, tmp_path):
     table = log.assign(**{name: numbers(200)})
     path = tmp_path / f"log.{form}"
     table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path)
-    (said,), found = warned(path)
+    (said,), audit = warned(path)
     assert said.startswith(f"column {name} tells rows apart, as identifiers and row numbers do")
-    assert found.facts.columns.features == ("x0",) and name in found.facts.left_out
+    assert audit.facts.columns.features == ("x0",) and name in audit.facts.left_out
     assert f'want in features, or say leave_out=["{name}"]' in said
     assert warned(path, leave_out=[name])[0] == []
     if not str(table[name].iloc[0]).startswith("p"):
-        said, found = warned(path, features=["x0", name])
-        assert said == [] and name in found.bias.features
+        said, audit = warned(path, features=["x0", name])
+        assert said == [] and name in audit.bias.features
 
 
 def test_what_differs_in_all_rows_by_chance_is_a_feature():
@@ -525,9 +525,9 @@ def test_what_differs_in_all_rows_by_chance_is_a_feature():
     rng = np.random.default_rng(226)
     log["salary"] = rng.choice(100_000, size=60, replace=False)
     log["customer id"] = rng.choice(100_000, size=60, replace=False)
-    (said,), found = warned(log)
+    (said,), audit = warned(log)
     assert said.startswith("column 'customer id'") and 'leave_out=["customer id"]' in said
-    assert found.facts.columns.features == ("x0", "salary")
+    assert audit.facts.columns.features == ("x0", "salary")
     # Somebody may be there twice, and a number that is there twice is no number of a row.
     log["customer id"] = np.append(np.arange(59), 58)
     assert warned(log)[0] == [said]
@@ -549,16 +549,16 @@ def test_what_to_leave_out_for_the_average_context_is_told_once(case):
         log.loc[some, "home town"] = np.nan
     else:
         log.loc[some, "home town"] = {"category": "z", "empty": "", "missing": None}[case]
-    found = eh.audit(log, reference="M", missing="fill")
-    assert np.isnan(found.bias.by_group.loc["F", "estimate"])
-    (said,) = [one for one in found.summary if "(leave_out=" in one]
+    audit = eh.audit(log, reference="M", missing="fill")
+    assert np.isnan(audit.bias.by_group.loc["F", "estimate"])
+    (said,) = [sentence for sentence in audit.summary if "(leave_out=" in sentence]
     assert said.startswith(
         "To compare all groups with the same features, leave out 'home town' "
         '(leave_out=["home town"]): '
     )
     left = eh.audit(log, reference="M", missing="fill", leave_out=["home town"])
     assert np.isfinite(left.bias.by_group.loc["F", "estimate"])
-    assert not any("(leave_out=" in one for one in left.summary)
+    assert not any("(leave_out=" in sentence for sentence in left.summary)
 
 
 # What does not fit into memory

@@ -89,7 +89,7 @@ def test_the_json_follows_the_schema(kind):
     made, options = KINDS[kind]
     plain = json.loads(eh.audit(made(), **options).to_json())
     errors = Draft202012Validator(SCHEMA).iter_errors(plain)
-    assert [f"{one.json_path}: {one.message[:100]}" for one in errors] == []
+    assert [f"{error.json_path}: {error.message[:100]}" for error in errors] == []
     assert list(plain) == list(SCHEMA["properties"]), "keys are listed in the order of the JSON"
 
 

@@ -43,8 +43,8 @@ def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted, arms):
     streamed = second_pass._streamed
     monkeypatch.setattr(second_pass, "_streamed", remembered)
     monkeypatch.setattr(batches, "MOST_ROWS", 400)  # several batches
-    found = eh.audit(log, reference="C", windows=4, errors="robust", **roles)
-    assert found.within is not None and found.bias.weighting == ("arms" if arms else "pulls")
+    audit = eh.audit(log, reference="C", windows=4, errors="robust", **roles)
+    assert audit.within is not None and audit.bias.weighting == ("arms" if arms else "pulls")
     assert len(passes) == 1, "one pass is enough for all of them"
     assert set(passes[0][1]) == {"whole", "windows", "within"}
 

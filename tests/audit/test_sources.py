@@ -256,8 +256,8 @@ def test_logistic_models_in_postgresql(postgres):
                 f"INSERT INTO loans VALUES ({marks})", rows.astype(object).to_numpy().tolist()
             )
     for choice in logistic_models.CHOICES:
-        found = eh.audit(f"{postgres}::loans", reference="C", **choice).logistic
-        logistic_models.assert_alike(found, eh.audit(rows, reference="C", **choice).logistic)
+        models = eh.audit(f"{postgres}::loans", reference="C", **choice).logistic
+        logistic_models.assert_alike(models, eh.audit(rows, reference="C", **choice).logistic)
 
 
 @pytest.mark.parametrize(

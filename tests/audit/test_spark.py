@@ -43,18 +43,18 @@ def spark():
 
 
 def test_the_same_numbers(parquet, from_frame):
-    found = sources.audits(parquet, sources.CHOICES[::2], engine="spark")
-    assert found[0].facts.engine == "pyspark"
-    sources.assert_alike(found, from_frame[::2], 1e-9)
+    audits = sources.audits(parquet, sources.CHOICES[::2], engine="spark")
+    assert audits[0].facts.engine == "pyspark"
+    sources.assert_alike(audits, from_frame[::2], 1e-9)
 
 
 def test_logistic_models(tmp_path):
     rows = logistic_models.roled()
     rows.to_parquet(tmp_path / "log.parquet")
     for choice in logistic_models.CHOICES:
-        found = eh.audit(tmp_path / "log.parquet", engine="spark", reference="C", **choice)
+        audit = eh.audit(tmp_path / "log.parquet", engine="spark", reference="C", **choice)
         expected = eh.audit(rows, reference="C", **choice)
-        logistic_models.assert_alike(found.logistic, expected.logistic)
+        logistic_models.assert_alike(audit.logistic, expected.logistic)
 
 
 @pytest.mark.parametrize("clusters", [{}, {"cluster": "judge"}], ids=["rows", "clusters"])
@@ -85,9 +85,9 @@ def test_a_view_and_a_saved_table(spark, tmp_path):
     try:
         rows.write.saveAsTable("lake.loans")
         for name in ("decisions_view", "Lake.Loans", "spark_catalog.lake.loans"):
-            found = eh.audit(f"spark::{name}", reference="M")
-            assert found.facts.engine == "pyspark"
-            inputs.assert_same(found, expected)
+            audit = eh.audit(f"spark::{name}", reference="M")
+            assert audit.facts.engine == "pyspark"
+            inputs.assert_same(audit, expected)
         assert "there is no table 'lake.nothing'; there are " in refused("spark::lake.nothing")
     finally:
         spark.catalog.dropTempView("decisions_view")
@@ -101,8 +101,8 @@ def test_labels_are_what_the_file_says(tmp_path):
     opened = open_log(tmp_path / "log[1].csv", "spark")
     assert opened.table.schema()["group"].is_integer()  # unless it is asked for as a label
     read = opened.with_labels(["group"])
-    found = read.fetch(read.table.select("group", "flag").distinct())
-    assert set(found["group"]) == {"01", "1"} and found["flag"].tolist() == [True, True]
+    answer = read.fetch(read.table.select("group", "flag").distinct())
+    assert set(answer["group"]) == {"01", "1"} and answer["flag"].tolist() == [True, True]
 
 
 def test_another_order_of_columns_is_refused(tmp_path):
@@ -118,9 +118,9 @@ def test_other_formats(name, tmp_path):
     said = formats.write(table, tmp_path / name)
     table.to_csv(tmp_path / "plain.csv", index=False)
     expected = formats.numbers(eh.audit(tmp_path / "plain.csv", **formats.OPTIONS))
-    found = eh.audit(tmp_path / name, engine="spark", **formats.OPTIONS, **said)
-    assert found.facts.engine == "pyspark"
-    formats.assert_near(formats.numbers(found)["bias"], expected["bias"], "")
+    audit = eh.audit(tmp_path / name, engine="spark", **formats.OPTIONS, **said)
+    assert audit.facts.engine == "pyspark"
+    formats.assert_near(formats.numbers(audit)["bias"], expected["bias"], "")
 
 
 def test_what_spark_does_not_read_is_refused(tmp_path):

@@ -30,13 +30,13 @@ def log_of(seed, n=1500):
 
 def test_is_the_regression_of_the_difference():
     log = log_of(1)
-    found = eh.audit(log, reference="M")
+    audit = eh.audit(log, reference="M")
     known = log.dropna(subset="true_reward")
     known = known.assign(reward=known["reward"] - known["true_reward"])
     names, model = interacted(known, ["x0", "x1"])
-    assert_same(found.against_truth, differences(model.fit(cov_type="HC1"), names, "M", 3))
-    assert found.against_truth.observations == tuple(known.groupby("group").size())
-    assert found.bias.observations == tuple(log.groupby("group").size())
+    assert_same(audit.against_truth, differences(model.fit(cov_type="HC1"), names, "M", 3))
+    assert audit.against_truth.observations == tuple(known.groupby("group").size())
+    assert audit.bias.observations == tuple(log.groupby("group").size())
 
 
 def test_tells_bias_from_a_true_difference():
@@ -44,13 +44,13 @@ def test_tells_bias_from_a_true_difference():
 
     All three intervals at once miss in at most 5 % of seeds, in each report; this seed is fixed.
     """
-    found = eh.audit(log_of(3), reference="M")
-    plain = found.bias.to_frame().query("group == 'F'")
+    audit = eh.audit(log_of(3), reference="M")
+    plain = audit.bias.to_frame().query("group == 'F'")
     both = BIAS + np.array([1.0, 1.0, 0.0])
     assert (plain["simultaneous_low"].to_numpy() <= both).all()
     assert (plain["simultaneous_high"].to_numpy() >= both).all()
     assert plain["simultaneous_low"].iloc[1] > 0.0  # on x0, where there is no bias
-    table = found.against_truth.to_frame().query("group == 'F'")
+    table = audit.against_truth.to_frame().query("group == 'F'")
     assert (table["simultaneous_low"].to_numpy() <= BIAS).all()
     assert (table["simultaneous_high"].to_numpy() >= BIAS).all()
     assert table["simultaneous_low"].iloc[2] > 0.0
@@ -58,32 +58,35 @@ def test_tells_bias_from_a_true_difference():
 
 @pytest.mark.slow
 def test_is_in_words_page_and_json():
-    found = eh.audit(log_of(3), reference="M")
-    said = [one for one in found.summary if one.startswith("true_reward is known in")]
+    audit = eh.audit(log_of(3), reference="M")
+    said = [
+        sentence for sentence in audit.summary if sentence.startswith("true_reward is known in")
+    ]
     assert len(said) == 1 and " of " in said[0]
     assert any(
-        one.startswith("Against true_reward, among people with the same") for one in found.summary
+        sentence.startswith("Against true_reward, among people with the same")
+        for sentence in audit.summary
     )
-    assert "This needs no equal averages." in found.to_words()
-    assert 'id="truth"' in found.to_html()
-    plain = json.loads(found.to_json())["against_truth"]
+    assert "This needs no equal averages." in audit.to_words()
+    assert 'id="truth"' in audit.to_html()
+    plain = json.loads(audit.to_json())["against_truth"]
     assert plain["assumption"].startswith("This needs no equal averages")
-    assert any("see what is measured against them" in one for one in found.limits)
+    assert any("see what is measured against them" in sentence for sentence in audit.limits)
 
 
 def test_a_group_without_true_rewards_is_said_to_be_unknown():
     log = log_of(4)
     log.loc[log["group"] == "F", "true_reward"] = np.nan
-    found = eh.audit(log, reference="M")
-    assert found.against_truth is None
-    assert any("true_reward is known in too few groups" in one for one in found.summary)
+    audit = eh.audit(log, reference="M")
+    assert audit.against_truth is None
+    assert any("true_reward is known in too few groups" in sentence for sentence in audit.summary)
     third = log_of(5)
     third.loc[:200, "group"] = "X"
     third.loc[third["group"] == "X", "true_reward"] = np.nan
     third = third.drop(columns="arm")
     among = eh.audit(third, reference="M")
     assert among.against_truth.groups == ("F", "M")
-    assert any("X 0 of 201" in one for one in among.summary)
+    assert any("X 0 of 201" in sentence for sentence in among.summary)
 
 
 def test_feedback_that_is_the_truth_has_no_bias():
@@ -102,7 +105,7 @@ def test_takes_weights_and_clusters_along(how):
     log["weight"] = rng.uniform(0.5, 2.0, size=len(log))
     log["cluster"] = rng.integers(300, size=len(log))
     other = "cluster" if how == "weight" else "weight"
-    found = eh.audit(log.drop(columns=other), reference="M", **{how: how})
+    audit = eh.audit(log.drop(columns=other), reference="M", **{how: how})
     known = log.dropna(subset="true_reward")
     known = known.assign(reward=known["reward"] - known["true_reward"])
     weights = known["weight"] if how == "weight" else None
@@ -113,18 +116,18 @@ def test_takes_weights_and_clusters_along(how):
         if how == "weight"
         else model.fit(cov_type="cluster", cov_kwds=codes)
     )
-    assert_same(found.against_truth, differences(fitted, names, "M", 3))
+    assert_same(audit.against_truth, differences(fitted, names, "M", 3))
 
 
 def test_other_units_are_refused():
     """A score of about 50 beside 0 and 1, and beside the same in cents: nothing is subtracted."""
     log = log_of(8)
     repaid = log.assign(true_reward=(log["true_reward"] > 5.0).where(log["true_reward"].notna()))
-    found = eh.audit(repaid.astype({"true_reward": float}), reference="M")
-    assert found.against_truth is None
+    audit = eh.audit(repaid.astype({"true_reward": float}), reference="M")
+    assert audit.against_truth is None
     assert any(
-        "not seem to be in the same units: true_reward is 0 or 1, and reward is not" in one
-        for one in found.summary
+        "not seem to be in the same units: true_reward is 0 or 1, and reward is not" in sentence
+        for sentence in audit.summary
     )
     cents = eh.audit(log.assign(true_reward=100.0 * log["true_reward"]), reference="M")
     assert cents.against_truth is None
@@ -138,9 +141,11 @@ def test_a_truth_that_depends_on_the_decision_is_doubted():
     given = log["reward"] > log["reward"].median()
     followed = eh.audit(log.assign(true_reward=log["true_reward"].where(given)), reference="M")
     assert followed.against_truth is not None
-    assert any(one.startswith("WARNING: this holds if it does not") for one in followed.summary)
+    assert any(
+        sentence.startswith("WARNING: this holds if it does not") for sentence in followed.summary
+    )
     approved = log.assign(reward=given.astype(int), true_reward=(given * 1.0).where(given))
-    found = eh.audit(approved, reference="M")
-    assert found.against_truth is None
-    assert "reward is 1 in every row whose true_reward is known" in found.to_words()
+    audit = eh.audit(approved, reference="M")
+    assert audit.against_truth is None
+    assert "reward is 1 in every row whose true_reward is known" in audit.to_words()
     assert "WARNING" not in eh.audit(log, reference="M").to_words()

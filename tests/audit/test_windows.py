@@ -33,7 +33,7 @@ def test_the_gap_within_windows_is_that_of_statsmodels(cluster):
     log = shifting().assign(person=lambda frame: np.arange(len(frame)) // 3)
     # "auto" makes up for what windows take from clusters that are in one each.
     how = {"cluster": "person", "errors": "robust"} if cluster else {"leave_out": ["person"]}
-    found = eh.audit(log, reference="M", **how)
+    audit = eh.audit(log, reference="M", **how)
     log["w"] = in_windows(log)
     model = smf.ols("reward ~ C(group, Treatment('M')) * (x + C(w))", log)
     robust = {"cov_type": "cluster", "cov_kwds": {"groups": log["person"]}}
@@ -46,23 +46,23 @@ def test_the_gap_within_windows_is_that_of_statsmodels(cluster):
             contrast[i] = 1.0 if not other else log["x"].mean()
             if "C(w)" in other:
                 contrast[i] = part[int(other.split("T.")[1].rstrip("]"))]
-    row = found.within.by_group.loc["F"]
+    row = audit.within.by_group.loc["F"]
     # Shares of windows are written into the query with six digits.
     assert row["estimate"] == pytest.approx(contrast @ fit.params, abs=1e-5)
     error = np.sqrt(contrast @ fit.cov_params() @ contrast)
     assert row["standard_error"] == pytest.approx(error, rel=1e-4)
-    slope = found.within.to_frame().set_index(["group", "feature"]).loc[("F", "x")]
+    slope = audit.within.to_frame().set_index(["group", "feature"]).loc[("F", "x")]
     name = "C(group, Treatment('M'))[T.F]:x"
     assert slope["estimate"] == pytest.approx(fit.params[name], rel=1e-8)
     assert slope["standard_error"] == pytest.approx(fit.bse[name], rel=1e-8)
 
 
 def test_a_shift_of_level_and_mix_is_no_bias():
-    found = eh.audit(shifting(), reference="M")
-    assert found.believe == "within windows"
-    said = found.summary
-    parts = found.decomposition.set_index("part")["estimate"]
-    assert parts["left"] == pytest.approx(found.within.by_group.loc["F", "estimate"])
+    audit = eh.audit(shifting(), reference="M")
+    assert audit.believe == "within windows"
+    said = audit.summary
+    parts = audit.decomposition.set_index("part")["estimate"]
+    assert parts["left"] == pytest.approx(audit.within.by_group.loc["F", "estimate"])
     assert "who came when for" in said[1]
     total = parts["explained"] + parts["time"] + parts["left"]
     assert total == pytest.approx(parts["unadjusted"])
@@ -70,35 +70,35 @@ def test_a_shift_of_level_and_mix_is_no_bias():
         "Within time windows, among people with the same features, the mean reward of group F "
         "cannot be told from"
     )
-    whole = next(one for one in said if one.startswith("Over the whole log"))
+    whole = next(sentence for sentence in said if sentence.startswith("Over the whole log"))
     assert "lower than that of group M" in whole
     assert "Believe the one within time windows" in " ".join(said)
-    assert found.to_dict()["believe"] == "within windows"
-    assert found.to_dict()["within_windows"]["totals"]
+    assert audit.to_dict()["believe"] == "within windows"
+    assert audit.to_dict()["within_windows"]["totals"]
 
 
 def test_a_bias_that_a_shift_hides_is_found():
-    found = eh.audit(shifting(slope=3.0, gap=-0.5), reference="M")
-    assert found.within.by_group.loc["F", "high"] < 0.0
-    assert found.believe == "within windows"
-    assert found.summary[2].startswith("The direction of the gap reverses")
-    assert found.summary[2].endswith(
+    audit = eh.audit(shifting(slope=3.0, gap=-0.5), reference="M")
+    assert audit.within.by_group.loc["F", "high"] < 0.0
+    assert audit.believe == "within windows"
+    assert audit.summary[2].startswith("The direction of the gap reverses")
+    assert audit.summary[2].endswith(
         "lower between people with the same features at the same time."
     )
-    assert "lower than that of group M" in found.summary[3]
+    assert "lower than that of group M" in audit.summary[3]
 
 
 @pytest.mark.slow
 def test_without_a_shift_both_say_the_same_and_are_shown():
-    found = eh.audit(shifting(slope=0.0, mix=0.0, gap=-1.0), reference="M")
-    assert found.believe == "whole log"
-    assert found.summary[2].startswith(
+    audit = eh.audit(shifting(slope=0.0, mix=0.0, gap=-1.0), reference="M")
+    assert audit.believe == "whole log"
+    assert audit.summary[2].startswith(
         "Among people with the same features, the mean reward of group F is 0.99"
     )
-    assert found.summary[3].startswith(
+    assert audit.summary[3].startswith(
         "Within time windows, among people with the same features, the mean reward"
     )
-    page = found.to_html()
+    page = audit.to_html()
     assert "over the whole log" in page and "within time windows" in page
 
 
@@ -107,9 +107,9 @@ def test_unbiased_logs_that_shift_raise_no_alarm():
     """Level and mix shift in all of them. With 12 logs at 95 %, more than 3 alarms: 1 in 400."""
     alarms = 0
     for seed in range(12):
-        found = eh.audit(shifting(seed, n=1500), reference="M")
+        audit = eh.audit(shifting(seed, n=1500), reference="M")
         headline = next(
-            line for line in found.summary if "among people with the same features" in line.lower()
+            line for line in audit.summary if "among people with the same features" in line.lower()
         )
         alarms += "cannot be told" not in headline
     assert alarms <= 3
@@ -118,9 +118,9 @@ def test_unbiased_logs_that_shift_raise_no_alarm():
 def test_windows_without_a_group_are_left_out():
     log = shifting()
     log = log[(log["group"] == "M") | (log["timestamp"] < 0.7)]
-    found = eh.audit(log, reference="M")
+    audit = eh.audit(log, reference="M")
     kept = in_windows(log) <= 5
-    assert found.within.observations == tuple(
+    assert audit.within.observations == tuple(
         int((kept & (log["group"] == name)).sum()) for name in ("F", "M")
     )
 
@@ -128,8 +128,8 @@ def test_windows_without_a_group_are_left_out():
 def test_groups_that_are_hardly_there_do_not_stop_the_others():
     log = shifting()
     few = log.iloc[:3].assign(group="X", timestamp=0.5)
-    found = eh.audit(pd.concat([log, few], ignore_index=True), reference="M", windows=8)
-    table = found.within.by_group
+    audit = eh.audit(pd.concat([log, few], ignore_index=True), reference="M", windows=8)
+    table = audit.within.by_group
     assert np.isfinite(table.loc["F", "estimate"])
     assert np.isnan(table.loc["X", "estimate"])
 

@@ -76,7 +76,7 @@ def test_nothing_that_stands_out_is_said_as_such():
     said = report.to_words().splitlines()
     assert said[0] == (
         "At the average context the feedback for all 3 groups cannot be told from the average of "
-        "the groups. In each of them, one of 0.3 or more would have been found with 80 % power."
+        "the groups. In each of them, a gap of 0.3 or more would have been found with 80 % power."
     )
     assert said[1].startswith("Whether the gap changes cannot be told for 6 of 6 pairs")
     assert "no proof" in said[1]

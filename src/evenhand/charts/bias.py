@@ -65,7 +65,7 @@ def bias_chart(
         alt.Color(
             "group:N",
             scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-            legend=alt.Legend(title="group", symbolType="circle", symbolOpacity=1),
+            legend=alt.Legend(title="group", symbolType="circle", symbolOpacity=1, columns=4),
         ),
         tooltip=hints,
     )
@@ -89,7 +89,8 @@ def bias_chart(
     if not title:
         heading = alt.TitleParams(below, fontSize=11, color="#555")
     rows = {"step": 14 if len(table) <= 100 else 9}
-    return frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading)
+    # Beside the picture the names of the groups would be out of sight on a phone.
+    return frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading, legend="top")
 
 
 def _in_units(
@@ -166,7 +167,7 @@ def windows_chart(
     colour = alt.Color(
         "group:N",
         scale=alt.Scale(domain=shown, range=[colours[name] for name in shown]),
-        legend=alt.Legend(title="group", symbolType="circle", symbolOpacity=1),
+        legend=alt.Legend(title="group", symbolType="circle", symbolOpacity=1, columns=4),
     )
     upright = alt.Scale(zero=False)
     base = alt.Chart(table).encode(across, color=colour)
@@ -180,4 +181,4 @@ def windows_chart(
         ),
     ]
     whole = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    return frame(whole, alt.TitleParams(""))
+    return frame(whole, alt.TitleParams(""), legend="top")

@@ -83,7 +83,7 @@ def decomposition_chart(
         rows["group"] = rows["group"] + f" compared with {against}"
     groups = list(dict.fromkeys(rows["group"]))
     ends = rows[["estimate", "beyond"]].assign(zero=0.0).to_numpy(dtype=float)
-    room = 0.16 * (ends.max() - ends.min() or 1.0)  # for the numbers beside the bars
+    room = 0.2 * (ends.max() - ends.min() or 1.0)  # for the numbers beside the bars
     span = alt.Scale(domain=[ends.min() - room, ends.max() + room], nice=False)
     labels = _in_order(rows)
     base = alt.Chart(rows).encode(
@@ -112,7 +112,7 @@ def decomposition_chart(
         .mark_text(align="right", dx=-5, fontSize=11)
         .encode(alt.X("beyond:Q"), text="words:N"),
     ]
-    panel = alt.layer(*layers, data=rows).properties(width=WIDTH + 60, height={"step": 20})
+    panel = alt.layer(*layers, data=rows).properties(width=WIDTH - 20, height={"step": 20})
     header = alt.Header(
         title=None,
         labelAngle=0,

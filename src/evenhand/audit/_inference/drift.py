@@ -13,7 +13,6 @@ from evenhand.audit._input.scan import Times
 from evenhand.bias._contrasts import NOT
 from evenhand.bias.report import BiasReport
 
-COLUMNS = ["window", "from", "group", "n", "share", "mean_reward", "mean_low", "mean_high"]
 SINGLE = "a group that is compared has a single cluster in this window"
 
 
@@ -35,45 +34,45 @@ def drift(
         reward_centre: what was subtracted from the rewards.
         of_clusters: the errors of mean rewards where rows belong together.
     """
-    known = frame.dropna(subset="t")
-    counted = known.groupby(["t", "g"])[["n", "y", "yy"]].sum()
-    parts = []
-    for window in range(times.count):
-        table = _rewards(counted, window, report, reward_centre, of_clusters)
-        table.insert(0, "from", times.label(window))
-        table.insert(0, "window", window + 1)
-        bias = None if windows is None else _bias(windows, window)
-        parts.append(table if bias is None else table.join(bias, on="group"))
-    return pd.concat(parts, ignore_index=True)
+    table = _rewards(frame, times, report, reward_centre, of_clusters)
+    if windows is None:
+        return table
+    bias = [_bias(windows, window) for window in range(times.count)]
+    keys = ["window", "group"]
+    return table.join(pd.concat(bias, keys=range(1, times.count + 1), names=keys), on=keys)
 
 
 def _rewards(
-    counted: pd.DataFrame,
-    window: int,
+    frame: pd.DataFrame,
+    times: Times,
     report: BiasReport,
     reward_centre: float,
     of_clusters: WindowErrors | None,
 ) -> pd.DataFrame:
-    index = pd.MultiIndex.from_product([[window], report.groups], names=["t", "g"])
-    here = counted.reindex(index).fillna(0.0).astype(float).droplevel("t")
-    n = here["n"]
+    """Counts and mean rewards of all windows and groups; those without rows have a count of 0."""
+    windows, groups = range(times.count), list(report.groups)
+    counted = frame.dropna(subset="t").groupby(["t", "g"])[["n", "y", "yy"]].sum()
+    every = counted.reindex(pd.MultiIndex.from_product([windows, groups], names=["t", "g"]))
+    n, y, yy = every.fillna(0.0).to_numpy(dtype=np.float64).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = here["y"] / n
-        variance = (np.maximum(here["yy"] / n - mean**2, 0.0) / (n - 1.0)).to_numpy()
-        freedom = (n - 1.0).to_numpy()
+        mean = y / n
+        variance = np.maximum(yy / n - mean**2, 0.0) / (n - 1.0)
+        freedom = n - 1.0
         if of_clusters is not None:
-            variance, freedom = of_clusters.variance[window], of_clusters.clusters[window] - 1.0
+            variance, freedom = of_clusters.variance.ravel(), of_clusters.clusters.ravel() - 1.0
         known = np.where(freedom > 0.0, freedom, np.nan)
         reach = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
-        share = n / n.sum()
+        share = n / np.repeat(n.reshape(times.count, -1).sum(axis=1), len(groups))
     return pd.DataFrame(
         {
-            "group": list(report.groups),
-            "n": n.to_numpy(dtype=np.int64),
-            "share": share.to_numpy(),
-            "mean_reward": (mean + reward_centre).to_numpy(),
-            "mean_low": (mean + reward_centre - reach).to_numpy(),
-            "mean_high": (mean + reward_centre + reach).to_numpy(),
+            "window": np.repeat(np.arange(1, times.count + 1), len(groups)),
+            "from": np.repeat([times.label(window) for window in windows], len(groups)),
+            "group": groups * times.count,
+            "n": n.astype(np.int64),
+            "share": share,
+            "mean_reward": mean + reward_centre,
+            "mean_low": mean + reward_centre - reach,
+            "mean_high": mean + reward_centre + reach,
         }
     )
 

@@ -29,7 +29,7 @@ from evenhand.audit._inference.scores import (
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
-from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
+from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
 from evenhand.bias._fit import ROOM
 from evenhand.bias.statistics import Array, Bools
 
@@ -40,7 +40,7 @@ LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its end
 SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
 STEADY = 0.5  # of the step before: where the maximum is finite, late steps shrink much faster
 STEADY_STEPS = 3
-RUNAWAY = "its coefficients run away, as where some feature tells outcomes of 0 from those of 1"
+RUNAWAY = "the coefficients run away, as where some feature tells outcomes of 0 from those of 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +176,11 @@ def _streamed(source: Source, rows: Any, fits: Fits) -> _Seen:
     many, d = fits.vectors.shape
     coding = Coding(["k"], [(k,) for k in range(many)], 1)
     seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))
-    count, reward = np.zeros(many), np.zeros(many)
+    count, reward, room = np.zeros(many), np.zeros(many), Room()
 
     def add(arrow: Any) -> None:
         batch = Batch(arrow, coding)
-        x, y = batch.features(np.empty((d, len(batch)))), batch.column("y")
+        x, y = batch.features(room.of(d, len(batch))), batch.column("y")
         weight = batch.column("w") if batch.has("w") else np.ones(len(batch))
         for k, here in batch.runs():
             own, outcome, w = x[:, here], y[here], weight[here]

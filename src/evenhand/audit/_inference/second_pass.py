@@ -30,7 +30,7 @@ from evenhand.audit._inference.scores import (
 from evenhand.audit._input.engines import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
-from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
+from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
 from evenhand.bias.statistics import Array, Whole
 
 
@@ -149,7 +149,7 @@ class _Tally:
     """Sums by cell, batch after batch."""
 
     def __init__(self, places: list[_Place], coding: Coding, d: int) -> None:
-        self.places, self.coding, self.d = places, coding, d
+        self.places, self.coding, self.d, self.room = places, coding, d, Room()
         sizes = [d if place.reach is None else 1 for place in places]
         self.meat = [np.zeros((coding.cells, size, size)) for size in sizes]
         self.count, self.reward = np.zeros(coding.cells), np.zeros(coding.cells)
@@ -157,7 +157,7 @@ class _Tally:
     def add(self, arrow: Any) -> None:
         """Take a batch of `_columns` in."""
         batch = Batch(arrow, self.coding)
-        x = batch.features(np.empty((self.d, len(batch))))
+        x = batch.features(self.room.of(self.d, len(batch)))
         y = batch.column("y")
         weight = batch.column("w") if batch.has("w") else None
         heavy = y if weight is None else weight * y

@@ -40,14 +40,7 @@ def explained(audit: Audit) -> list[str]:
 
     A group of two people has a large gap by chance: it must not come before what is beyond doubt.
     """
-    table = audit.decomposition
-    if table.empty:
-        return []
-    first = table[table["part"] == UNADJUSTED].set_index("group")
-    clear = (first["low"] > 0.0) | (first["high"] < 0.0)
-    width = (first["high"] - first["low"]).fillna(np.inf)
-    rank = np.where(clear, -first["estimate"].abs(), width)
-    order = first.index[np.lexsort((rank, ~clear))].tolist()
+    order, table = _in_order(audit), audit.decomposition
     said = []
     for name in order[:MOST_GROUPS]:
         said += _of_group(audit, table[table["group"] == name])
@@ -57,6 +50,25 @@ def explained(audit: Audit) -> list[str]:
             f"The table of gaps explained has {hidden} more group{'s' if hidden > 1 else ''}."
         )
     return said
+
+
+def told_why(audit: Audit) -> set[str]:
+    """The groups of which `explained` says why it is not known what is left."""
+    table = audit.decomposition
+    left = table[(table["part"] == LEFT) & table["estimate"].isna()]
+    return set(left["group"].astype(str)) & set(_in_order(audit)[:MOST_GROUPS])
+
+
+def _in_order(audit: Audit) -> list[str]:
+    """The groups, as `explained` speaks of them."""
+    table = audit.decomposition
+    if table.empty:
+        return []
+    first = table[table["part"] == UNADJUSTED].set_index("group")
+    clear = (first["low"] > 0.0) | (first["high"] < 0.0)
+    width = (first["high"] - first["low"]).fillna(np.inf)
+    rank = np.where(clear, -first["estimate"].abs(), width)
+    return [str(name) for name in first.index[np.lexsort((rank, ~clear))]]
 
 
 def reverses(part: pd.DataFrame) -> bool:

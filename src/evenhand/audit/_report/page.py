@@ -184,7 +184,11 @@ def _adjusted(audit: Audit) -> str:
     if models == {LOGISTIC_MODEL}:
         return "The adjustment is by logistic models."
     if LOGISTIC_MODEL in models:
-        without = audit.decomposition.query("model != @LOGISTIC_MODEL")["group"].unique()
+        table = audit.decomposition
+        left = table[(table["part"] == LEFT) & table["estimate"].notna()]  # what is adjusted
+        without = left[left["model"] != LOGISTIC_MODEL]["group"].unique()
+        if not len(without):
+            return "The adjustment is by logistic models."
         names = ", ".join(map(str, without))
         return f"The adjustment is by logistic models; of {names} by straight lines."
     return f"The adjustment is by straight lines (least squares){windows}."

@@ -13,12 +13,13 @@ from evenhand.audit._input.roles import guessed_roles
 from evenhand.audit._report.blend import blend_sentences
 from evenhand.audit._report.cautions import cautions
 from evenhand.audit._report.cells import cell_sentences
-from evenhand.audit._report.explained import explained
+from evenhand.audit._report.explained import explained, told_why
 from evenhand.audit._report.impact import impact_sentences
 from evenhand.audit._report.result import WHOLE_LOG
 from evenhand.audit._sums.missing import FILLED, NOT_FILLABLE
 from evenhand.bias._contrasts import few as few_of
-from evenhand.bias._sentences import comparisons, totals
+from evenhand.bias._sentences import comparisons, totals, unidentified
+from evenhand.bias.report import BiasReport
 from evenhand.errors import blank, setting
 from evenhand.events.columns import NEEDED
 
@@ -56,16 +57,22 @@ def _compared(audit: Audit) -> list[str]:
     bias, within = audit.bias, audit.within
     if not audit.facts.columns.features:  # then the gap itself is all there is
         return [*totals(bias), *bias.warnings, bias.assumption]
+    told = _told(audit, bias)
+    lines = [line for line in bias.to_words().splitlines() if line not in told]
     if within is None:
-        return bias.to_words().splitlines()
-    inside = [_after("Within time windows", sentence) for sentence in totals(within)]
+        return lines
+    # What takes a comparison away over the whole log does so within windows: once is enough.
+    told = {*told, *unidentified(bias).values()}
+    inside = [_after("Within time windows", line) for line in totals(within) if line not in told]
     if audit.believe == WHOLE_LOG:
-        said = bias.to_words().splitlines()
-        first = len(totals(bias))
-        return [*said[:first], *inside, *said[first:]]
-    whole = [_after("Over the whole log", sentence) for sentence in totals(bias)]
+        first = len([line for line in totals(bias) if line in lines])
+        return [*lines[:first], *inside, *lines[first:]]
+    told, most = _told(audit, within), MOST_FEATURES
+    inside = [line for line in comparisons(within, most) if line not in told]
+    told = {*told, *unidentified(within).values()}
+    whole = [_after("Over the whole log", line) for line in totals(bias) if line not in told]
     return [
-        *(_after("Within time windows", line) for line in comparisons(within, MOST_FEATURES)),
+        *(_after("Within time windows", line) for line in inside),
         *whole,
         "The comparison over the whole log does not find the same. Believe the one within time "
         "windows: it compares people of the same time. Over the whole log, what changes over time "
@@ -73,6 +80,12 @@ def _compared(audit: Audit) -> list[str]:
         *bias.warnings,
         bias.assumption,
     ]
+
+
+def _told(audit: Audit, report: BiasReport) -> set[str]:
+    """Sentences about what is not identified whose reason stands above them already."""
+    groups = told_why(audit)
+    return {line for name, line in unidentified(report).items() if name in groups}
 
 
 def _after(start: str, sentence: str) -> str:

@@ -213,9 +213,12 @@ def _lacking(models: Logistic) -> list[str]:
             "on straight lines alone."
         )
     elif others:
-        names = few([f"{quoted(name)} ({reason})" for name, reason in others.items()])
+        named = dict[str, list[str]]()  # by reason: several groups mostly share one
+        for name, reason in others.items():
+            named.setdefault(reason, []).append(quoted(name))
+        why = "; ".join(f"{few(names)} ({reason})" for reason, names in named.items())
         said.append(
-            f"{len(others)} groups have no logistic model: {names}. What is said of their gaps "
+            f"{len(others)} groups have no logistic model: {why}. What is said of their gaps "
             "rests on straight lines alone."
         )
     return said

@@ -18,6 +18,7 @@ from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
+from evenhand.audit._sums.batches import NUMBER_OF
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
 from evenhand.audit._sums.details import Detail, details
@@ -44,6 +45,8 @@ def prepared(source: Source, look: Look, settings: Settings, design: Design, gap
     }
     if look.by_arm:
         picked["a"] = table[columns.arm].cast("string")
+        if table[columns.arm].type().is_signed_integer():
+            picked[NUMBER_OF["a"]] = table[columns.arm]
     if look.times is not None:
         kind = source.table.schema()[columns.timestamp]
         picked["t"] = window(seconds(table[columns.timestamp], kind, ""), look.times)

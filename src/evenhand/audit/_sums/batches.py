@@ -7,6 +7,7 @@ cell are neighbours and a product of matrices sums them up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ from evenhand.bias.statistics import Array, Whole
 
 MOST_NUMBERS = 1_000_000  # of a batch, as doubles: 8 MB, and as much again for their products
 MOST_ROWS = 122_880  # of a batch; DuckDB has as many together in Parquet
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,8}")  # as engines write whole numbers
+NUMBER_OF = {"a": "arm_number"}  # by key: the column that has its labels as whole numbers
 
 
 def rows_of_batch(columns: int) -> int:
@@ -46,18 +49,20 @@ class Coding:
 
     @cached_property
     def _values(self) -> list[list[object]]:
-        """The values of every key."""
-        return [list(dict.fromkeys(values)) for values in zip(*self.labels, strict=True)]
+        """The values of every key; of whole numbers that are close together all in between."""
+        by_key = [list(dict.fromkeys(values)) for values in zip(*self.labels, strict=True)]
+        return [_without_gaps(values) for values in by_key]
 
     @cached_property
     def _cell_of(self) -> Whole:
-        """The cell of every number that `number_of` makes, without its window; -1 for none."""
+        """The cell of every number that `number_of` makes; below 0 for none."""
         # The first number of a key is that of values that no label has.
         place = np.full([len(values) + 1 for values in self._values], -1, dtype=np.int64)
         for i, label in enumerate(self.labels):
             at = [known.index(value) + 1 for known, value in zip(self._values, label, strict=True)]
             place[tuple(at)] = i
-        return place.ravel()
+        cells = place.ravel()[:, None] * self.times + np.arange(self.times)
+        return cells.ravel()
 
     def number_of(self, rows: Any) -> Any:
         """The number of a row, as an expression."""
@@ -65,12 +70,7 @@ class Coding:
 
         code: Any = ibis.literal(0, "int32")
         for key, values in zip(self.keys, self._values, strict=True):
-            column = rows[key]
-            branches = [
-                (column.isnull() if value is None else column == value, i + 1)
-                for i, value in enumerate(values)
-            ]
-            code = code * (len(values) + 1) + ibis.cases(*branches, else_=0).cast("int32")
+            code = code * (len(values) + 1) + _place_of(rows, key, values)
         if self.times > 1:
             window = rows["t"].coalesce(self.times - 1)
             code = code * self.times + window.cast("int32")
@@ -78,9 +78,54 @@ class Coding:
 
     def cells_of(self, numbers: Whole) -> Whole:
         """The cell of every row, from its number; below 0 for rows whose label is none of these."""
-        label, window = np.divmod(numbers, self.times) if self.times > 1 else (numbers, 0)
-        cells: Whole = self._cell_of[label] * self.times + window
+        cells: Whole = self._cell_of.take(numbers, mode="clip")
         return cells
+
+
+def _without_gaps(values: list[object]) -> list[object]:
+    """Labels that are whole numbers in order, with those in between, if these are not many."""
+    run = _run(values)
+    return values if run is None or len(run) > 2 * len(values) else list(map(str, run))
+
+
+def _run(values: list[object]) -> range | None:
+    """From the least of some labels to the largest; None if they are not all whole numbers."""
+    if not all(isinstance(value, str) and WHOLE.fullmatch(value) for value in values):
+        return None
+    numbers = [int(str(value)) for value in values]
+    return range(min(numbers), max(numbers) + 1)
+
+
+def _place_of(rows: Any, key: str, values: list[object]) -> Any:
+    """The place of a row's value among these, from 1, as an expression; 0 where it is not there."""
+    import ibis
+
+    number = rows[NUMBER_OF[key]] if NUMBER_OF.get(key) in rows.columns else None
+    run = _run(values)
+    if number is not None and run is not None and len(run) == len(values):
+        low, high = run[0], run[-1]
+        # One comparison, where text would be written and compared with every label.
+        place = (number.cast("int64") - (low - 1)).cast("int32")
+        return number.between(low, high).ifelse(place, 0)
+    column = rows[key]
+    branches = [
+        (column.isnull() if value is None else column == value, i + 1)
+        for i, value in enumerate(values)
+    ]
+    return ibis.cases(*branches, else_=0).cast("int32")
+
+
+class Room:
+    """Memory for a matrix of every batch in turn: new memory would have to be cleared each time."""
+
+    def __init__(self) -> None:
+        self._held: Array = np.empty(0)
+
+    def of(self, rows: int, columns: int) -> Array:
+        """A matrix of this shape, with whatever is in it; the one before is gone."""
+        if len(self._held) < rows * columns:
+            self._held = np.empty(rows * columns)
+        return self._held[: rows * columns].reshape(rows, columns)
 
 
 class Batch:
@@ -128,8 +173,8 @@ class Batch:
         """The values of a column, NaN where there is none."""
         values = self._batch.column(name).to_numpy(zero_copy_only=False)
         # Numbers of rows need no check; with it they would be copied once more.
-        wanted: Array = np.take(
-            values.astype(np.float64, copy=False), self._order, out=out, mode="clip"
+        wanted: Array = values.astype(np.float64, copy=False).take(
+            self._order, out=out, mode="clip"
         )
         return wanted
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._input.sources import Source
-from evenhand.audit._sums.batches import Batch, Coding, rows_of_batch
+from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
 from evenhand.audit._sums.details import Detail
 from evenhand.audit._sums.middle import Middle
 from evenhand.errors import DataError
@@ -86,7 +86,7 @@ class _Totals:
         self, coding: Coding, d: int, more: dict[str, tuple[str, str]], middle: Middle | None
     ) -> None:
         self.coding, self.d, self.more, self.middle = coding, d, more, middle
-        self.strange, self.weighted = 0, False
+        self.strange, self.weighted, self.room = 0, False, Room()
         cells = coding.cells
         # The reward is the last: one product has the sums of features and reward.
         self.products = np.zeros((cells, d + 1, d + 1))
@@ -105,7 +105,7 @@ class _Totals:
         at, starts = batch.present, batch.starts
         if not len(at):
             return
-        x = np.empty((self.d + 1, len(batch)))
+        x = self.room.of(self.d + 1, len(batch))
         batch.features(x[:-1])
         batch.column("y", x[-1])
         self.n[at] += batch.sizes[at]
