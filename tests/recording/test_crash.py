@@ -188,13 +188,13 @@ CHANGES = {changes!r}
 calls = [
     lambda log: log.select(contexts_of(1)),
     lambda log: log.true_reward(1, 2.0),
-    lambda log: log.override(1, 3 - log._standing.decision(1).arm, [1.0, 1.0]),  # another arm
+    lambda log: log.override(1, 3 - log._pending.decision(1).arm, [1.0, 1.0]),  # another arm
     lambda log: log.select(contexts_of(2)),
     lambda log: log.true_reward(2, 3.0),
     lambda log: log.select(contexts_of(3)),
-    lambda log: log.override(3, 3 - log._standing.decision(3).arm, [3.0, 3.0]),
+    lambda log: log.override(3, 3 - log._pending.decision(3).arm, [3.0, 3.0]),
     None,  # closed, and opened again
-    lambda log: log.override(2, 3 - log._standing.decision(2).arm, [2.0, 2.0]),
+    lambda log: log.override(2, 3 - log._pending.decision(2).arm, [2.0, 2.0]),
     lambda log: log.true_reward(3, 4.0),
     lambda log: log.update(1, 0.5),
     lambda log: log.absorb([0], [[1.0, 2.0]], [1.0]),

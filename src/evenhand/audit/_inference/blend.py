@@ -28,8 +28,9 @@ from evenhand.audit._inference.pairs import Pairs, find_pairs
 from evenhand.audit._report.terms import terms_against_truth
 from evenhand.bias._basis import depends
 from evenhand.bias._contrasts import contrasts
+from evenhand.bias._start import Start
 from evenhand.bias._terms import SecondModel
-from evenhand.bias.measured import Measured, Start, p_of_arrival
+from evenhand.bias.measured import Measured, p_of_arrival
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Whole
 

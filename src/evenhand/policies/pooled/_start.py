@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias.measured import Start
+from evenhand.bias._start import Start
 from evenhand.policies.pooled._posterior import in_units
 from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth

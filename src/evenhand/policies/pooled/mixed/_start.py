@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias.measured import Start
+from evenhand.bias._start import Start
 from evenhand.policies.pooled._flat import Flat
 from evenhand.policies.pooled.mixed._layout import MixedState
 from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
