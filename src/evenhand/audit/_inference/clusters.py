@@ -147,6 +147,7 @@ def cluster_counts(source: Source, rows: Any, *more: str) -> Counts:
     keys = ["g", *more]
     each = rows.group_by([*keys, "c"]).aggregate(n=rows.count())
     frame = source.fetch(each.group_by(keys).aggregate(clusters=each.count()))
+    frame = frame.sort_values(keys)  # an engine gives groups in any order, and reports show it
     spread = each.group_by("c").aggregate(cells=each.count())
     total = source.fetch(
         spread.aggregate(all=spread.count(), crossing=(spread.cells > 1).cast("int32").sum())
