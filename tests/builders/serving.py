@@ -83,13 +83,6 @@ def write_config(folder: Path, **settings) -> Path:
     return path
 
 
-def evenhand(*arguments, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", *map(str, arguments)],
-        capture_output=True, text=True, check=False, **options,
-    )  # fmt: skip
-
-
 def make_key(config: Path, roles="admin", name="boss") -> str:
     """As `evenhand serve --key` makes it, without a process for it."""
     from evenhand.service._commands import make_keys

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from test_experiment_files import BOTH, MINE, PEOPLE, SWEPT, WORLD, people, put, quick
 
 import evenhand as eh
+from commands import evenhand, evenhand_process
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments._checkpoints import run_experiment
@@ -34,17 +35,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     people().to_csv(tmp_path / "people.csv", index=False)
     return tmp_path
-
-
-def evenhand(*arguments, **options):
-    """The command line as a user has it, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "evenhand", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        **options,
-    )
 
 
 def parts_of(report):
@@ -367,7 +357,7 @@ def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     out = folder / "elsewhere" / "x-report"
 
     def shares(*more):
-        found = evenhand("run", path, "--allow-code", *more)
+        found = evenhand_process("run", path, "--allow-code", *more)
         assert found.returncode == 0, found.stderr
         runs = pd.read_csv(out / "tables" / "runs.csv")
         return runs.pivot(index="replication", columns="policy", values="perceived_regret")
@@ -472,7 +462,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):
 
 
 def test_help_and_version():
-    assert evenhand("--version").stdout == f"evenhand {eh.__version__}\n"
+    assert evenhand_process("--version").stdout == f"evenhand {eh.__version__}\n"
     shown = evenhand("paper", "--help").stdout
     for option in ("--sweep", "--seeds", "--out", "--seed", "--conventions", "--workers", "--dask"):
         assert option in shown

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from commands import evenhand
 from evenhand.service.config import load
-from serving import BY_ARM, GIVEN, evenhand, write_config
+from serving import BY_ARM, GIVEN, write_config
 
 BASE = """
     wait = "30 days"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+from commands import evenhand
 from evenhand.recording._replay import checksum
 from evenhand.service import SqlLedger, _queries
 from evenhand.service._engine import Engine
@@ -24,7 +25,6 @@ from serving import (
     candidates,
     check_chain,
     check_state,
-    evenhand,
     make_key,
     rows_of,
     with_groups,

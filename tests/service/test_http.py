@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 import waiting
+from commands import evenhand
 from evenhand.service.config import load
 from serving import (
     ARMS,
@@ -15,7 +16,6 @@ from serving import (
     candidates,
     check_chain,
     check_state,
-    evenhand,
     make_key,
     write_config,
 )

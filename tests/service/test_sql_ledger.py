@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from commands import evenhand
 from evenhand.errors import DamagedError, InputError
 from evenhand.events.ledger import Ledger
 from evenhand.recording._replay import checksum
@@ -23,7 +24,7 @@ from evenhand.service._ledger.erasure import Erase
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.verification import read_head, verify, write_head
 from evenhand.service.config import load
-from serving import ARMS, check_chain, check_state, evenhand, rows_of, write_config
+from serving import ARMS, check_chain, check_state, rows_of, write_config
 
 pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
 
