@@ -8,9 +8,9 @@ import pytest
 from statsmodels.stats.oaxaca import OaxacaBlinder
 
 import evenhand as eh
+from evenhand._columns.column import Column
 from evenhand.audit._inference.decomposition import averages, decomposition, welch
 from evenhand.bias import Statistics, bias_report
-from evenhand.bias._contexts import Column
 
 PARTS = ["estimate", "low", "high"]
 

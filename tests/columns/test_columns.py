@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand._columns.buckets import bucketed, plain
 from evenhand._columns.encoding import Encoding, encode
-from evenhand._columns.files import read_table
 from evenhand._columns.missing import filled
+from evenhand._columns.table_files import read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")
 

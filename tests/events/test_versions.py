@@ -13,7 +13,7 @@ import evenhand as eh
 from evenhand.events._journal import journal_of
 from evenhand.events._tables import beside
 from evenhand.events.event import Overridden, RewardObserved, RowsAbsorbed, TrueRewardObserved
-from evenhand.events.files import FileLedger
+from evenhand.events.file_ledger import FileLedger
 from log_scripts import Calls, bits, contexts_of, killed, make, older
 
 DATA = Path(__file__).parent / "data"

@@ -18,7 +18,7 @@ from evenhand.experiments.file import read_experiment
 from evenhand.leastsquares._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
-from evenhand.policies.pooled._truth import Truth, blank_seen, blend_in, corrected, look
+from evenhand.policies.pooled._true_posterior import Truth, blank_seen, blend_in, corrected, look
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.simulation._compiled_rounds import run

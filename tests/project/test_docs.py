@@ -19,7 +19,7 @@ from sybil import Document
 from sybil.example import SybilFailure
 
 import evenhand as eh
-from evenhand.cli import parser
+from evenhand.cli._main import parser
 from evenhand.experiments._policies import settings_of
 from evenhand.experiments._worlds import SECTION, SOURCES, TABLE, WORLD
 from evenhand.experiments.file import TOP

@@ -8,7 +8,7 @@ import pytest
 import evenhand as eh
 from evenhand.events._ids import id_of, new_key, round_of
 from evenhand.events.event import DecisionMade, RewardObserved, from_line, to_line
-from evenhand.events.files import FileLedger
+from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger
 from log_scripts import Calls, bits, contexts_of, fill, make
 from memory_ledger import MemoryLedger

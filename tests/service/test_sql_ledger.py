@@ -67,7 +67,7 @@ def test_log_to_and_replay_work_on_sql_as_on_files(store, tmp_path):
             logged.true_reward(1, 0.5)
             logged.true_reward(2, 0.75)
         policies.append(policy)
-    from evenhand.events.files import FileLedger
+    from evenhand.events.file_ledger import FileLedger
 
     mine = list(SqlLedger(store, write=False).read())
     its = list(FileLedger(tmp_path / "log.csv", write=False).read())

@@ -13,6 +13,7 @@ from pandas.api.types import is_bool_dtype
 
 from evenhand._checks import LARGEST
 from evenhand._columns.buckets import is_dates, is_nominal
+from evenhand._columns.column import FLAGS, Column
 from evenhand._columns.diagnosis import (
     as_texts,
     dates,
@@ -24,7 +25,6 @@ from evenhand._columns.diagnosis import (
 from evenhand._columns.marks import Marks
 from evenhand._columns.missing import filled
 from evenhand._columns.words import INTERCEPT, category, other, tell, word, written
-from evenhand.bias._contexts import FLAGS, Column
 from evenhand.errors import DataError, blank, setting
 
 CATEGORIES = 20  # kept for a nominal feature, unless given

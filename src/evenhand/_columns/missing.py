@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._columns.files import row_of
+from evenhand._columns.table_files import row_of
 from evenhand._columns.words import MISSING, gap, shown, tell
 from evenhand.errors import DataError, InputError, blank, setting
 

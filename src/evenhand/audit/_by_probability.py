@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
+from evenhand._columns.column import Column
 from evenhand._columns.words import INTERCEPT
 from evenhand.audit._fitting import Run
 from evenhand.audit._inference.by_probability import Mixture, fit_mixture, mixed_rows
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._inference.robust import CLUSTERED, ROBUST
-from evenhand.audit._inference.units import about_zero
+from evenhand.audit._inference.uncentring import about_zero
 from evenhand.audit._input.probabilities import Membership
 from evenhand.audit._report.by_probability import ByProbability
 from evenhand.audit._report.result import Audit, Facts
@@ -22,7 +23,6 @@ from evenhand.audit._report.terms import terms_of
 from evenhand.audit._sums.aggregate import is_binary, prepared
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
-from evenhand.bias._contexts import Column
 from evenhand.bias._contrasts import contrasts
 from evenhand.bias._fit import PULLS
 from evenhand.bias.estimate import bias_report

@@ -12,8 +12,8 @@ from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
 from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
 from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed
-from evenhand.audit._inference.units import about_zero
-from evenhand.audit._inference.within import WITHIN
+from evenhand.audit._inference.uncentring import about_zero
+from evenhand.audit._inference.windows_held_equal import WITHIN
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source

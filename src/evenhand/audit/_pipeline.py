@@ -10,6 +10,7 @@ import pandas as pd
 
 from evenhand.audit._comparisons import against_truth, beside_logistic, objection_of, over_time
 from evenhand.audit._fitting import Fitted, Run
+from evenhand.audit._inference.bias_by_window import Windows
 from evenhand.audit._inference.blend import blend
 from evenhand.audit._inference.cluster_means import of_groups
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
@@ -17,7 +18,6 @@ from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.audit._inference.logistic_parts import by_logistic
-from evenhand.audit._inference.windows import Windows
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.logistic import LOGISTIC
 from evenhand.audit._report.result import Audit, Facts
@@ -31,8 +31,8 @@ from evenhand.audit._sums.checks import (
     effective_rows,
     whole_weights,
 )
-from evenhand.audit._sums.impact import count_selected, impact_of
-from evenhand.audit._sums.truth import known_truth
+from evenhand.audit._sums.error_rates import known_truth
+from evenhand.audit._sums.selection import count_selected, impact_of
 from evenhand.bias._fit import ARMS
 from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport

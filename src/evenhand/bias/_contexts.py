@@ -1,10 +1,9 @@
 """The contexts behind a report: averages, spread, kinds of features, and how groups overlap.
 
-Here are also the columns of people's tables, and the features that each became. A coefficient of
-the bias says how the gap between two groups changes with a feature. It is not a gap itself: if
-women have 20 points more in one department and 1 point more in another, the coefficient of the
-second is -19. So a report also gives the gaps, within each category and at values of each number,
-with all other features at their averages.
+A coefficient of the bias says how the gap between two groups changes with a feature. It is not a
+gap itself: if women have 20 points more in one department and 1 point more in another, the
+coefficient of the second is -19. So a report also gives the gaps, within each category and at values of each
+number, with all other features at their averages.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import _checks
+from evenhand._columns.column import Column
 from evenhand.bias.statistics import Array, Statistics, Whole, totals
 from evenhand.errors import InputError, setting
 
@@ -154,46 +154,6 @@ def weak_overlap(contexts: Contexts, group: int, others: Whole) -> dict[int, tup
         if distance > WEAK_OVERLAP:
             weak[k] = (other, float(contexts.apart[group, other, k]))
     return weak
-
-
-FLAGS = ("0", "1")  # the categories of a number that is nothing else
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table, and the features that it became.
-
-    Attributes:
-        name: of the column.
-        features: their positions in a context.
-        categories: empty for a number. Otherwise a category for each feature, and before them the
-            baseline if it has no feature of its own: there, all of them are 0.
-        low: the least value of a number, where it is known.
-        high: the largest.
-        centres: what was subtracted from each feature before it came into a context, if anything.
-    """
-
-    name: str
-    features: tuple[int, ...]
-    categories: tuple[str, ...] = ()
-    low: float = -np.inf
-    high: float = np.inf
-    centres: tuple[float, ...] = ()
-
-    def at(self, values: Sequence[float]) -> Array:
-        """The entries of a context in which the features have these values."""
-        centred: Array = np.asarray(values, dtype=np.float64) - (self.centres or 0.0)
-        return centred
-
-    @property
-    def baseline(self) -> str | None:
-        """The category without a feature of its own, if there is one."""
-        return self.categories[0] if len(self.categories) > len(self.features) else None
-
-    def category_of(self, feature: int) -> str:
-        """The category that a feature stands for."""
-        spare = len(self.categories) - len(self.features)
-        return self.categories[self.features.index(feature) + spare]
 
 
 @dataclass(frozen=True, eq=False)

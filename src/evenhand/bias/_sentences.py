@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from evenhand._columns.column import FLAGS, Column
 from evenhand._prose import in_digits, quoted, records, value
-from evenhand.bias._contexts import FLAGS, INTERCEPT, Column
+from evenhand.bias._contexts import INTERCEPT
 from evenhand.bias._contrasts import NOT, POWER, few
 from evenhand.bias.statistics import Array
 

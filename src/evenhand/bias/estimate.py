@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from evenhand import _checks
 from evenhand._checks import numbers
-from evenhand.bias._contexts import Column, columns_of, describe, units_of
+from evenhand._columns.column import Column
+from evenhand.bias._contexts import columns_of, describe, units_of
 from evenhand.bias._contrasts import contrasts
 from evenhand.bias._fit import (
     AUTO,

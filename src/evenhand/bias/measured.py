@@ -1,7 +1,7 @@
 """The bias after true rewards: what rests on equal averages, what on measured truth.
 
-This is the one estimator of policies and audits. Each brings a `Start`: what feedback says of the
-groups' means, and a function that gives the joint posterior of means and of true differences,
+This is the one estimator of policies and audits. Each brings its `Evidence`: what feedback says of
+the groups' means, and a function that gives the joint posterior of means and of true differences,
 `evenhand.leastsquares._blend`. How far averages may differ (kappa^2), the precision-weighted bias,
 the test of equal averages, when equality is given up, and the test of arrival are the same.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.bias._start import Start
+from evenhand.bias._evidence import Evidence
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class Measured:
         self,
         number: int,
         feedback: int,
-        start: Callable[[], Start],
+        start: Callable[[], Evidence],
         kappa2: float = ESTIMATED,
         since: int = 0,
     ) -> None:

@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._checks import numbers
+from evenhand._columns.column import FLAGS, Column
 from evenhand.bias import _tables
 from evenhand.bias._cautions import cautions
-from evenhand.bias._contexts import BINARY, FLAGS, Column, Contexts, weak_overlap
+from evenhand.bias._contexts import BINARY, Contexts, weak_overlap
 from evenhand.bias._contrasts import Comparison, Gap, compare, largest_difference, smallest_ratio
 from evenhand.bias._fit import Fit
 from evenhand.bias._sentences import ASSUMPTION, plain, sentences

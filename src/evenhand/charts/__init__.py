@@ -9,8 +9,8 @@ from evenhand.charts._style import save as save
 from evenhand.charts._style import to_svg as to_svg
 from evenhand.charts.bias import bias_chart as bias_chart
 from evenhand.charts.bias import windows_chart as windows_chart
-from evenhand.charts.cells import cells_chart as cells_chart
 from evenhand.charts.decomposition import decomposition_chart as decomposition_chart
+from evenhand.charts.intersections import cells_chart as cells_chart
 from evenhand.charts.runs import regret_chart as regret_chart
 from evenhand.charts.runs import share_chart as share_chart
 from evenhand.charts.true_regret import rate_chart as rate_chart

@@ -52,7 +52,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _where(name: str, folder: Path | None) -> str:
-    from evenhand.datasets import _files as files
+    from evenhand.datasets import _checked_files as files
     from evenhand.datasets import find
 
     try:

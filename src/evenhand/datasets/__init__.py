@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand import _checks
-from evenhand.datasets import _files as files
-from evenhand.datasets._files import NAMES
+from evenhand.datasets import _checked_files as files
+from evenhand.datasets._checked_files import NAMES
 from evenhand.datasets.cards import Card, card
 from evenhand.errors import MissingExtraError
 
@@ -54,7 +54,7 @@ def load(
         >>> loans.groupby("race")["approve"].mean().round(3).to_dict()
         {'black': 0.675, 'hispanic': 0.766, 'white': 0.908}
     """
-    from evenhand.datasets._files import READERS
+    from evenhand.datasets._checked_files import READERS
 
     path = fetch(name, folder, progress)
     return READERS[name](path)

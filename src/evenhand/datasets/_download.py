@@ -15,8 +15,8 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from evenhand._atomic_files import write_whole
-from evenhand.datasets import _files as files
-from evenhand.datasets._files import File
+from evenhand.datasets import _checked_files as files
+from evenhand.datasets._checked_files import File
 from evenhand.errors import DataError
 
 PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times

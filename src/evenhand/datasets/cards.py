@@ -10,7 +10,7 @@ from textwrap import TextWrapper
 from typing import Any
 
 from evenhand import _checks
-from evenhand.datasets._files import NAMES
+from evenhand.datasets._checked_files import NAMES
 
 LONGEST = 30  # more features than this are not listed in a text
 

@@ -35,7 +35,7 @@ class Ledger(Protocol):
 
     Example:
         >>> import tempfile, pathlib
-        >>> from evenhand.events.files import FileLedger
+        >>> from evenhand.events.file_ledger import FileLedger
         >>> from evenhand.events.ledger import Ledger
         >>> ledger = FileLedger(pathlib.Path(tempfile.mkdtemp()) / "decisions.csv", write=False)
         >>> isinstance(ledger, Ledger), ledger.head, list(ledger.read(after=0))

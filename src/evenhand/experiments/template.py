@@ -11,9 +11,9 @@ from warnings import catch_warnings
 import pandas as pd
 
 from evenhand._columns.diagnosis import likely_marks
-from evenhand._columns.files import read_table
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.marks import Marks, without_marks
+from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError
 
 LONGEST = 40  # characters of a name or a value in a comment

@@ -7,7 +7,7 @@ decisions with it. Nothing here depends on policies.
 
 from evenhand.fairness._log_sums import group_sums
 from evenhand.fairness.calibration import calibration
-from evenhand.fairness.confusion import ErrorRates, error_rates
+from evenhand.fairness.error_rates import ErrorRates, error_rates
 from evenhand.fairness.impact import impact_table, scoring_counts
 from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.sums import GroupSums

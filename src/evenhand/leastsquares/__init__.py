@@ -13,16 +13,15 @@ orthonormal basis of that subspace, which grows with every new direction; at ful
 folded into R and dropped. The caller chooses how contexts outside of the subspace are treated: see
 `SINGULAR`.
 
-Four arms are solved at once: `_vectors` has the instructions for that, `_table` the layout in
-memory and `_saved` that of files, `_triangle` and `_rotate` the linear algebra, `_basis` the
-directions seen and the units of features, `_absorb` adds observations and merges, `_solve` and
-`_sums` read results.
+Four arms are solved at once. `_vectors` has the instructions for that, `_layout` the layout in
+memory, `_saved` that of files, and `_prior` what is believed before any data. `_triangle` and
+`_rotate` are the linear algebra, `_basis` has the directions seen and the units of features.
+`_absorb` adds observations and merges; `_solve` and `_sums` read results.
 """
 
 from evenhand.leastsquares._absorb import absorb, merge
 from evenhand.leastsquares._layout import (
     SINGULAR,
-    Prior,
     Regressions,
     counts,
     listed,
@@ -31,6 +30,7 @@ from evenhand.leastsquares._layout import (
     regressions,
     room_for,
 )
+from evenhand.leastsquares._prior import Prior
 from evenhand.leastsquares._solve import (
     coefficients,
     noise_variance,

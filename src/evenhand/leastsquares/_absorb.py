@@ -18,7 +18,6 @@ from evenhand.leastsquares._layout import (
     RESIDUAL,
     RIDGE,
     SMALLEST,
-    Prior,
     Regressions,
     basis_of,
     factors_of,
@@ -28,6 +27,7 @@ from evenhand.leastsquares._layout import (
     tail_of,
     width_of,
 )
+from evenhand.leastsquares._prior import Prior
 from evenhand.leastsquares._rotate import rotate_few, rotate_in_lanes
 from evenhand.leastsquares._sums import roots, sums
 from evenhand.leastsquares._triangle import backward, forward, spread

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import woven
+from evenhand.leastsquares._prior import Prior, write_prior
 from evenhand.leastsquares._vectors import LANES, place
 
 RIDGE, INFINITE, PSEUDO_INVERSE, PRIOR = range(4)
@@ -24,25 +25,6 @@ SMALLEST = 1e-100
 # A row counts as a new direction if this part of its length lies outside of those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
 NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
-
-
-class Prior(NamedTuple):
-    """What is believed about coefficients before any data: N(mean, sigma^2 precision^-1).
-
-    A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
-    the residuals (see `noise_variance`).
-
-    Example:
-        >>> import numpy as np
-        >>> from evenhand.leastsquares import Prior, absorb, coefficients, regressions
-        >>> fits = regressions(1, n_features=1, prior=Prior(np.array([2.0]), np.eye(1)))
-        >>> absorb(fits, 0, np.array([1.0]), 4.0)
-        >>> coefficients(fits, 0).round(9).tolist()
-        [3.0]
-    """
-
-    mean: NDArray[np.float64]
-    precision: NDArray[np.float64]
 
 
 class Regressions(NamedTuple):
@@ -150,22 +132,11 @@ def regressions(
         k = np.arange(d)
         rows[:, k * width - k * (k - 1) // 2] = np.sqrt(ridge)
         rows[:, tail - width : tail - width + d] = 1.0 / np.sqrt(ridge)
-        rows[:, tail + RANK] = d
     if prior is not None:
-        _believe(rows, prior, width, tail)
+        write_prior(rows, prior, width, tail)
+    if singular in NEVER_SINGULAR:
+        rows[:, tail + RANK] = d
     return fits
-
-
-def _believe(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
-    """R'R = precision and R'z = precision mean: as if rows had been seen that say so."""
-    d = prior.mean.size
-    root = np.linalg.cholesky(prior.precision).T
-    for k in range(d):
-        start = k * width - k * (k + 1) // 2
-        rows[:, start + k : start + d] = root[k, k:, None]
-    rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]
-    rows[:, tail - width : tail - width + d] = (1.0 / np.diag(root))[:, None]
-    rows[:, tail + RANK] = d
 
 
 @woven

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.leastsquares._layout import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Prior, Regressions
+from evenhand.leastsquares._layout import BASIS, COUNT, RANK, RESIDUAL, RIDGE, Regressions
+from evenhand.leastsquares._prior import Prior
 from evenhand.leastsquares._saved import factors, saved_tail, to_saved
 
 Array = NDArray[np.float64]

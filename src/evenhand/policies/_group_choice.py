@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand._compile import open_to_users, subroutine
 from evenhand._random import uniform
-from evenhand.policies._defaults import pick
+from evenhand.policies._best_arm import pick
 from evenhand.policies._kernels import FREE, PICKS
 
 GROUP = FREE  # the place of the group's number in the random stream of a round

@@ -6,7 +6,7 @@ number that picks an arm; a rule that draws more numbers has the places from FRE
 """
 
 from evenhand._random import uniform
-from evenhand.policies._defaults import best, best_chance, pick
+from evenhand.policies._best_arm import best, best_chance, pick
 from evenhand.policies._kernels import (
     FREE,
     PICKS,

@@ -34,7 +34,7 @@ from evenhand._compile.intrinsics import stays_a_function
 from evenhand._random import uniform
 from evenhand.errors import InputError
 from evenhand.groups import Groups
-from evenhand.policies._defaults import best, best_chance, pick
+from evenhand.policies._best_arm import best, best_chance, pick
 from evenhand.policies._group_choice import GROUP, open_arms_of
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
 from evenhand.policies._scores import add_up, group_averages, group_widths, score_arms

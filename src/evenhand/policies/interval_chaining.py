@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand._compile import compiled, woven
 from evenhand._random import uniform
-from evenhand.policies._defaults import best, pick
+from evenhand.policies._best_arm import best, pick
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
 from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies._state import CORRECTION, CORRECTION_WIDTH, ESTIMATE, UPPER, WIDTH

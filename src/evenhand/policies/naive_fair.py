@@ -14,7 +14,7 @@ from evenhand._checks import LARGEST
 from evenhand._compile import subroutine
 from evenhand._random import normal, uniform
 from evenhand.groups import Groups
-from evenhand.policies._defaults import best, best_chance, pick
+from evenhand.policies._best_arm import best, best_chance, pick
 from evenhand.policies._group_choice import (
     GROUP,
     explore_in_group,

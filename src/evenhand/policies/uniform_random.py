@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evenhand._random import uniform
-from evenhand.policies._defaults import pick
+from evenhand.policies._best_arm import pick
 from evenhand.policies._kernels import PICKS, chance, draw, kernel, score
 from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies.base import Policy

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.events._header import About
 from evenhand.events._ids import new_key
-from evenhand.events.files import FileLedger
+from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict

@@ -22,7 +22,7 @@ from evenhand.events._schema import checked
 from evenhand.events._tables import log_path
 from evenhand.events.columns import find_roles
 from evenhand.events.event import Event, RewardObserved, RowsAbsorbed, TrueRewardObserved
-from evenhand.events.files import FileLedger
+from evenhand.events.file_ledger import FileLedger
 from evenhand.events.ledger import Ledger, Snapshot
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision

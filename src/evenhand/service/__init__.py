@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from evenhand.service._ledger.log import SqlLedger as SqlLedger
+    from evenhand.service._ledger.sql_ledger import SqlLedger as SqlLedger
 
 try:
     import msgspec as _msgspec  # noqa: F401
@@ -24,6 +24,6 @@ except ImportError as error:
 def __getattr__(name: str) -> object:
     if name != "SqlLedger":  # loaded when it is used: a client needs none of it
         raise AttributeError(f"module 'evenhand.service' has no attribute {name!r}")
-    from evenhand.service._ledger.log import SqlLedger
+    from evenhand.service._ledger.sql_ledger import SqlLedger
 
     return SqlLedger

@@ -14,15 +14,7 @@ from evenhand.groups import PER_ROUND
 from evenhand.service import _auth, _policy_calls, _queries
 from evenhand.service._api import encode, whole
 from evenhand.service._asgi import Answer, Request, in_thread
-from evenhand.service._engine import Engine
-from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.asks import Ask, Call
-from evenhand.service._ledger.copies import export
-from evenhand.service._ledger.erasure import Erase
-from evenhand.service._ledger.fold import restored
-from evenhand.service._ledger.transaction import Transaction
-from evenhand.service._problems import Problem, Refused
-from evenhand.service._wire import (
+from evenhand.service._bodies import (
     ArmChange,
     ArmIn,
     ArmOut,
@@ -33,6 +25,14 @@ from evenhand.service._wire import (
     ReasonIn,
     RollbackIn,
 )
+from evenhand.service._engine import Engine
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.asks import Ask, Call
+from evenhand.service._ledger.copies import export
+from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.fold import restored
+from evenhand.service._ledger.transaction import Transaction
+from evenhand.service._problems import Problem, Refused
 
 FORMATS = {"csv": b"text/csv; charset=utf-8", "parquet": b"application/vnd.apache.parquet"}
 

@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.service import _queries
 from evenhand.service._asgi import Answer, Request, in_thread
-from evenhand.service._engine import Engine
-from evenhand.service._features import membership_rows
-from evenhand.service._ledger import asks
-from evenhand.service._ledger.transaction import decision_of
-from evenhand.service._problems import Problem, Refused
-from evenhand.service._reasons import reasons
-from evenhand.service._wire import (
+from evenhand.service._bodies import (
     BulkOutcome,
     DecisionView,
     Outcome,
@@ -26,6 +20,12 @@ from evenhand.service._wire import (
     RewardsIn,
     decision_in,
 )
+from evenhand.service._engine import Engine
+from evenhand.service._features import membership_rows
+from evenhand.service._ledger import asks
+from evenhand.service._ledger.transaction import decision_of
+from evenhand.service._problems import Problem, Refused
+from evenhand.service._reasons import reasons
 
 _reward = msgspec.json.Decoder(RewardIn)
 _rewards = msgspec.json.Decoder(RewardsIn)

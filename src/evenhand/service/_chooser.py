@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from evenhand.service import _policy_calls
 from evenhand.service._features import Encoder
+from evenhand.service._ids import new_id
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Decide
 from evenhand.service._ledger.fold import State
 from evenhand.service._ledger.review_queue import is_sampled
 from evenhand.service._problems import Refused
-from evenhand.service._uuid import new_id
 from evenhand.service.config import Config
 
 

@@ -12,8 +12,8 @@ from evenhand.service._auth import Caller
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
 from evenhand.service._ledger.review_queue import AskReview, Claim, Judge
+from evenhand.service._page_requests import reason_of
 from evenhand.service._problems import Problem
-from evenhand.service._web import reason_of
 
 if TYPE_CHECKING:
     from evenhand.service._admin import Admin

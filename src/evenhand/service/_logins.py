@@ -11,8 +11,8 @@ from evenhand.service._asgi import Answer, Request, in_thread
 from evenhand.service._auth import Caller
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
+from evenhand.service._page_requests import COOKIE, cookie_of, form_of, to
 from evenhand.service._problems import Problem
-from evenhand.service._web import COOKIE, cookie_of, form_of, to
 
 if TYPE_CHECKING:
     from evenhand.service._engine import Engine

@@ -10,9 +10,9 @@ from evenhand import charts
 from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_rows
 from evenhand._membership import UNCERTAIN
 from evenhand.policies import NaiveFair, UniformRandom
+from evenhand.service._bodies import DecisionView
 from evenhand.service._ledger.fold import State
 from evenhand.service._policy_calls import bias_of as bias_rows
-from evenhand.service._wire import DecisionView
 from evenhand.service.config import Config
 
 POINTS = 60  # of a picture of time

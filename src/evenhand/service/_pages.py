@@ -20,10 +20,10 @@ from evenhand.service._forms import Forms
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.review_queue import reviewers, standing
 from evenhand.service._logins import Logins
+from evenhand.service._page_requests import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 from evenhand.service._problems import TITLES, Problem
 from evenhand.service._reasons import reasons
 from evenhand.service._review import cases
-from evenhand.service._web import CSS, HTML, SAFE, SVG, cookie_of, form_of, is_same, to
 
 if TYPE_CHECKING:
     from evenhand.service._service import Service

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.service import _policy_calls
-from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.database import Connection
-from evenhand.service._ledger.fold import State
-from evenhand.service._ledger.membership import Membership
-from evenhand.service._ledger.transaction import HOUR, TALLIED
-from evenhand.service._problems import Problem
-from evenhand.service._wire import (
+from evenhand.service._bodies import (
     DecisionOut,
     DecisionView,
     Line,
@@ -24,6 +18,12 @@ from evenhand.service._wire import (
     RewardView,
     Scores,
 )
+from evenhand.service._ledger import entries as kinds
+from evenhand.service._ledger.database import Connection
+from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.membership import Membership
+from evenhand.service._ledger.transaction import HOUR, TALLIED
+from evenhand.service._problems import Problem
 
 # By status, on the tables of `page`. What misses has waited and has no reward, not even a late one.
 TESTS = {

@@ -16,12 +16,12 @@ from evenhand.policies import (
 )
 from evenhand.policies.base import Policy
 from evenhand.service import _policy_calls
+from evenhand.service._bodies import By, CandidateReasons, Contribution, ReasonsOut
 from evenhand.service._features import Encoder
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.fold import Arm, restored
 from evenhand.service._problems import Problem
 from evenhand.service._queries import body_and_seed, groups_of
-from evenhand.service._wire import By, CandidateReasons, Contribution, ReasonsOut
 
 # They choose the highest sum of corrected estimate and (a part of) the width, if not at random.
 BY_WIDTH = (PooledGroupFair, TopInterval, GroupFairTopInterval, MultiGroupFairTopInterval)

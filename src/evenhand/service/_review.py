@@ -9,6 +9,7 @@ import msgspec
 
 from evenhand.service._api import encode, outcome, whole
 from evenhand.service._asgi import Answer, Request, in_thread
+from evenhand.service._bodies import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
 from evenhand.service._engine import Engine
 from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.review_queue import (
@@ -21,7 +22,6 @@ from evenhand.service._ledger.review_queue import (
 )
 from evenhand.service._problems import Refused
 from evenhand.service._queries import moment
-from evenhand.service._wire import Case, ClaimIn, QueueOut, Reviewer, VerdictIn
 
 _claim = msgspec.json.Decoder(ClaimIn)
 _verdict = msgspec.json.Decoder(VerdictIn)

@@ -14,14 +14,15 @@ from evenhand.service import _auth
 from evenhand.service._admin import Admin
 from evenhand.service._api import Api, encode
 from evenhand.service._asgi import Answer, Application, Endpoint, Request
+from evenhand.service._bodies import Health
 from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
-from evenhand.service._openapi import describe, endpoints_of
+from evenhand.service._openapi import describe
 from evenhand.service._pages import Pages
 from evenhand.service._prometheus import Metrics
 from evenhand.service._review import Review
-from evenhand.service._wire import Health
+from evenhand.service._routes import endpoints_of
 from evenhand.service.config import Config
 
 

@@ -13,7 +13,7 @@ import httpx
 import stamina
 
 from evenhand.errors import EvenhandError
-from evenhand.service._uuid import new_id
+from evenhand.service._ids import new_id
 
 Candidates = Sequence[Mapping[str, Any]]
 TRIES, TIMEOUT = 8, 10.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evenhand._columns.files import read_table
+from evenhand._columns.table_files import read_table
 from evenhand.errors import InputError, setting
 from evenhand.service._arms import WITH_CANDIDATES
 from evenhand.service._features import CATEGORY, NUMBER, WHOLE, YES_NO

@@ -23,11 +23,11 @@ from evenhand._columns.encoding import (
     told_of_constants,
 )
 from evenhand._columns.file_formats import Reading
-from evenhand._columns.files import read_table
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.marks import Given, Marks
 from evenhand._columns.missing import ERROR, Choice, Missing
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
+from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import Groups
 from evenhand.worlds._arms import grouped, sensitive_label, sorted_by_arm, tell_of_few

@@ -24,11 +24,11 @@ from scipy.special import stdtrit
 
 from evenhand._prose import records
 from evenhand.audit._fitting import Fitted, Run
-from evenhand.audit._inference.pairs import Pairs, find_pairs
+from evenhand.audit._inference.true_reward_pairs import Pairs, find_pairs
 from evenhand.audit._report.terms import terms_against_truth
 from evenhand.bias._basis import depends
 from evenhand.bias._contrasts import contrasts
-from evenhand.bias._start import Start
+from evenhand.bias._evidence import Evidence
 from evenhand.bias._terms import SecondModel
 from evenhand.bias.measured import Measured, p_of_arrival
 from evenhand.bias.report import BiasReport
@@ -191,7 +191,7 @@ def _flat(blocks: Array, groups: Whole, map_: Array) -> Array:
 
 def _start(
     fitted: Fitted, pairs: Pairs, usable: Whole, move: Array, unit: Array, rho: float
-) -> Start:
+) -> Evidence:
     """What the estimator starts from."""
     fit, m, d = fitted.centred._fit, len(usable), len(unit)
     map_ = unit[:, None] / rho * move
@@ -226,7 +226,7 @@ def _start(
 
     robust = pairs.robust[usable]
     freedom = pairs.freedom[usable]
-    return Start(
+    return Evidence(
         unit=unit,
         rho=rho,
         flat=np.inf,

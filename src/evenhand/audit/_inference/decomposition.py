@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from evenhand.bias._contexts import Column
+from evenhand._columns.column import Column
 from evenhand.bias._contrasts import compare
 from evenhand.bias._fit import ARMS
 from evenhand.bias.report import BiasReport

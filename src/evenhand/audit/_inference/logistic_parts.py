@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from evenhand._columns.column import Column
 from evenhand.audit._inference.decomposition import (
     COLUMNS,
     EXPLAINED,
@@ -33,7 +34,6 @@ from evenhand.audit._inference.decomposition import (
     reference_of,
 )
 from evenhand.audit._inference.logistic_groups import LogisticFit
-from evenhand.bias._contexts import Column
 from evenhand.bias._contrasts import compare
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array

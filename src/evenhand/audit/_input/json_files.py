@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.audit._input.engines import VIEW, for_spark
-from evenhand.audit._input.files import as_pattern
+from evenhand.audit._input.log_files import as_pattern
 
 ALL_ROWS = -1  # a key that is in late rows only is a column as well
 

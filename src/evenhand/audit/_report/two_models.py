@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand._prose import in_digits, quoted
-from evenhand.audit._report.link import link_sentence
+from evenhand.audit._report.linear_or_logistic import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
 from evenhand.bias._sentences import _amount, _once, _percent, _reference, rounded, spoken_of

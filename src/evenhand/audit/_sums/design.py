@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand._columns.column import FLAGS, Column
 from evenhand._columns.words import INTERCEPT, MISSING, category, gap, other
 from evenhand.audit._input.engines import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
-from evenhand.bias._contexts import FLAGS, Column
 from evenhand.bias.statistics import Array
 
 NUMBER, CATEGORY, GAP = "number", "category", "gap"

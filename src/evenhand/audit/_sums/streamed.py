@@ -15,8 +15,8 @@ import pandas as pd
 
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
-from evenhand.audit._sums.details import Detail
-from evenhand.audit._sums.middle import Middle
+from evenhand.audit._sums.extra_sums import Detail
+from evenhand.audit._sums.median import Middle
 from evenhand.errors import DataError
 
 NOTHING = {"sum": 0.0, "squares": 0.0, "count": 0.0, "min": np.inf, "max": -np.inf}

@@ -49,10 +49,10 @@ from evenhand.policies.pooled._layout import (
     REWARD_UNIT,
     SEEN,
     SIGMA2,
+    PooledRule,
     lane_of,
     of_all,
 )
-from evenhand.policies.pooled._rule import PooledRule
 
 # Rows of memory.work: what z is multiplied by, sqrt(x' S_i x); the corrected estimate; and, at the
 # beginning of its row, the probability of a probe and its arm.

@@ -18,7 +18,7 @@ from evenhand.leastsquares._linear import (
     times_vector,
 )
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._blocks import blank_sums, blocks_of, look_around, sum_up
+from evenhand.policies.pooled._group_sums import blank_sums, blocks_of, look_around, sum_up
 from evenhand.policies.pooled._posterior import (
     Variances,
     work_out_groups,

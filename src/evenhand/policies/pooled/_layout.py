@@ -16,6 +16,22 @@ from evenhand._compile import woven
 from evenhand.leastsquares import LANES, padded
 from evenhand.leastsquares._vectors import place
 
+
+class PooledRule(NamedTuple):
+    """The groups of the arms, what their means are compared with, and the noise if it is known."""
+
+    n_features: int
+    group_of: NDArray[np.int64]
+    sizes: NDArray[np.float64]  # how many arms each group has
+    weights: NDArray[np.float64]  # of the groups in the reference; they sum to 1
+    free: bool  # whether nobody named the reference, so that it may be distorted itself
+    sigma2: float  # negative: estimated
+    true_scale: float  # of true rewards in units of feedback; 0: estimated, with the offset
+    true_offset: float
+    probes: bool
+    proportional: bool  # whether a price per group holds shares in proportion to its arms
+
+
 # The first numbers of `common`: the noise, the unit of rewards (their root mean square), the
 # latest round with a reward, the limit, whether the posterior is stale, how many rewards there are,
 # and how many groups are without any.

@@ -44,6 +44,7 @@ from evenhand.policies.pooled._layout import (
     TAU2,
     TRUE_NUMBER,
     C,
+    PooledRule,
     R,
     V,
     lane_of,
@@ -57,9 +58,8 @@ from evenhand.policies.pooled._posterior import (
     units_of,
     work_out,
 )
-from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._true_posterior import corrected
 from evenhand.policies.pooled._true_rewards import take_in
-from evenhand.policies.pooled._truth import corrected
 
 
 @kernel(learn, PooledRule)

@@ -34,8 +34,8 @@ def units_of(given: object, free: bool) -> tuple[float, float] | str:
     return scale, offset
 
 
-def shares_of(given: object, is_mixed: bool) -> str | None:
-    """The setting `shares`; `is_mixed` if arms do not have one fixed group each, or come once."""
+def shares_of(given: object, is_general: bool) -> str | None:
+    """The setting `shares`; `is_general` if arms do not have one fixed group each, or come once."""
     if given is None:
         return None
     if not (isinstance(given, str) and given == "proportional"):
@@ -43,7 +43,7 @@ def shares_of(given: object, is_mixed: bool) -> str | None:
             f"shares is {_checks.shown(given)}; allowed are None, for shares as scores make them, "
             "and 'proportional'"
         )
-    if is_mixed:
+    if is_general:
         raise InputError(
             "shares is 'proportional', which needs recurring arms with one fixed group each; "
             "leave it out where arms have several attributes or come once, or groups come with "

@@ -22,9 +22,9 @@ from evenhand.policies.pooled._layout import (
     STALE,
     TRUE_NUMBER,
     TRUE_SIGMA2,
+    PooledRule,
 )
-from evenhand.policies.pooled._rule import PooledRule
-from evenhand.policies.pooled._truth import Truth, blend
+from evenhand.policies.pooled._true_posterior import Truth, blend
 
 # Units are estimated from so many true rewards of the reference or more, and only where the slope
 # is so many standard errors from zero: a scale near zero would make anything of a true reward.

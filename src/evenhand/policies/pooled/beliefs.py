@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
-from evenhand.policies.pooled._flat import flat_posterior
+from evenhand.policies.pooled._flat_posterior import flat_posterior
 
 Array = NDArray[np.float64]
 

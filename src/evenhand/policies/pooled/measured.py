@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.bias import measured
-from evenhand.bias._start import Start
+from evenhand.bias._evidence import Evidence
 from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NUMBER
 
 
@@ -36,7 +36,7 @@ class Measured(measured.Measured):
     """
 
     def __init__(
-        self, truth: NDArray[np.float64], feedback: int, start: Callable[[], Start]
+        self, truth: NDArray[np.float64], feedback: int, start: Callable[[], Evidence]
     ) -> None:
         kappa2 = float(truth[KAPPA2]) if truth[IN_USE] else 0.0
         super().__init__(int(truth[TRUE_NUMBER]), feedback, start, kappa2, int(truth[FIRST_TRUE]))

@@ -18,7 +18,7 @@ from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.policies.pooled._answers import explanation_of, intervals_of
+from evenhand.policies.pooled._candidates import explanation_of, intervals_of
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
     EMPTY,
@@ -27,11 +27,11 @@ from evenhand.policies.pooled._layout import (
     NUMBER,
     OF_TRUTH,
     SEEN,
+    PooledRule,
     PooledState,
     new_state,
 )
 from evenhand.policies.pooled._learning import work_out_all
-from evenhand.policies.pooled._rule import PooledRule
 from evenhand.policies.pooled._settings import (
     feature_names_of,
     is_name,
@@ -42,19 +42,19 @@ from evenhand.policies.pooled._settings import (
 )
 from evenhand.policies.pooled._true_rewards import merge_truth
 from evenhand.policies.pooled.beliefs import Beliefs
-from evenhand.policies.pooled.mixed import _choosing as _choosing
-from evenhand.policies.pooled.mixed._design import design_of, reference_of
-from evenhand.policies.pooled.mixed._layout import OF_MIXED_TRUTH, MixedState
-from evenhand.policies.pooled.mixed._layout import new_state as new_mixed_state
-from evenhand.policies.pooled.mixed._learning import merge_mixed
-from evenhand.policies.pooled.mixed._rule import MixedRule
-from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
+from evenhand.policies.pooled.general import _choosing as _choosing
+from evenhand.policies.pooled.general._design import design_of, reference_of
+from evenhand.policies.pooled.general._layout import OF_GENERAL_TRUTH, GeneralState
+from evenhand.policies.pooled.general._layout import new_state as new_general_state
+from evenhand.policies.pooled.general._learning import merge_general
+from evenhand.policies.pooled.general._rule import GeneralRule
+from evenhand.policies.pooled.general.beliefs import GeneralBeliefs
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.policies.pooled.general.report import GeneralBias
     from evenhand.policies.pooled.measured import Measured
-    from evenhand.policies.pooled.mixed.report import MixedBias
     from evenhand.policies.pooled.report import PooledBias
 
 
@@ -113,7 +113,7 @@ class PooledGroupFair(Policy):
 
     learns_by_round = True
     learns_truth = True
-    added_since = (*OF_TRUTH, *OF_MIXED_TRUTH)
+    added_since = (*OF_TRUTH, *OF_GENERAL_TRUTH)
     estimates_variances = True
     takes_membership = True
 
@@ -145,13 +145,13 @@ class PooledGroupFair(Policy):
         by_name = is_name(reference) or isinstance(reference, Mapping)
         self.reference = reference if by_name else names_of(reference)
         self.probe = probe
-        self.shares = shares_of(shares, self._is_mixed)
-        self._design = design_of(self.groups) if self._is_mixed else None
+        self.shares = shares_of(shares, self._is_general)
+        self._design = design_of(self.groups) if self._is_general else None
         self._weights = self._weights_of(self.reference)
         self.true_units = units_of(true_units, self._is_free(self._weights))
 
     @property
-    def _is_mixed(self) -> bool:
+    def _is_general(self) -> bool:
         """Whether the general form is needed."""
         groups = self.groups
         return groups.changes or len(groups.attributes) > 1 or self.arms == "once"
@@ -171,20 +171,20 @@ class PooledGroupFair(Policy):
 
     # The maths ----------------------------------------------------------------------------------
 
-    def learns(self) -> PooledState | MixedState:
+    def learns(self) -> PooledState | GeneralState:
         """Sums of rewards, and the posterior."""
         if self._design is not None:
             columns, levels = self._design.kinds.size, self._design.n_levels
             recurs = self.arms == "recurring"
-            return new_mixed_state(self.n_arms, self.n_features, columns, levels, recurs)
+            return new_general_state(self.n_arms, self.n_features, columns, levels, recurs)
         return new_state(self.n_arms, len(self.groups), self.n_features)
 
-    def rule(self) -> PooledRule | MixedRule:
+    def rule(self) -> PooledRule | GeneralRule:
         """The groups, and what they are compared with."""
         units = (0.0, 0.0) if isinstance(self.true_units, str) else self.true_units
         if self._design is not None:
             design, noise = self._design, self.noise
-            return MixedRule(
+            return GeneralRule(
                 self.n_features,
                 design.levels,
                 design.cells,
@@ -214,7 +214,7 @@ class PooledGroupFair(Policy):
         mine.fresh[...] += its.fresh
         if self._design is not None:
             rule: Any = self._rule
-            merge_mixed(rule, mine, its)
+            merge_general(rule, mine, its)
             return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
@@ -231,7 +231,7 @@ class PooledGroupFair(Policy):
     def beliefs(self, weights: NDArray[np.float64] | None = None) -> Any:
         """The posterior of everything learned so far, with variances estimated from all of it.
 
-        `MixedBeliefs` for several attributes, membership by round and arms that come once,
+        `GeneralBeliefs` for several attributes, membership by round and arms that come once,
         `Beliefs` otherwise.
 
         Args:
@@ -248,25 +248,25 @@ class PooledGroupFair(Policy):
 
     def _read(self, weights: NDArray[np.float64] | None = None) -> tuple[Any, Measured]:
         """The posterior, and what true rewards say beside it: both start from the same."""
-        from evenhand.policies.pooled._start import start_of
+        from evenhand.policies.pooled._evidence import evidence_of
+        from evenhand.policies.pooled.general._evidence import evidence_of as general_evidence_of
         from evenhand.policies.pooled.measured import Measured
-        from evenhand.policies.pooled.mixed._start import start_of as mixed_start_of
 
         chosen = self._weights if weights is None else weights
         rule: Any = self.rule()
         with self._lock:
             own: Any = type(self._state.own)(*(part.copy() for part in self._state.own))
         if self._design is not None:
-            of_mixed = MixedBeliefs(self.groups, self._design, rule, own, chosen)
+            general = GeneralBeliefs(self.groups, self._design, rule, own, chosen)
             free = self._is_free(chosen)
-            return of_mixed, Measured(
-                own.truth, of_mixed.number, lambda: mixed_start_of(rule, own, of_mixed, free)
+            return general, Measured(
+                own.truth, general.number, lambda: general_evidence_of(rule, own, general, free)
             )
         rule = rule._replace(weights=chosen, free=self._is_free(chosen))
         sums = own.settled + own.fresh
         beliefs = Beliefs(self.groups, sums, chosen, rule.sigma2)
         return beliefs, Measured(
-            own.truth, beliefs.number, lambda: start_of(rule, own.true, sums, beliefs)
+            own.truth, beliefs.number, lambda: evidence_of(rule, own.true, sums, beliefs)
         )
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
@@ -342,7 +342,7 @@ class PooledGroupFair(Policy):
         reference: object = None,
         level: float = 0.9,
         feature_names: Sequence[object] | None = None,
-    ) -> PooledBias | MixedBias:
+    ) -> PooledBias | GeneralBias:
         """The bias of every group, feature by feature, with intervals and in words.
 
         Args:
@@ -359,13 +359,13 @@ class PooledGroupFair(Policy):
             >>> policy.bias().to_frame()[["group", "estimate"]].round(1).values.tolist()
             [['F', -5.0], ['M', 0.0]]
         """
-        from evenhand.policies.pooled.mixed.report import MixedBias
+        from evenhand.policies.pooled.general.report import GeneralBias
         from evenhand.policies.pooled.report import PooledBias
 
         names = feature_names_of(feature_names, self.n_features)
         weights = self._weights if reference is None else self._weights_of(reference)
         (beliefs, measured), chance = self._read(weights), self._level(level)
-        kind = PooledBias if self._design is None else MixedBias
+        kind = PooledBias if self._design is None else GeneralBias
         return kind(beliefs, chance, names, measured)
 
     def _labels(self, decision: Decision) -> list[str]:

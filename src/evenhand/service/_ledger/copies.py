@@ -12,11 +12,11 @@ from evenhand.events._formats import write_csv, write_parquet
 from evenhand.events._header import About
 from evenhand.events._rows import Rows, with_unlearned
 from evenhand.events.event import Event
-from evenhand.events.files import FileLedger
+from evenhand.events.file_ledger import FileLedger
 from evenhand.service._ledger import schema
 from evenhand.service._ledger.database import Connection, Database, marks
 from evenhand.service._ledger.fold import is_erased
-from evenhand.service._ledger.log import SqlLedger
+from evenhand.service._ledger.sql_ledger import SqlLedger
 from evenhand.service._ledger.verification import Verified, verify
 
 TOGETHER = 5000

@@ -66,7 +66,7 @@ def read_table(
         text: columns that stay as they are written, such as labels: "01" is not 1.
 
     Example:
-        >>> from evenhand._columns.files import read_table
+        >>> from evenhand._columns.table_files import read_table
         >>> read_table({"sex": ["F", "M"], "paid": [1, 0]}).shape
         (2, 2)
     """

@@ -16,7 +16,7 @@ from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import invert, leading_direction
 from evenhand.leastsquares._vectors import place
 from evenhand.policies.pooled._hyperparameters import LEAST, MOST_SPREAD, START, STEPS
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled.general._posterior import (
     Variances,
     blank_posterior,
     work_out,

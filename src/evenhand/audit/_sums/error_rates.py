@@ -10,7 +10,7 @@ import pandas as pd
 from evenhand._prose import records
 from evenhand.audit._sums.cells import Cells
 from evenhand.fairness.calibration import calibration
-from evenhand.fairness.confusion import ErrorRates, error_rates
+from evenhand.fairness.error_rates import ErrorRates, error_rates
 
 NAMES = ["r_n", "y_r", "yy_r", "r", "rr", "yr"]
 

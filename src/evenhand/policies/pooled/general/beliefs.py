@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from evenhand._compile import compiled
 from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
-from evenhand.policies.pooled._flat import Flat
-from evenhand.policies.pooled.mixed._design import Design
-from evenhand.policies.pooled.mixed._layout import MixedState
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled._flat_posterior import Flat
+from evenhand.policies.pooled.general._design import Design
+from evenhand.policies.pooled.general._layout import GeneralState
+from evenhand.policies.pooled.general._posterior import (
     add_in_units,
     blank_data,
     blank_posterior,
@@ -26,8 +26,8 @@ from evenhand.policies.pooled.mixed._posterior import (
     work_out,
     work_out_in,
 )
-from evenhand.policies.pooled.mixed._rule import MixedRule
-from evenhand.policies.pooled.mixed._variances import GRID, chances, estimate_variances
+from evenhand.policies.pooled.general._rule import GeneralRule
+from evenhand.policies.pooled.general._variances import GRID, chances, estimate_variances
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def _flat_posterior(sums, of_arms, kinds, n_kinds, known_sigma2, basis, size, d)
     return Flat(unit, of_rewards, variances, freedom, flat, post), more
 
 
-class MixedBeliefs:
+class GeneralBeliefs:
     """The posterior after some rewards, in the general form: `PooledGroupFair.beliefs` makes it.
 
     Attributes:
@@ -102,7 +102,7 @@ class MixedBeliefs:
     """
 
     def __init__(
-        self, groups: Groups, design: Design, rule: MixedRule, own: MixedState, weights: Array
+        self, groups: Groups, design: Design, rule: GeneralRule, own: GeneralState, weights: Array
     ) -> None:
         sums, of_arms = own.settled + own.fresh, own.settled_arms + own.fresh_arms
         self.groups, self.design, self.weights = groups, design, weights

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias._start import Start
-from evenhand.policies.pooled._flat import Flat
-from evenhand.policies.pooled.mixed._layout import MixedState
-from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
-from evenhand.policies.pooled.mixed._rule import MixedRule
-from evenhand.policies.pooled.mixed._true_rewards import truth_in_units, units_of_truth
-from evenhand.policies.pooled.mixed._truth import blend
-from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
+from evenhand.bias._evidence import Evidence
+from evenhand.policies.pooled._flat_posterior import Flat
+from evenhand.policies.pooled.general._layout import GeneralState
+from evenhand.policies.pooled.general._posterior import add_in_units, blank_data
+from evenhand.policies.pooled.general._rule import GeneralRule
+from evenhand.policies.pooled.general._true_posterior import blend
+from evenhand.policies.pooled.general._true_rewards import truth_in_units, units_of_truth
+from evenhand.policies.pooled.general.beliefs import GeneralBeliefs
 
 Array = NDArray[np.float64]
 
@@ -34,14 +34,16 @@ def _blended(rule, own, weights, free, basis, flat, scale, offset, kappa2):  # t
     return blend(data, kinds, variances, flat.post, truth, weights, free, basis, kappa2)
 
 
-def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool) -> Start:
+def evidence_of(
+    rule: GeneralRule, own: GeneralState, beliefs: GeneralBeliefs, free: bool
+) -> Evidence:
     """The start for a state, with the reference of some beliefs; `free` if nobody named it."""
     flat, design, weights = beliefs.flat, beliefs.design, beliefs.weights
     scale, offset = _units(rule, own.true_reference, flat.post, flat.unit, flat.of_rewards)
     rows, basis = design.rows(weights), design.basis(beliefs.mass, seen=True)
     seen = np.ones(design.kinds.size, dtype=bool)
     seen[1 : 1 + design.n_levels] = beliefs.mass > 0.0
-    return Start(
+    return Evidence(
         flat.unit,
         flat.of_rewards,
         flat.prior,
@@ -59,7 +61,7 @@ def start_of(rule: MixedRule, own: MixedState, beliefs: MixedBeliefs, free: bool
     )
 
 
-def _arrival(rule: MixedRule, own: MixedState, flat: Flat) -> tuple[Array, Array] | None:
+def _arrival(rule: GeneralRule, own: GeneralState, flat: Flat) -> tuple[Array, Array] | None:
     """The sum of the residuals of feedback where true rewards came, and its variance, as arrays."""
     d, size, post = rule.n_features, flat.post.M.size, flat.post
     units = np.tile(flat.unit, size // d)

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.policies.pooled._reporting import Reported, digits, single
-from evenhand.policies.pooled.mixed._design import INTERSECTION, LEVEL, Row
-from evenhand.policies.pooled.mixed.beliefs import MixedBeliefs
+from evenhand.policies.pooled.general._design import INTERSECTION, LEVEL, Row
+from evenhand.policies.pooled.general.beliefs import GeneralBeliefs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixedBias(Reported):
+class GeneralBias(Reported):
     """How the feedback is distorted by the levels of attributes, and by their intersections.
 
     Made by `PooledGroupFair.bias` where there are several attributes, where membership comes with
@@ -38,7 +38,7 @@ class MixedBias(Reported):
         [['sex: F', -5.0], ['sex: M', 0.0], ['age: old', -0.5], ['age: young', 0.5]]
     """
 
-    beliefs: MixedBeliefs
+    beliefs: GeneralBeliefs
 
     def to_frame(self) -> pd.DataFrame:
         """A row per level or intersection, and feature: the bias with one more of the feature.
@@ -59,7 +59,7 @@ class MixedBias(Reported):
     def __repr__(self) -> str:
         names = ", ".join(attribute.name for attribute in self.beliefs.design.attributes)
         number = self.beliefs.number
-        return f"MixedBias(attributes={names}, features={len(self.features)}, rewards={number})"
+        return f"GeneralBias(attributes={names}, features={len(self.features)}, rewards={number})"
 
     # Inside -------------------------------------------------------------------------------------
 

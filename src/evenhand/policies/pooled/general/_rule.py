@@ -12,7 +12,7 @@ from evenhand._compile import subroutine
 MEAN = 0  # the kind of the first column; attributes are 1, 2, ..., and intersections the last
 
 
-class MixedRule(NamedTuple):
+class GeneralRule(NamedTuple):
     """Which columns a candidate's weights are made of, and what candidates are compared with.
 
     With a levels in all, a candidate has `a` numbers: 1 at its levels, or probabilities. They come

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.groups import Groups
 from evenhand.policies.decision import Scores
-from evenhand.policies.pooled.mixed._design import Design
+from evenhand.policies.pooled.general._design import Design
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -73,7 +73,7 @@ def as_pattern(path: str) -> str:
     """A path as DuckDB wants it, which takes every path for a pattern.
 
     Example:
-        >>> from evenhand.audit._input.files import as_pattern
+        >>> from evenhand.audit._input.log_files import as_pattern
         >>> as_pattern("log[1].csv")
         'log[[]1].csv'
     """

@@ -13,7 +13,7 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
-from evenhand.audit._sums.middle import MOST_SORTED
+from evenhand.audit._sums.median import MOST_SORTED
 from evenhand.bias.estimate import MEAN
 from evenhand.fairness.impact import WEIGHTED, impact_table
 

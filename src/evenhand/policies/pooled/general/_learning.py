@@ -29,29 +29,28 @@ from evenhand.policies.pooled._layout import (
 )
 from evenhand.policies.pooled._learning import next_limit
 from evenhand.policies.pooled._true_rewards import merge_truth
-from evenhand.policies.pooled.mixed._layout import MixedState
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled.general._layout import GeneralState, add_reward
+from evenhand.policies.pooled.general._posterior import (
     add_in_units,
     blank_data,
     blank_posterior,
     units_of,
     work_out,
 )
-from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
-from evenhand.policies.pooled.mixed._sums import add_reward
-from evenhand.policies.pooled.mixed._true_rewards import show, take_in
-from evenhand.policies.pooled.mixed._variances import estimate_variances
+from evenhand.policies.pooled.general._rule import GeneralRule, fill_weights
+from evenhand.policies.pooled.general._true_rewards import show, take_in
+from evenhand.policies.pooled.general._variances import estimate_variances
 
 FAR = 1e50  # of the usual size of a feature or reward
 
 
-@kernel(learn, MixedRule)
+@kernel(learn, GeneralRule)
 def _learn(rule, state, arm, group, x, reward):  # type: ignore[no-untyped-def]
     absorb_in(state.arms, arm, LANES, x, reward)
     _take(rule, state.own, arm, x, reward, round_learned(state))
 
 
-@kernel(settle, MixedRule)
+@kernel(settle, GeneralRule)
 def _settle(rule, state):  # type: ignore[no-untyped-def]
     if state.own.common[STALE] > 0.0 and state.own.common[NUMBER] > 0.0:
         _work_out_all(rule, state.own)
@@ -205,7 +204,7 @@ def work_out_all(rule, own):  # type: ignore[no-untyped-def]
     _work_out_all(rule, own)
 
 
-def merge_mixed(rule: MixedRule, mine: MixedState, its: MixedState) -> None:
+def merge_general(rule: GeneralRule, mine: GeneralState, its: GeneralState) -> None:
     """Add what another policy has learned, after its sums over all rewards."""
     mine.settled_arms[...] += its.settled_arms
     mine.fresh_arms[...] += its.fresh_arms

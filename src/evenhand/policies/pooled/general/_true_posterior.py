@@ -4,7 +4,7 @@ A candidate with weights w has the bias, at a context x,
 
     psi = (w - ref) (x) x . (M - eta) + psi_0 . x     eta ~ N(0, kappa^2 I), psi_0 ~ N(0, Omega)
 
-as in `evenhand.policies.pooled._truth`: eta is how much better a level or an intersection truly is,
+as in `pooled._true_posterior`: eta is how much better a level or an intersection truly is,
 and psi_0 is the bias of the reference itself, 0 where it is named; Omega is the sum of those of all
 attributes. So with f = ((w - ref) (x) x, -x) and e = (eta, psi_0), its true reward is
 
@@ -32,7 +32,7 @@ from evenhand.leastsquares._blend import (
     noise_of_truth,
     work_out_blend,
 )
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled.general._posterior import (
     ROUNDING,
     fill_precision,
     folded,

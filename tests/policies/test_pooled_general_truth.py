@@ -17,15 +17,15 @@ from evenhand._compile import compiled
 from evenhand._membership import membership
 from evenhand.leastsquares._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
-from evenhand.policies.pooled.mixed._layout import OF_MIXED_TRUTH
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled.general._layout import OF_GENERAL_TRUTH
+from evenhand.policies.pooled.general._posterior import (
     Variances,
     add_in_units,
     blank_data,
     blank_posterior,
     work_out,
 )
-from evenhand.policies.pooled.mixed._truth import after_truth, blend_in
+from evenhand.policies.pooled.general._true_posterior import after_truth, blend_in
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.simulation._compiled_rounds import run
@@ -286,7 +286,7 @@ def test_policies_saved_before_there_were_true_rewards_are_read() -> None:
     for decision, observed, _ in played(policy, 20):
         policy.update(decision, observed)
     saved = to_dict(policy)
-    later = (*OF_TRUTH, *OF_MIXED_TRUTH)
+    later = (*OF_TRUTH, *OF_GENERAL_TRUTH)
     own = {name: part for name, part in saved["own"].items() if name not in later}
     then = {**saved, "own": own}
     tables = [np.asarray(then["arms"]), np.asarray(then["groups"]), *map(np.asarray, own.values())]

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._compile import subroutine
+from evenhand._compile.intrinsics import stays_a_function
 from evenhand.policies.pooled._layout import EMPTY, N_NUMBERS, N_OF_TRUTH, REWARD_UNIT, SCALE
 
 
-class MixedState(NamedTuple):
+class GeneralState(NamedTuple):
     """The own state of a policy with n arms, d features, q columns and a levels.
 
     With z = weights (x) context, a vector of q d numbers, all sums are in the caller's units; the
@@ -42,13 +44,13 @@ class MixedState(NamedTuple):
 
 
 # Policies that were saved before there were true rewards have nothing of these.
-OF_MIXED_TRUTH = ("true_arms", "true_reference", "after")  # besides those of the fixed form
+OF_GENERAL_TRUTH = ("true_arms", "true_reference", "after")  # besides those of the fixed form
 
 
-def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> MixedState:
+def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> GeneralState:
     """A state that has learned nothing."""
     n, size = n_arms if recurs else 0, columns * d
-    state = MixedState(
+    state = GeneralState(
         np.zeros(size * size + size + 2),
         np.zeros(size * size + size + 2),
         np.zeros((n, size * d + d + 1)),
@@ -71,3 +73,31 @@ def new_state(n_arms: int, d: int, columns: int, levels: int, recurs: bool) -> M
     state.common[REWARD_UNIT] = 1.0
     state.common[EMPTY] = levels
     return state
+
+
+@subroutine
+def add_reward(rule, sums, of_arms, arm, weights, x, reward):  # type: ignore[no-untyped-def]
+    """Add a reward to the sums of all, and to those of its arm."""
+    stays_a_function()
+    d, q = rule.n_features, weights.size
+    size = q * d
+    for column in range(q):
+        weight = weights[column]
+        if weight == 0.0:
+            continue
+        for k in range(d):
+            z, here = weight * x[k], column * d + k
+            for other in range(q):
+                if weights[other] != 0.0:
+                    for j in range(d):
+                        sums[here * size + other * d + j] += z * weights[other] * x[j]
+            sums[size * size + here] += z * reward
+            if rule.recurs:
+                for j in range(d):
+                    of_arms[arm, here * d + j] += z * x[j]
+    sums[size * size + size] += reward * reward
+    sums[size * size + size + 1] += 1.0
+    if rule.recurs:
+        for k in range(d):
+            of_arms[arm, size * d + k] += x[k] * reward
+        of_arms[arm, size * d + d] += 1.0

@@ -34,11 +34,11 @@ from evenhand.policies.pooled._choosing import (
     highest,
 )
 from evenhand.policies.pooled._layout import EMPTY, IN_USE, N_NUMBERS, NUMBER, REWARD_UNIT
-from evenhand.policies.pooled.mixed._probe import probed
-from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights
+from evenhand.policies.pooled.general._probe import probed
+from evenhand.policies.pooled.general._rule import GeneralRule, fill_weights
 
 
-@kernel(score, MixedRule)
+@kernel(score, GeneralRule)
 def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     work, n = memory.work, memory.settings.n_arms
     # Groups that come with the round vary by themselves, which teaches their effects for free.
@@ -137,7 +137,7 @@ def _variance_at(own, weights, x):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(draw, MixedRule)
+@kernel(draw, GeneralRule)
 def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
     if work[PROBE, 0] > 0.0 and uniform(key, PROBES) < work[PROBE, 0]:
@@ -147,7 +147,7 @@ def _draw(rule, memory, available, key):  # type: ignore[no-untyped-def]
     return highest(work, allowed, half_normal_draw(key), uniform(key, PICKS))
 
 
-@kernel(chance, MixedRule)
+@kernel(chance, GeneralRule)
 def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     work, allowed = memory.work, start(rule, memory.own, memory.contexts, available)
     total, probability = envelope(work, allowed, arm), work[PROBE, 0]

@@ -17,7 +17,7 @@ from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.policies.pooled._choosing import PROBE, UNKNOWN, VALUE
 from evenhand.policies.pooled._layout import N_NUMBERS, REWARD_UNIT, SIGMA2
-from evenhand.policies.pooled.mixed._rule import fill_weights
+from evenhand.policies.pooled.general._rule import fill_weights
 
 
 @subroutine

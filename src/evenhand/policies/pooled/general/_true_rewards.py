@@ -17,13 +17,13 @@ from evenhand.policies.pooled._true_rewards import (
     keep,
     units_of_line,
 )
-from evenhand.policies.pooled.mixed._posterior import add_in_units, blank_data
-from evenhand.policies.pooled.mixed._rule import MixedRule, fill_weights, is_reference
-from evenhand.policies.pooled.mixed._sums import add_reward
-from evenhand.policies.pooled.mixed._truth import after_truth, blend
+from evenhand.policies.pooled.general._layout import add_reward
+from evenhand.policies.pooled.general._posterior import add_in_units, blank_data
+from evenhand.policies.pooled.general._rule import GeneralRule, fill_weights, is_reference
+from evenhand.policies.pooled.general._true_posterior import after_truth, blend
 
 
-@kernel(learn_true, MixedRule)
+@kernel(learn_true, GeneralRule)
 def _learn_true(rule, state, arm, group, x, value, observed):  # type: ignore[no-untyped-def]
     _take(rule, state.own, arm, x, value, observed)
     count(state.own, round_learned(state))

@@ -35,7 +35,7 @@ class FileLedger:
 
     Example:
         >>> import evenhand as eh, tempfile, pathlib
-        >>> from evenhand.events.files import FileLedger
+        >>> from evenhand.events.file_ledger import FileLedger
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "decisions.csv"
         >>> with eh.log_to(path, eh.TopInterval(["F", "M"], n_features=1, seed=1)) as logged:
         ...     logged.update(logged.select([[1.0], [2.0]]), reward=0.5)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._compile import compiled
-from evenhand.bias._start import Start
+from evenhand.bias._evidence import Evidence
+from evenhand.policies.pooled._layout import PooledRule
 from evenhand.policies.pooled._posterior import in_units
-from evenhand.policies.pooled._rule import PooledRule
+from evenhand.policies.pooled._true_posterior import blend
 from evenhand.policies.pooled._true_rewards import truth_in_units, units_of_truth
-from evenhand.policies.pooled._truth import blend
 from evenhand.policies.pooled.beliefs import Beliefs
 
 Array = NDArray[np.float64]
@@ -30,11 +30,11 @@ def _blended(rule, sums, true, flat, scale, offset, kappa2):  # type: ignore[no-
     return blend(data, flat.variances, flat.post, truth, rule.weights, rule.free, kappa2)
 
 
-def start_of(rule: PooledRule, true: Array, sums: Array, beliefs: Beliefs) -> Start:
+def evidence_of(rule: PooledRule, true: Array, sums: Array, beliefs: Beliefs) -> Evidence:
     """The start for a state's sums of true rewards and of feedback."""
     flat, m = beliefs.flat, rule.sizes.size
     scale, offset = _units(rule, true, flat.post, flat.variances, flat.unit, flat.of_rewards)
-    return Start(
+    return Evidence(
         flat.unit,
         flat.of_rewards,
         flat.prior,

@@ -11,9 +11,9 @@ from evenhand.policies.pooled._posterior import Variances as FixedVariances
 from evenhand.policies.pooled._posterior import blank_posterior as fixed_blank
 from evenhand.policies.pooled._posterior import in_units as fixed_in_units
 from evenhand.policies.pooled._posterior import work_out as fixed_work_out
-from evenhand.policies.pooled.mixed._design import design_of
-from evenhand.policies.pooled.mixed._learning import work_out_all
-from evenhand.policies.pooled.mixed._posterior import (
+from evenhand.policies.pooled.general._design import design_of
+from evenhand.policies.pooled.general._learning import work_out_all
+from evenhand.policies.pooled.general._posterior import (
     Variances,
     add_in_units,
     blank_data,

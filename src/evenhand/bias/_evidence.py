@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Start(NamedTuple):
+class Evidence(NamedTuple):
     """What a policy or an audit gives: the posterior from feedback with a flat bias, and truth.
 
     The bias of a contrast k of columns, which are groups or those of the general form, is

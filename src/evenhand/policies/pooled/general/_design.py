@@ -34,7 +34,7 @@ class Design(NamedTuple):
 
     attributes: tuple[Attribute, ...]  # with "not stated" among the levels where it can be
     names: tuple[str, ...]  # of the intersections
-    levels: Array  # per arm, see `MixedRule`
+    levels: Array  # per arm, see `GeneralRule`
     cells: NDArray[np.int64]
     kinds: NDArray[np.int64]
 
@@ -117,7 +117,7 @@ class Design(NamedTuple):
 
         Example:
             >>> import numpy as np, evenhand as eh
-            >>> from evenhand.policies.pooled.mixed._design import design_of
+            >>> from evenhand.policies.pooled.general._design import design_of
             >>> table = {"sex": ["F", "M", "F"], "age": ["old", "old", "young"]}
             >>> design = design_of(eh.Groups.of_attributes(table))
             >>> design.weights(design.levels)[0].tolist()  # 1, F, M, old, young, and F & old

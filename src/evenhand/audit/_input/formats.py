@@ -1,0 +1,118 @@
+"""The files of a log as a table of DuckDB or Spark: Parquet, CSV, JSON and Excel.
+
+A new format is an ending in `evenhand._columns.file_formats` and a case in `open_files`; for worlds
+and off-policy values, which read files into pandas, one in `evenhand._columns.table_files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
+from evenhand._columns.file_formats import Reading
+from evenhand._columns.marks import Marks
+from evenhand._columns.words import as_written
+from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
+from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
+from evenhand.audit._input.log_files import Files, as_pattern
+from evenhand.audit._input.sources import SNIFFED, Source
+from evenhand.errors import DataError, InputError, setting
+
+
+def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading) -> Source:
+    """A log from its files."""
+    paths, form, label, _ = files
+    con = open_spark() if engine == "spark" else open_duckdb(spill)
+    opened = Source(None, con, label, paths=tuple(paths), decimal=how.decimal or ".")
+    if form == "parquet":
+        return replace(opened, table=_parquet(con, paths))
+    if form == "json" and engine == "spark":
+        return replace(opened, table=spark_json(con, paths, ()), json={})
+    if form == "json":
+        kinds = duckdb_kinds(con, paths)
+        return replace(opened, table=duckdb_json(con, paths, kinds, ()), json=kinds)
+    if engine == "spark":
+        _check_spark(con, files, how)
+    moved = {}
+    if not spill and (form == "excel" or not how.is_utf8):
+        raise InputError("spill is empty; allowed is a folder: files that are converted go there")
+    if form == "excel":
+        moved = from_excel(paths, how.sheet, spill)
+    elif not how.is_utf8:
+        moved = in_utf8(paths, str(how.encoding), spill)
+    opened = replace(
+        opened,
+        files=tuple(moved.get(path, path) for path in paths),
+        called={there: path for path, there in moved.items()},
+    )
+    try:
+        if engine == "spark":
+            return _spark_csv(opened, form, how)
+        return _duckdb_csv(opened, form, how, marks)
+    except Exception as error:
+        raise opened.told(error) from error
+
+
+def _parquet(con: Any, paths: Sequence[str]) -> Any:
+    if con.name == "pyspark":  # Ibis reads one path; Spark a list
+        con._session.read.parquet(*map(for_spark, paths)).createOrReplaceTempView(VIEW)
+        return con.table(VIEW)
+    return con.read_parquet(list(map(as_pattern, paths)), **_several(paths))
+
+
+def _several(paths: Sequence[str]) -> dict[str, Any]:
+    return {"union_by_name": True} if len(paths) > 1 else {}  # also for kinds that differ
+
+
+def _check_spark(con: Any, files: Files, how: Reading) -> None:
+    """An error if CSV or Excel files are such that Spark would take them for something else."""
+    if files.shuffled:
+        raise DataError(
+            f"{files.shuffled} has its columns in another order than {files.paths[0]}; Spark reads "
+            f"CSV files by position: write them alike, or leave {setting('engine')} out"
+        )
+    if how.decimal == ",":
+        raise InputError(
+            f"{setting('decimal')} is ',', which Spark does not read; leave {setting('engine')} "
+            "out, or write the numbers with a point"
+        )
+    converted = files.form == "excel" or not how.is_utf8
+    if converted and not con._session.sparkContext.master.startswith("local"):
+        raise DataError(
+            f"{files.label} is converted on this machine, where a cluster of Spark cannot read it; "
+            f"leave {setting('engine')} out, or write it as Parquet"
+        )
+
+
+def _spark_csv(opened: Source, form: str, how: Reading) -> Source:
+    tabs = all(".tsv" in Path(path).suffixes for path in opened.files)
+    between = how.delimiter or ("\t" if tabs else ",")
+    # A quote within quotes is written twice, as others write and read it.
+    read: dict[str, Any] = {"header": True, "sep": between, "escape": '"'}
+    read |= AS_WRITTEN_SPARK if form == "excel" else {}
+    read["inferSchema"] = True
+    table = spark_csv(opened.engine, opened.files, read, set())
+    return replace(opened, table=table, reading=read)
+
+
+def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source:
+    con, escaped = opened.engine, [as_pattern(path) for path in opened.files]
+    read = {"sample_size": SNIFFED, **_several(escaped), **how.for_duckdb()}
+    read |= AS_WRITTEN if form == "excel" else {}
+    read |= {"nullstr": ["", *marks.every]} if marks.every else {}
+    table = con.read_csv(escaped, **read)
+    # A mark of its own in a column that looks like numbers comes late, and would be an error.
+    late = [
+        name
+        for name, words in marks.own.items()
+        if name in table.columns
+        and table.schema()[name].is_numeric()
+        and any(as_written(word) is None for word in words)
+    ]
+    if late:
+        read["types"] = dict.fromkeys(late, "VARCHAR")
+        table = con.read_csv(escaped, **read)
+    return replace(opened, table=table, reading=read)

@@ -1,0 +1,38 @@
+"""A prior of coefficients, with a mean and a precision matrix."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Prior(NamedTuple):
+    """What is believed about coefficients before any data: N(mean, sigma^2 precision^-1).
+
+    A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
+    the residuals (see `noise_variance`).
+
+    Example:
+        >>> import numpy as np
+        >>> from evenhand.leastsquares import Prior, absorb, coefficients, regressions
+        >>> fits = regressions(1, n_features=1, prior=Prior(np.array([2.0]), np.eye(1)))
+        >>> absorb(fits, 0, np.array([1.0]), 4.0)
+        >>> coefficients(fits, 0).round(9).tolist()
+        [3.0]
+    """
+
+    mean: NDArray[np.float64]
+    precision: NDArray[np.float64]
+
+
+def write_prior(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
+    """R'R = precision and R'z = precision mean: as if rows had been seen that say so."""
+    d = prior.mean.size
+    root = np.linalg.cholesky(prior.precision).T
+    for k in range(d):
+        start = k * width - k * (k + 1) // 2
+        rows[:, start + k : start + d] = root[k, k:, None]
+    rows[:, tail - 2 * width : tail - 2 * width + d] = (root @ prior.mean)[:, None]
+    rows[:, tail - width : tail - width + d] = (1.0 / np.diag(root))[:, None]
