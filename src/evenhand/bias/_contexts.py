@@ -2,8 +2,8 @@
 
 A coefficient of the bias says how the gap between two groups changes with a feature. It is not a
 gap itself: if women have 20 points more in one department and 1 point more in another, the
-coefficient of the second is -19. So a report also gives the gaps, within each category and at values of each
-number, with all other features at their averages.
+coefficient of the second is -19. So a report also gives the gaps, within each category and at
+values of each number, with all other features at their averages.
 """
 
 from __future__ import annotations
