@@ -8,19 +8,24 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from evenhand.audit._comparisons import against_truth, beside_logistic, objection_of, over_time
-from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.bias_by_window import Windows
-from evenhand.audit._inference.blend import blend
 from evenhand.audit._inference.cluster_means import of_groups
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
-from evenhand.audit._inference.intersections import intersect
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import LogisticFit
 from evenhand.audit._inference.logistic_parts import by_logistic
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.logistic import LOGISTIC
 from evenhand.audit._report.result import Audit, Facts
+from evenhand.audit._stages.blend import blend
+from evenhand.audit._stages.comparisons import (
+    against_truth,
+    beside_logistic,
+    objection_of,
+    over_time,
+)
+from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.intersections import intersect
 from evenhand.audit._sums import missing as missing_values
 from evenhand.audit._sums.aggregate import (
     by_arm,

@@ -12,8 +12,6 @@ from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.marks import Given
 from evenhand._columns.missing import ERROR, Choice
-from evenhand.audit._by_probability import audit_by_probability
-from evenhand.audit._fitting import Run, Tell
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -36,6 +34,8 @@ from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
 from evenhand.audit._settings import Settings
+from evenhand.audit._stages.by_probability import audit_by_probability
+from evenhand.audit._stages.fitting import Run, Tell
 from evenhand.audit._threads import one_thread
 from evenhand.errors import DataError, InputError, blank, setting
 

@@ -17,8 +17,8 @@ from evenhand.bias._contrasts import few
 from evenhand.bias._sentences import totals
 
 if TYPE_CHECKING:
-    from evenhand.audit._inference.blend import Blended
     from evenhand.audit._report.result import Audit
+    from evenhand.audit._stages.blend import Blended
 
 METHOD = (
     "Together, the bias is the mean of what equal averages and what true rewards say, weighted by "

@@ -11,7 +11,7 @@ from evenhand._prose import records
 from evenhand.bias._sentences import same_findings
 
 if TYPE_CHECKING:
-    from evenhand.audit._inference.blend import Blended
+    from evenhand.audit._stages.blend import Blended
     from evenhand.bias.report import BiasReport
 
 SHRUNK = "shrunk towards its margins"

@@ -25,9 +25,9 @@ from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
 
 if TYPE_CHECKING:
-    from evenhand.audit._inference.blend import Blended
     from evenhand.audit._report.by_probability import ByProbability
     from evenhand.audit._report.logistic import Logistic
+    from evenhand.audit._stages.blend import Blended
     from evenhand.fairness import FairnessReport
 
 FORMAT, VERSION = "evenhand audit", 1

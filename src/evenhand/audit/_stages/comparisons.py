@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.bias_by_window import Windows, make_windows
 from evenhand.audit._inference.cluster_means import of_windows
 from evenhand.audit._inference.drift import changes, drift
@@ -22,6 +21,7 @@ from evenhand.audit._inference.windows_held_equal import WITHIN, Within, within_
 from evenhand.audit._report.logistic import Logistic, make_logistic
 from evenhand.audit._report.terms import terms_against_truth
 from evenhand.audit._report.two_models import second_model
+from evenhand.audit._stages.fitting import Fitted, Run
 from evenhand.audit._sums.aggregate import (
     by_window_only,
 )

@@ -11,7 +11,6 @@ import pandas as pd
 
 from evenhand._columns.column import Column
 from evenhand._columns.words import INTERCEPT
-from evenhand.audit._fitting import Run
 from evenhand.audit._inference.by_probability import Mixture, fit_mixture, mixed_rows
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._inference.robust import CLUSTERED, ROBUST
@@ -20,6 +19,7 @@ from evenhand.audit._input.probabilities import Membership
 from evenhand.audit._report.by_probability import ByProbability
 from evenhand.audit._report.result import Audit, Facts
 from evenhand.audit._report.terms import terms_of
+from evenhand.audit._stages.fitting import Run
 from evenhand.audit._sums.aggregate import is_binary, prepared
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design

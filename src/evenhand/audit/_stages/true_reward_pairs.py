@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._fitting import Fitted, Run
 from evenhand.audit._inference.clusters import cluster_counts, cluster_products
 from evenhand.audit._inference.regressions import WHOLE
 from evenhand.audit._inference.robust import CLASSICAL, FEW_ROWS, corrections
@@ -32,6 +31,7 @@ from evenhand.audit._inference.scores import (
     worked_out,
 )
 from evenhand.audit._input.engines import is_missing, number
+from evenhand.audit._stages.fitting import Fitted, Run
 from evenhand.audit._sums.aggregate import fetch_by, sums
 from evenhand.audit._sums.cells import make_cells
 from evenhand.bias._fit import AUTO, solve_designs

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._comparisons import against_truth, beside_logistic, over_time
-from evenhand.audit._fitting import Fitted, Run
-from evenhand.audit._inference.blend import Blended, blend
-from evenhand.audit._inference.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Intersections
+from evenhand.audit._stages.blend import Blended, blend
+from evenhand.audit._stages.cell_levels import common_levels, own_levels, reach_of
+from evenhand.audit._stages.comparisons import against_truth, beside_logistic, over_time
+from evenhand.audit._stages.fitting import Fitted, Run
 from evenhand.bias._margins import Shrunk, margins, shrink
 from evenhand.bias.report import BiasReport
 

@@ -23,9 +23,9 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from evenhand._prose import records
-from evenhand.audit._fitting import Fitted, Run
-from evenhand.audit._inference.true_reward_pairs import Pairs, find_pairs
 from evenhand.audit._report.terms import terms_against_truth
+from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.true_reward_pairs import Pairs, find_pairs
 from evenhand.bias._basis import depends
 from evenhand.bias._contrasts import contrasts
 from evenhand.bias._evidence import Evidence

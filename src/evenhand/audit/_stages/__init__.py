@@ -1,0 +1,1 @@
+"""The stages of an audit, which bring sums, inference and report together."""
