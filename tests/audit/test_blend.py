@@ -263,10 +263,10 @@ def test_policy_and_audit_find_the_same_bias_in_the_same_rows(advantage):
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.08, 0.5])
 def test_rates_are_nominal_and_intervals_cover(share):
-    """120 logs, a few pairs (classical errors) and many (robust): within three and a half standard
+    """50 logs, a few pairs (classical errors) and many (robust): within three and a half standard
     errors of the nominal rate, which chance alone breaks once in two thousand for each."""
     rejected, arrived, covered, given_up = [], [], [], []
-    for seed in range(120):
+    for seed in range(50):
         log = made(seed, n=600, share=share, shared=0.5)
         both = eh.audit(log, reference="M", level=0.9).blend
         rejected.append(both.measured.p_equal < 0.05)
@@ -275,10 +275,10 @@ def test_rates_are_nominal_and_intervals_cover(share):
         table = both.bias.to_frame().query("group == 'F'")
         truth = np.array([-1.0, -0.5, 0.0])
         covered.append(((table["low"] <= truth) & (truth <= table["high"])).mean())
-    chance = 3.5 * np.sqrt(0.05 * 0.95 / 120)
+    chance = 3.5 * np.sqrt(0.05 * 0.95 / 50)
     assert np.mean(rejected) <= 0.05 + chance
     assert np.mean(arrived) <= 0.05 + chance
-    assert np.mean(covered) == pytest.approx(0.9, abs=3.5 * np.sqrt(0.9 * 0.1 / 120))
+    assert np.mean(covered) == pytest.approx(0.9, abs=3.5 * np.sqrt(0.9 * 0.1 / 50))
     assert np.mean(given_up) <= 0.05 + chance
 
 

@@ -129,11 +129,11 @@ def test_certain_probabilities_are_the_ordinary_audit():
 
 @pytest.mark.slow
 def test_intervals_cover_and_thresholding_misses():
-    """100 logs with calibrated probabilities. Coverage of 90 % within three and a half standard
+    """40 logs with calibrated probabilities. Coverage of 90 % within three and a half standard
     errors; the likelier group, which is no method of ours, makes the bias of b look smaller."""
     covered, ratio, thresholded = [], [], []
     truth = (BETA - BETA[0])[1:].ravel()
-    for seed in range(100):
+    for seed in range(40):
         log, _ = made(seed, n=1500)
         found = eh.audit(log, group_probability=GROUPS, reference="a", level=0.9)
         table = found.bias.to_frame().query("group != 'a'")
@@ -143,7 +143,7 @@ def test_intervals_cover_and_thresholding_misses():
         z = np.einsum("ng,nk->ngk", likelier, design(log)[:, :3] / log[["p_a"]].to_numpy())
         beta = np.linalg.lstsq(z.reshape(len(log), -1), log["reward"], rcond=None)[0]
         thresholded.append((beta[3:6] - beta[:3])[1] / truth[1])
-    assert np.mean(covered) == pytest.approx(0.9, abs=3.5 * np.sqrt(0.09 / 100))
+    assert np.mean(covered) == pytest.approx(0.9, abs=3.5 * np.sqrt(0.09 / 40))
     assert np.mean(ratio, axis=0) == pytest.approx([1.0, 1.0], abs=0.15)
     assert np.mean(thresholded) < 0.8
 

@@ -368,13 +368,13 @@ def test_one_caution_for_many_tiny_cells():
 
 @pytest.mark.slow
 def test_shrunk_gaps_of_whole_audits_cover():
-    """Cells that depart from their margins at random, in 80 audits with 7 gaps each.
+    """Cells that depart from their margins at random, in 40 audits with 7 gaps each.
 
-    Intervals of 95 %: of 560 gaps, at most 5 % and three standard errors of 80 audits may lie
+    Intervals of 95 %: of 280 gaps, at most 5 % and three standard errors of 40 audits may lie
     outside. Gaps of one audit depend on each other, so the error is that of the audits' means.
     """
     outside, closer = [], []
-    for seed in range(80):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         n, races = 700, list("abcd")
         log = pd.DataFrame({"sex": rng.choice(["F", "M"], n), "x": rng.normal(size=n)})

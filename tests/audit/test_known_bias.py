@@ -50,13 +50,13 @@ def test_without_bias_false_alarms_stay_below_the_level():
 
 @pytest.mark.slow
 def test_clusters_cover_where_plain_errors_do_not():
-    """Persons with 8 rows and a noise of their own that is as large as a row's: 36 logs.
+    """Persons with 8 rows and a noise of their own that is as large as a row's: 24 logs.
 
     With clusters the bound is 4 standard errors below the rate, a false alarm in 30,000. Without,
     the coverage is near 65 %, far below the bound.
     """
     hits = {"cluster": [], "plain": []}
-    for seed in range(36):
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         persons = 200
         of = rng.integers(2, size=persons)
@@ -72,7 +72,7 @@ def test_clusters_cover_where_plain_errors_do_not():
             table = eh.audit(log, reference="M", features=["x0"], **roles).bias.to_frame()
             row = table.set_index(["group", "feature"]).loc[("F", "x0")]
             hits[name].append(row["low"] <= 0.0 <= row["high"])
-    assert np.mean(hits["cluster"]) > LEVEL - 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / 36)
+    assert np.mean(hits["cluster"]) > LEVEL - 4.0 * np.sqrt(LEVEL * (1.0 - LEVEL) / 24)
     assert np.mean(hits["plain"]) < 0.8
 
 

@@ -192,15 +192,15 @@ def test_within_time_windows_claims_are_checked_too():
 
 @pytest.mark.slow
 def test_without_bias_false_alarms_stay_below_the_level():
-    """30 logs with a curve; straight lines alone claim a bias on a feature in all of them.
+    """20 logs with a curve; straight lines alone claim a bias on a feature in all of them.
 
-    With 5 % alarms, more than 6 of 30 have a chance of about 1 in 1,000.
+    With 5 % alarms, more than 5 of 20 have a chance of about 1 in 3,000.
     """
     alarms = {"feature": 0, "average": 0}
-    for seed in range(30):
+    for seed in range(20):
         audit = eh.audit(curved(100 + seed), reference="M")
         alarms["feature"] += bool(audit.logistic.by_feature["claimed"].any())
         alarms["average"] += (
             "Among people with the same features, the mean reward of group F is" in str(audit)
         )
-    assert max(alarms.values()) <= 6
+    assert max(alarms.values()) <= 5

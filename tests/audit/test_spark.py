@@ -25,6 +25,12 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, for Spark"),
     pytest.mark.filterwarnings("ignore"),  # Spark's own
 ]
+# Compiling a query to Java takes seconds, and running it on a few hundred rows none.
+FOR_FEW_ROWS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +40,8 @@ def spark():
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
         warnings.simplefilter("ignore")
         session = open_spark()._session
-    session.conf.set("spark.sql.shuffle.partitions", "1")  # for a few hundred rows
+    for name, value in FOR_FEW_ROWS.items():
+        session.conf.set(name, value)
     home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
     known = home.exists()
     yield session

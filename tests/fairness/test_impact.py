@@ -162,11 +162,14 @@ def test_errors_in_one_line(given, more, said):
 
 @pytest.mark.slow
 def test_coverage_of_the_interval():
-    """Of 95 % intervals of a ratio to a fixed other category, 93 to 97 % hold it: n 100 and 200."""
+    """Of 95 % intervals of a ratio to a fixed other category, 92 to 98 % hold it: n 100 and 200.
+
+    The bounds are three standard errors from the rate: a false alarm in 370.
+    """
     rng = np.random.default_rng(8)
     inside = 0
-    for _ in range(2000):
+    for _ in range(600):
         k, other = rng.binomial(100, 0.3), rng.binomial(200, 0.5)
         table = by_category(counts(a=(100, k), b=(200, other)), reference="b")
         inside += table.loc["a", "reference_low"] <= 0.6 <= table.loc["a", "reference_high"]
-    assert 0.93 <= inside / 2000 <= 0.97
+    assert 0.92 <= inside / 600 <= 0.98
