@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
             f"Made on {date.today().isoformat()} by `python -m benchmarks.alarms --repeats "
             f"{options.repeats} --write`: {options.repeats} logs a row, half of them CSV and half "
             "Parquet, with group labels that an engine might read as something else. At most 5 % "
-            f"may, with a standard error of {error:.1f}.\n\n"
+            f"should, with a standard error of {error:.1f}.\n\n"
         )
         put("alarms", above + "\n".join(lines))
 

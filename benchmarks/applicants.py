@@ -165,8 +165,8 @@ PARTS: dict[str, tuple[str, str, Callable[[int], Iterator[str]]]] = {
         "Probabilities of membership on mortgage applications",
         f"Regret in points a round with its standard error, the minority's share of the loans and "
         f"of the best applications, and the bias of its ratings at the average file ({BIAS[0]:g} "
-        "in truth): the mean estimate, over the truth, and how often the interval of "
-        f"{LEVEL:.0%} holds the truth.",
+        "in truth): the mean estimate, its ratio to the truth, and how often the "
+        f"{LEVEL:.0%} interval contains the truth.",
         districts_table,
     ),
     "loan slate": (

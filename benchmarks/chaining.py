@@ -111,12 +111,13 @@ def words(options: argparse.Namespace) -> str:
     if not options.controls:
         return (
             "## How often GroupFairIntervalChaining ever favours a worse candidate\n\n"
-            f"{made}. Of {runs:,} runs of {horizon:,} rounds, those in which a candidate was ever "
-            "more likely than one whose true expected reward was as high; those in which that "
-            "happened within a group; and those in which the interval of a corrected value ever "
-            f"missed the true expected reward. delta is 0.1, which allows {runs // 10:,} runs. Ten "
-            "arms, half of them sensitive, two features, a bias of 10, and true averages that are "
-            'exactly equal. With `chain="group"` only the second column is promised.\n\n'
+            f"{made}. The columns count, of {runs:,} runs of {horizon:,} rounds, those in which a "
+            "candidate was ever more likely than one whose true expected reward was as high; those "
+            "in which that happened within a group; and those in which the interval of a corrected "
+            "value ever missed the true expected reward. delta is 0.1, which allows "
+            f"{runs // 10:,} runs. There are ten arms, half of them sensitive, two features, a "
+            "bias of 10, and true averages that are exactly equal. "
+            'With `chain="group"`, only the second column is promised.\n\n'
         )
     return (
         "## The same for other policies, and where assumptions fail\n\n"

@@ -76,10 +76,10 @@ def main(arguments: list[str] | None = None) -> None:
 def words(repeats: int) -> str:
     """What stands above the table."""
     return (
-        "## How often intervals of an audit hold the truth\n\n"
+        "## How often intervals of an audit contain the truth\n\n"
         f"Made on {date.today().isoformat()} by `python -m benchmarks.coverage --repeats {repeats} "
-        f"--write`, {repeats} logs a row, in percent with standard errors. Nominal are 95, at "
-        "least 95, and at most 5.\n\n"
+        f"--write`, {repeats} logs a row, in percent with standard errors. The nominal values are "
+        "95, at least 95, and at most 5.\n\n"
     )
 
 

@@ -183,15 +183,15 @@ PARTS: dict[str, tuple[str, str, Callable[[int], Iterator[str]]]] = {
     ),
     "cells": (
         "Intervals of intersections",
-        f"How often the interval ({100 * LEVEL:g} %) of the bias of an intersection by feature "
-        "holds the truth, with its standard error, the mean half width, and the mean error of the "
-        "estimate; means over intersections in a replication, then over replications.",
+        f"How often the {100 * LEVEL:g} % interval of the bias of an intersection by feature "
+        "contains the truth, with its standard error, the mean half-width, and the mean error of "
+        "the estimate; means over intersections in a replication, then over replications.",
         cells_table,
     ),
     "probabilities": (
         "Probabilities of membership",
-        f"The bias of F by feature where only calibrated probabilities are told: how often its "
-        f"interval ({100 * LEVEL:g} %) holds the truth, and the mean of estimate over truth; with "
+        f"The bias of F by feature where only calibrated probabilities are known: how often its "
+        f"{100 * LEVEL:g} % interval contains the truth, and the mean of estimate over truth; with "
         "the probabilities, and with the likelier level in their place, after the same rewards.",
         probabilities_table,
     ),

@@ -103,8 +103,8 @@ def main(arguments: list[str] | None = None) -> None:
             "## Errors of windows and of rows that belong together\n\n"
             f"Made on {date.today().isoformat()} by `python -m benchmarks.errors --repeats "
             f"{options.repeats} --write`: {options.repeats} logs of {ROWS} rows and {WINDOWS} "
-            "windows a row, in percent with standard errors. Nominal are 95 for intervals, and at "
-            "most 5 for changes.\n\n"
+            "windows a row, in percent with standard errors. The nominal values are 95 for "
+            "intervals, and at most 5 for changes.\n\n"
         )
         put("errors", above + "\n".join(lines))
 

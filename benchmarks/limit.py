@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
             "## Beside a bare loop",
             "",
             "Microseconds per simulated round of GroupFairTopInterval on one core, beside a loop "
-            "written for one n and d that does the same without any safety, in the same run, best "
+            "written for one n and d that does the same without any checks, in the same run, best "
             f"of {options.repeats}. Written by `python -m benchmarks.limit --write`.",
             "",
             *lines,

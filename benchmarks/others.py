@@ -28,8 +28,8 @@ WHAT = {
         "One context a round for all arms."
     ),
     "obp": (
-        "`LinUCB`: Sherman-Morrison in NumPy, coefficients of all arms solved at every choice; "
-        "`select_action` and `update_params`. One context a round for all arms."
+        "`LinUCB`: Sherman-Morrison in NumPy, solving the coefficients of all arms at every "
+        "choice; `select_action` and `update_params`. One context a round for all arms."
     ),
     "river": (
         "`LinUCBDisjoint`: a Bayesian linear regression per arm; `pull` and `update`, contexts as "
@@ -37,14 +37,14 @@ WHAT = {
     ),
     "vowpalwabbit": (
         "No LinUCB: `--cb_explore_adf --regcbopt`, the highest upper bound of gradient-fitted "
-        "coefficients, disjoint by numbering the features of each arm apart. A context per arm; "
-        "its lines of text are made beforehand, parsing them is timed."
+        "coefficients, made disjoint by numbering the features of each arm separately. A context "
+        "per arm; its lines of text are made beforehand, and parsing them is timed."
     ),
 }
 OURS = {
     "evenhand TopInterval": (
         "`TopInterval(singular='ridge', ridge=1.0, exploration='none')`, a disjoint LinUCB. "
-        "A context per arm; the decision carries propensity and scores of all arms."
+        "A context per arm; the decision carries the propensity and the scores of all arms."
     ),
     "evenhand GroupFairTopInterval": (
         "Beyond a LinUCB: two group regressions, a correction per sensitive arm, exploration. "

@@ -82,8 +82,9 @@ def words(replications: int) -> str:
         f"Made on {date.today().isoformat()} by `python -m benchmarks.pooled --replications "
         f"{replications} --write`. True regret a round with its standard error; in brackets the "
         "largest distance of a group's share from proportional, in points. The paper's policy is "
-        "GroupFairTopInterval, for more than two groups MultiGroupFairTopInterval. Then how often "
-        f"intervals at {LEVEL:.0%} held: arms, corrected values, the bias at a context.\n\n"
+        "GroupFairTopInterval or, for more than two groups, MultiGroupFairTopInterval. The last "
+        f"columns say how often {LEVEL:.0%} intervals held: of arms, of corrected values, and of "
+        "the bias at a context.\n\n"
     )
 
 

@@ -77,7 +77,7 @@ def about(replications: int) -> str:
     return (
         "## The probe, with attributes and contexts that do not vary\n\n"
         f"{date.today()}, by `python -m benchmarks.probe --replications {replications} --write`: "
-        "true regret a round, and the difference of the same rounds with its standard error.\n\n"
+        "true regret a round, and the difference in the same rounds with its standard error.\n\n"
     )
 
 

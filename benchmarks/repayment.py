@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
             f"{date.today()}, by `python -m benchmarks.repayment --replications "
             f"{options.replications} --write`: {ROUNDS:,} rounds; regret in repayments a round "
             "with its standard error, the share of loans to the minority, its bias at the average "
-            "file as estimated and as it really is, and how often equal averages were given up.\n\n"
+            "file, estimated and true, and how often equal averages were given up.\n\n"
         )
         put("repayment", words + "\n".join(lines))
 

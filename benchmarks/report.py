@@ -16,44 +16,44 @@ DISTURBED = 1.2  # times the quickest yardstick
 
 UNITS = f"""\
 Times are microseconds a round, the best of several repeats: whatever else a machine does only adds
-to them. In brackets the same in *yardsticks*, the median over repeats of the time divided by what
-{STEPS_OF_A_YARDSTICK} steps of a plain Python loop took just before and after, in the same
-process. Compare microseconds within this page, yardsticks between pages. A star marks figures that
-were disturbed: beside even the best repeat a yardstick took over {DISTURBED} times what it took at
-its quickest, so the microseconds are too many."""
+to them. In brackets is the same in *yardsticks*: the median over repeats of the time divided by
+what {STEPS_OF_A_YARDSTICK} steps of a plain Python loop took just before and after, in the same
+process. Compare microseconds within this page, and yardsticks between pages. A star marks
+disturbed figures: even around the best repeat a yardstick took over {DISTURBED} times as long as
+at its quickest, so the microseconds are too high."""
 
 COMPARABLE = """\
 The rounds are alike: ten arms, five features, one choice and one update through each library's
-public calls, 200 rounds to warm up, inputs made beforehand in the form each library likes best, one
-thread, the same clock and the same Python. The policies are not quite alike. Only Vowpal Wabbit and
-evenhand take a context per arm; the other libraries are given one context a round for all arms,
-which is less to read and less to check. Vowpal Wabbit fits by gradient steps, not by least squares,
-and its text is made off the clock. evenhand's figure includes the checks of the input, the
-propensity and the scores of all arms that a decision carries, and ties broken at random; the
-others return an arm, or probabilities. Nearly all of these libraries are made for batches too, in
-which they do better per row; here every decision is learned from before the next, as in a live
-service. And nothing here speaks of models that are not linear, or of features in the millions, for
-which some of them are made.
+public calls, 200 rounds to warm up, inputs made beforehand in the form that suits each library
+best, one thread, the same clock and the same Python. The policies are not quite alike. Only Vowpal
+Wabbit and evenhand take a context per arm; the other libraries are given one context a round for
+all arms, which is less to read and less to check. Vowpal Wabbit fits by gradient steps, not by
+least squares, and its text is made off the clock. evenhand's figure includes input checks, the
+propensity and the scores of all arms that a decision carries, and random tie-breaking; the others
+return an arm, or probabilities. Nearly all of these libraries are also made for batches, in which
+they do better per row; here every decision is learned from before the next, as in a live service.
+And nothing here is about models that are not linear, or about millions of features, for which some
+of them are made.
 
 *Learned* only shows that each of them does learn in these rounds: 0 is what uniform choice earns,
-1 what always the best arm earns. It is no ranking: contexts and numbers of rounds differ, and
-settings were chosen with unequal care, after looking at it. evenhand and river are told the true
-noise. The other LinUCBs were tried with alpha 0.1 and 1.0, and 1.0 was kept for all because
-mabwiser learned little with 0.1 (0.25 against 0.88; contextualbandits 0.97 against 0.87, obp 0.96
-against 0.95). For Vowpal Wabbit nine sets of RegCB options were tried and learned between 0.03 and
-0.76, the latter when arms were drawn from its probabilities; of those that play the most probable
-arm, the best was kept (0.56). Its squarecb learned more (0.92) at about the same speed, but is
-further from a UCB. Of three ways to hand it a round, the quickest was kept: parsed once, 45 to 65
-microseconds in those trials, against 77 to 122 with text read twice or made on the clock.
+and 1 what the best arm earns in every round. It is not a ranking: contexts and numbers of rounds
+differ, and settings were chosen with unequal care, after looking at it. evenhand and river are
+told the true noise. The other LinUCBs were tried with alpha 0.1 and 1.0, and 1.0 was kept for all
+because mabwiser learned little with 0.1 (0.25 against 0.88; contextualbandits 0.97 against 0.87,
+obp 0.96 against 0.95). For Vowpal Wabbit nine sets of RegCB options were tried and learned between
+0.03 and 0.76, the latter when arms were drawn from its probabilities; of those that play the most
+probable arm, the best was kept (0.56). Its squarecb learned more (0.92) at about the same speed,
+but is further from a UCB. Of three ways to hand it a round, the quickest was kept: parsed once, 45
+to 65 microseconds in those trials, against 77 to 122 with text read twice or made on the clock.
 
-The authors' code has no live interface; it is compared in simulation only, by a figure measured
-elsewhere on another machine, so that ratio is a magnitude and not a measurement of this run."""
+The authors' code has no live interface. It is compared only in simulation, by a figure measured
+on another machine, so that ratio is an order of magnitude and not a measurement of this run."""
 
 LATER = """\
-Rounds just after t = 1,000 and just after t = 100,000; the policies came there by learning from
-uniformly chosen arms. A ratio near 1 is what we promise: the cost of a round does not grow with t.
-Where n d is not small against t = 1,000, most arms have not seen all directions at the early round
-yet and are solved in the directions seen, one by one, which costs more than the later solve. So a
+Rounds just after t = 1,000 and just after t = 100,000; the policies got there by learning from
+uniformly chosen arms. We promise a ratio near 1: the cost of a round does not grow with t. Where
+n d is not small compared with t = 1,000, most arms have not yet seen all directions at the early
+round and are solved in the directions seen, one by one, which costs more than the later solve. So a
 ratio below 1 there compares two states of the regressions, not two lengths of history."""
 
 
@@ -74,11 +74,11 @@ def page(results: Row) -> str:
         f"Made on {results['date']} by `{results['command']}`. {_machine(results['machine'])}\n\n"
         + UNITS,
         "## In short\n\n" + _goals(results),
-        "## A simulated round\n\nRounds 1 to 1,000 of a replication on one core, the world "
-        "included.\n\n" + _grids(results["simulated"]) + _through_simulate(results),
+        "## A simulated round\n\nRounds 1 to 1,000 of a replication on one core, including "
+        "the world.\n\n" + _grids(results["simulated"]) + _through_simulate(results),
         "## Early and late\n\n" + LATER + "\n\n" + _early_and_late(results["ages"]),
-        f"## One long run\n\n{FAIR} at n = 10, d = 2, simulated, by its own play: the 5,000 rounds "
-        "after t.\n\n"
+        f"## One long run\n\n{FAIR} at n = 10, d = 2, in a simulation of its own choices: the "
+        "5,000 rounds after t.\n\n"
         + _table(["t", "a round"], [[f"{r['t']:,}", cell(r)] for r in results["long"]]),
         "## Settings that cost\n\nLive select + update at n = 10, d = 5, t = 1,000.\n\n"
         + _table(["policy", "a round"], [[r["name"], cell(r)] for r in results["settings"]]),
@@ -86,8 +86,8 @@ def page(results: Row) -> str:
     if results["others"]:
         sections.append(
             "## Beside other libraries\n\nA disjoint linear UCB with n = 10 and d = 5: one choice "
-            "and one update. *Times* is the least that the figures can mean: the smaller one of "
-            "the ratios in microseconds and in yardsticks, to our slower run of the two.\n\n"
+            "and one update. *Times* is the least that the figures can mean: the smaller of the "
+            "ratios in microseconds and in yardsticks, to the slower of our two runs.\n\n"
             + _others(results["others"])
             + "\n\n"
             + COMPARABLE
@@ -160,7 +160,7 @@ def _through_simulate(results: Row) -> str:
     figures = results["through_simulate"][0]
     return (
         f"\n\nThrough `evenhand.simulate` with one worker, {FAIR} at n = 10, d = 2, 200 "
-        f"replications, making policies and tables included: {cell(figures)}."
+        f"replications, including making policies and tables: {cell(figures)}."
     )
 
 

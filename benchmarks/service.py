@@ -107,7 +107,7 @@ async def compare(options: argparse.Namespace, folder: Path) -> list[str]:
         import sqlite3
 
         count = sqlite3.connect(folder / "load.db").execute("SELECT COUNT(*) FROM decisions")
-        lines.append(f"{size / count.fetchone()[0]:.0f} bytes a decision, rewards included.")
+        lines.append(f"{size / count.fetchone()[0]:.0f} bytes a decision, including rewards.")
     return lines
 
 

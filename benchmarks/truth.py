@@ -140,9 +140,9 @@ def about(replications: int) -> str:
         f"{date.today()}, by `python -m benchmarks.truth --replications {replications} --write`: "
         f"PooledGroupFair, T = {HORIZON:,}. True regret a round with its standard error, without "
         "and with the true rewards; the share of the first group with them; how often the tests of "
-        "equal averages and of arrival reject at 5 %; and the coverage of the bias of features at "
-        "90 %. In the last two rows good outcomes are known more often than bad ones: no method "
-        "that has only these rewards can correct that.\n\n"
+        "equal averages and of arrival reject at 5 %; and the coverage of 90 % intervals of the "
+        "bias of features. In the last two rows good outcomes are known more often than bad ones: "
+        "no method that has only these rewards can correct for that.\n\n"
     )
 
 
