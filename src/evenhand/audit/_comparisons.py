@@ -28,8 +28,8 @@ from evenhand.audit._sums.aggregate import (
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
 from evenhand.audit._sums.missing import Gaps
+from evenhand.bias._findings import clear_features, clear_totals
 from evenhand.bias._fit import AUTO
-from evenhand.bias._sentences import clear_features, clear_totals
 from evenhand.bias.estimate import MEAN
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Statistics

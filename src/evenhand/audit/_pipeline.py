@@ -33,8 +33,8 @@ from evenhand.audit._sums.checks import (
 )
 from evenhand.audit._sums.impact import count_selected, impact_of
 from evenhand.audit._sums.truth import known_truth
+from evenhand.bias._findings import same_findings
 from evenhand.bias._fit import ARMS
-from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport
 from evenhand.events.columns import Columns
 from evenhand.fairness import FairnessReport, fairness_report

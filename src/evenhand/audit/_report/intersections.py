@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand._prose import records
-from evenhand.bias._sentences import same_findings
+from evenhand.bias._findings import same_findings
 
 if TYPE_CHECKING:
     from evenhand.audit._inference.blend import Blended

@@ -19,7 +19,7 @@ from evenhand.audit._report.provenance import Provenance
 from evenhand.audit._report.schema import SCHEMA_ID, schema
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.truth import KnownTruth
-from evenhand.bias._sentences import same_findings
+from evenhand.bias._findings import same_findings
 from evenhand.bias.report import BiasReport
 from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns

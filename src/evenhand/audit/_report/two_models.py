@@ -14,7 +14,8 @@ from evenhand._prose import in_digits, quoted
 from evenhand.audit._report.link import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
-from evenhand.bias._sentences import _amount, _once, _percent, _reference, rounded, spoken_of
+from evenhand.bias._findings import _once, spoken_of
+from evenhand.bias._sentences import _amount, _percent, _reference, rounded
 from evenhand.bias._terms import SecondModel
 
 MOST_RATIOS = 5  # changes to speak of in odds
