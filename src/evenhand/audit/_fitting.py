@@ -109,7 +109,7 @@ class Run:
         terms = terms_of(self.look.columns, self.settings.reward_values)
         report = replace(report, _instead=instead, _terms=terms)
         if clusters is not None or self.weighted:
-            report = replace(report, _apart=None)  # it would cry wolf
+            report = replace(report, _apart=None)  # it would raise false alarms
         return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report, planned)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
-    """Group and feature of every comparison worth saying; of two that mirror each other, one.
+    """Group and feature of every comparison worth a sentence; of two that mirror each other, one.
 
     If the average context is known, the intercept is left out: it is the gap where everything else
     is 0, and nobody may be there.
@@ -34,9 +34,9 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
 
 
 def clear_features(report: BiasReport) -> list[tuple[int, int]]:
-    """Those whose interval leaves out zero, for all features and groups at once.
+    """The comparisons whose interval, for all features and groups at once, leaves out zero.
 
-    Where another model of the same rewards was fitted, those that it confirms.
+    Where another model of the same rewards was fitted, only those that it confirms.
     """
     d = len(report.features)
     spoken = [row for row in spoken_of(report) if row not in report._second.changes]
@@ -74,7 +74,7 @@ def _is_code(report: BiasReport, k: int) -> bool:
 
 
 def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
-    """Group and feature of every row worth saying; of two that mirror each other, the lower."""
+    """Group and feature of every row worth a sentence; of two mirror images, the lower one."""
     rows: dict[tuple[object, ...], tuple[int, int]] = {}
     for g, k in np.argwhere(~np.isnan(estimates)):
         weights = report._weights[g].round(12)
@@ -88,7 +88,7 @@ def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
 
 
 def _outside(report: BiasReport, row: int) -> bool:
-    """Whether zero is outside of the interval of a row."""
+    """Whether zero is outside the interval of a row."""
     bias = report._by_feature
     return bool(bias.all_low[row] > 0.0 or bias.all_high[row] < 0.0)
 

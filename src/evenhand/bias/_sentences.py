@@ -51,7 +51,7 @@ ASSUMPTION = (
     "All of this assumes that at the same features the groups are equally good on average: where "
     "they are not, what is called bias here is bias and true difference together."
 )
-MOST_PLACES = 8  # of a column, for which the gap is told
+MOST_PLACES = 8  # of a column, for which the gap is stated
 
 
 def sentences(report: BiasReport, most: int) -> list[str]:
@@ -135,9 +135,8 @@ def totals(report: BiasReport) -> list[str]:
     elif unclear:
         of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
         of = "both groups" if of == "all 2 groups" else of
-        if (
-            table["estimate"].isna().any()
-        ):  # then it is neither all of them nor clear which the others are
+        # With groups that are not known, "all" would be false and "the other" unclear.
+        if table["estimate"].isna().any():
             of = f"groups {few([quoted(report.groups[g]) for g in unclear])}"
         size = float(table["detectable"].iloc[unclear].max())
         power = (
@@ -165,7 +164,7 @@ def unidentified(report: BiasReport) -> dict[str, str]:
 
 
 def _by(report: BiasReport, sentences: list[str]) -> list[str]:
-    """Sentences that say by which model, where there is a second one."""
+    """Sentences that name their model, where there is a second one."""
     by = report._second.by
     return [f"{by}, {words[0].lower()}{words[1:]}" for words in sentences] if by else sentences
 
@@ -175,7 +174,7 @@ def _column_of(report: BiasReport, k: int) -> Column:
 
 
 def _change(report: BiasReport, g: int, k: int) -> str:
-    """What a coefficient is: how the gap differs from the baseline's, or changes with a number."""
+    """A coefficient in words: how the gap differs from the baseline's, or changes with a number."""
     bias, unit, column = report._by_feature, report.units[k], _column_of(report, k)
     row = g * len(report.features) + k
     estimate, low, high = (
@@ -223,18 +222,18 @@ def _within(report: BiasReport, g: int, column: Column) -> list[str]:
     """The gap within each category of a column, or at values of a number."""
     name, table = report.groups[g], report._gaps
     part = table[(table["column"] == column.name) & (table["group"] == name)]
-    # A number of which nobody knows where it ends is not asked at values that nobody may have.
+    # A number whose range is not known is not evaluated: nobody may have these values.
     if part.empty or not (column.categories or np.isfinite([column.low, column.high]).all()):
         return []
     rows = part.to_dict("records")
     if len(rows) > MOST_PLACES:
         rows = sorted(rows, key=lambda row: -abs(row["estimate"]))[:MOST_PLACES]
-    told = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
-    hidden = len(part) - len(told)
+    gaps = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
+    hidden = len(part) - len(gaps)
     others = ", with all other features at their average" if len(report.columns) > 1 else ""
     return [
         f"The {report._terms.compared(quoted(name))} compared with {_reference(report)}, by "
-        f"{quoted(column.name)}{others}: {', '.join(told)}"
+        f"{quoted(column.name)}{others}: {', '.join(gaps)}"
         f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
         f"{_percent(report)} intervals hold for all gaps of that table at once."
     ]
@@ -254,7 +253,7 @@ def _gap_there(row: dict[Any, Any], place: str) -> str:
         return f"not identified {place}"
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
-        return f"not to be told apart {place} ({_span(low, high, half)})"
+        return f"not distinguishable {place} ({_span(low, high, half)})"
     word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
     size = rounded(abs(estimate), half)
     return f"{size} {word} {place} ({rounded(near, half)} to {rounded(far, half)})"
