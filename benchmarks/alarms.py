@@ -25,7 +25,7 @@ import pandas as pd
 import evenhand as eh
 from benchmarks.kept import measured_logs
 from benchmarks.sections import put
-from evenhand.bias._sentences import clear_features, clear_totals
+from evenhand.bias._findings import clear_features, clear_totals
 
 ROWS = 600
 MANY = 3000  # enough for a straight line to be told from a curve

@@ -214,7 +214,7 @@ def test_propensities_are_between_0_and_1(bad, shown, weigh):
     log = made_log(89)
     log["p"] = np.where(log.index == 7, bad, 0.5)
     said = refused(log, propensity="p", weigh_by_propensity=weigh)
-    assert f"propensity 'p' has values outside of 0 to 1, such as {shown};" in said
+    assert f"propensity 'p' has values outside 0 to 1, such as {shown};" in said
     # One found by its name can be left out.
     audit = eh.audit(log.rename(columns={"p": "pscore"}), leave_out=["pscore"])
     assert audit.facts.columns.propensity is None and "pscore" not in audit.bias.features
@@ -310,7 +310,7 @@ def test_a_file_that_is_no_utf8(at, tmp_path):
     log.to_csv(path, index=False, encoding="latin-1")
     said = refused(path)
     without_internals(said, path)
-    assert f"(line {at + 2}) is no UTF-8 text" in said and 'encoding="latin-1"' in said
+    assert f"(line {at + 2}) is not UTF-8 text" in said and 'encoding="latin-1"' in said
 
 
 @pytest.mark.slow
@@ -346,13 +346,13 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     path.write_text(text.replace("again", second, 1))
     (said,), audit = warned(path)
     made_up = audit.facts.columns.features[-1]
-    assert f"column {second!r} is there more than once, and column 6 is called {made_up!r}" in said
+    assert f"column {second!r} occurs more than once, and column 6 is called {made_up!r}" in said
     assert f'leave_out=["{made_up}"]' in said
     assert warned(path, leave_out=[made_up])[0] == []
     double = pd.concat([log, log[["x0"]]], axis=1)
-    assert "column 'x0' is there more than once" in refused(double)
+    assert "column 'x0' occurs more than once" in refused(double)
     cased = made_log(94).assign(Reward=0.0)
-    assert "column 'Reward' is there more than once, or with another case" in refused(cased)
+    assert "column 'Reward' occurs more than once, or with another case" in refused(cased)
 
 
 # The command line

@@ -46,7 +46,7 @@ def test_nobody_is_called_lower_who_is_higher(audit):
         "dept A, the baseline; 90 % interval" in said
     )
     assert "0.21 higher in A" in said
-    assert "not to be told apart in B" in said
+    assert "not distinguishable in B" in said
     assert "lower than" not in said
 
 

@@ -129,7 +129,7 @@ def test_references(given, sex, race, cell):
         ({"group": ["sex", "same"]}, "only 'x' in it"),
         (
             {"group": ["sex", "other"], "reference": "F"},
-            "is a category of sex, other; say of which",
+            "is a category of sex, other; say which",
         ),
     ],
 )
@@ -309,7 +309,7 @@ def test_a_shift_by_attribute_is_no_gap():
     log["paid"] = log["x"] - 2.0 * when + rng.normal(size=3000)
     audit = eh.audit(log, group=["sex", "race"], reward="paid")
     assert audit.intersections.believed("sex") is audit.intersections.within["sex"]
-    assert "By sex, within time windows, which find something else than the whole log" in str(audit)
+    assert "By sex, within time windows, which do not find the same as the whole log" in str(audit)
 
 
 @pytest.mark.slow

@@ -263,7 +263,7 @@ def test_logistic_models_in_postgresql(postgres):
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ("nowhere.parquet", "where there is nothing"),
+        ("nowhere.parquet", "which matches no file"),
         ("mysql://host/db::table", "allowed for a table is duckdb:///FILE::TABLE"),
         ("duckdb:///nowhere.db::table", "there is no file"),
     ],

@@ -142,7 +142,7 @@ def test_a_truth_that_depends_on_the_decision_is_doubted():
     followed = eh.audit(log.assign(true_reward=log["true_reward"].where(given)), reference="M")
     assert followed.against_truth is not None
     assert any(
-        sentence.startswith("WARNING: this holds if it does not") for sentence in followed.summary
+        sentence.startswith("WARNING: this holds if whether") for sentence in followed.summary
     )
     approved = log.assign(reward=given.astype(int), true_reward=(given * 1.0).where(given))
     audit = eh.audit(approved, reference="M")

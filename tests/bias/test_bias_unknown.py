@@ -291,14 +291,14 @@ GOOD = {
     ("changes", "words"),
     [
         ({"groups": ("F", "F")}, "groups is .* allowed are different names"),
-        ({"of": [0, 2]}, "of has numbers outside of 0 to 1"),
+        ({"of": [0, 2]}, "of has numbers outside 0 to 1"),
         ({"of": [0.5, 1.0]}, "of is .* allowed is the number of a group"),
         ({"n": [2.0]}, r"n has shape \(1,\); allowed is \(2,\)"),
         ({"n": [2.0, -1.0]}, "n has -1; allowed are numbers of at least 0"),
         ({"gram": [[[2.0]], [[np.inf]]]}, "gram has a NaN or an infinity"),
         ({"moment": [["a"], [1.0]]}, "moment is not a table of numbers"),
         ({"means": [[1.0]]}, r"means has shape \(1, 1\); allowed is \(2, 1\)"),
-        ({"arms": ("a", "a")}, "arms has 2 names; allowed are 2, all unlike"),
+        ({"arms": ("a", "a")}, "arms has 2 names; allowed are 2 different names"),
     ],
 )
 def test_bad_statistics(changes, words):

@@ -67,7 +67,7 @@ def test_a_world_is_the_same_from_any_file(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "how", "said"),
     [
-        ("latin.csv", {}, 'that is no utf-8; say what it is in, such as encoding="latin-1"'),
+        ("latin.csv", {}, 'that is not utf-8; say what it is, such as encoding="latin-1"'),
         (
             "sheets.xlsx",
             {},
@@ -91,7 +91,7 @@ def test_the_words_are_those_of_audits(tmp_path, name, how, said):
 def test_json_that_is_none(tmp_path):
     for text, said in (
         ("{'a': 1}", "cannot be read as JSON"),
-        ("[1, 2]", "has values that are no objects"),
+        ("[1, 2]", "has values that are not objects"),
     ):
         path = tmp_path / "log.json"
         path.write_text(text, encoding="utf-8")

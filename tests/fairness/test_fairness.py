@@ -581,5 +581,5 @@ def test_unlike_sums_do_not_add_up():
     one = GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [2]}))
     with pytest.raises(ValueError, match="arms of group F are 2 and 3"):
         one + GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [3]}))
-    with pytest.raises(ValueError, match="unlike columns, arms"):
+    with pytest.raises(ValueError, match="different columns, arms"):
         one + GroupSums(pd.DataFrame({"group": ["F"], "n": [1]}))

@@ -133,7 +133,7 @@ def test_a_decision_says_why_and_who_overrode_it(served, page):
     page.goto(f"{served.url}/decisions?status=overridden")
     page.click("tbody a >> nth=0")
     text = page.inner_text("main")
-    assert "made again from it, it is the same" in text
+    assert "recomputed from it, the decision is the same" in text
     assert "Overruled" in text and SCRIPT in text
     assert "corrected estimate" in text
     assert "was not drawn, so it has no probability" in text
@@ -159,7 +159,7 @@ def test_a_reward_that_came_leaves_nothing_to_review(served, page):
     queued = page.inner_text("table[aria-label^='decisions to review']")
     assert "loan-3\n" in queued.replace("\t", "\n") and "loan-1\n" not in queued.replace("\t", "\n")
     page.goto(f"{served.url}/decisions?status=missing")
-    assert "No decision is like this." in page.inner_text("main")
+    assert "No decision matches." in page.inner_text("main")
 
 
 def test_a_reviewer_claims_and_overrides_and_it_shows(served, page):

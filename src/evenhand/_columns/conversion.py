@@ -1,6 +1,6 @@
-"""Files that engines do not read as they are, made into CSV in UTF-8, in a folder of ours; JSON.
+"""Conversion of files that engines cannot read to CSV in UTF-8, in a folder of ours; JSON.
 
-The rows pass through in pieces and are never in memory together, but for a sheet of Excel, which
+The rows pass through in pieces and are never in memory together, except for a sheet of Excel, which
 has a million rows at most.
 """
 
@@ -22,19 +22,19 @@ from evenhand._columns.words import word
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 PIECE = 1 << 22  # bytes
-# How what is written here is read, whatever an engine would guess.
+# How to read what is written here, whatever an engine would guess.
 AS_WRITTEN = {"delim": ",", "quote": '"', "escape": '"', "header": True}
 AS_WRITTEN_SPARK = {"sep": ",", "multiLine": True}
 
 
 def in_utf8(paths: Iterable[str], encoding: str, folder: str) -> dict[str, str]:
-    """CSV files in UTF-8: where each is now, by the path where it was."""
-    found = {}
+    """CSV files converted to UTF-8: the new path of each, by its old one."""
+    targets = {}
     for number, path in enumerate(paths):
         target = Path(folder) / f"utf8-{number}{'.tsv' if '.tsv' in path.lower() else '.csv'}"
         _transcode(path, encoding, target)
-        found[path] = str(target)
-    return found
+        targets[path] = str(target)
+    return targets
 
 
 def _transcode(path: str, encoding: str, target: Path) -> None:
@@ -54,11 +54,11 @@ def _transcode(path: str, encoding: str, target: Path) -> None:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
 
 
-def undecodable(path: str, what: str, encoding: str) -> DataError:
-    """The error for a file that is not in the encoding that it was taken for."""
+def undecodable(path: str, problem: str, encoding: str) -> DataError:
+    """The error for a file that is not in the expected encoding."""
     other = "latin-1" if encoding != "latin-1" else "utf-8"
     return DataError(
-        f"{path} {what} that is no {encoding}; say what it is in, such as "
+        f"{path} {problem} that is not {encoding}; say what it is, such as "
         f"{setting('encoding', other)} or {setting('encoding', 'windows-1252')}"
     )
 
@@ -85,7 +85,7 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 def from_excel(
     paths: Iterable[str], sheet: str | None, folder: str, parameter: str = "log"
 ) -> dict[str, str]:
-    """Sheets of Excel as CSV: where each is now, by the path of its file.
+    """Sheets of Excel converted to CSV: the new path of each, by that of its file.
 
     Args:
         paths: of the files.
@@ -93,13 +93,13 @@ def from_excel(
         folder: where the CSV files are put.
         parameter: what the caller calls the file, for messages.
     """
-    found = {}
+    targets = {}
     for number, path in enumerate(paths):
         target = Path(folder) / f"sheet-{number}.csv"
         with target.open("w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows(_rows(path, sheet, parameter))
-        found[path] = str(target)
-    return found
+        targets[path] = str(target)
+    return targets
 
 
 def _rows(path: str, sheet: str | None, parameter: str) -> Iterator[list[str]]:
@@ -116,7 +116,7 @@ def _rows(path: str, sheet: str | None, parameter: str) -> Iterator[list[str]]:
     except (CalamineError, OSError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path} cannot be read as Excel: {said}; save it again") from error
-    # Midnight comes as a date, also in a column of times.
+    # Midnight comes as a date, even in a column of times.
     times = {k for row in rows for k, cell in enumerate(row) if isinstance(cell, datetime)}
     for row in rows:
         cells = [_text(cell, k in times) for k, cell in enumerate(row)]
@@ -178,12 +178,12 @@ def read_json(path: Path) -> pd.DataFrame:
         else:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is no UTF-8, as JSON is; save it in UTF-8") from error
+        raise DataError(f"{path.name} is not UTF-8, as JSON must be; save it in UTF-8") from error
     except ValueError as error:
         raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(
-            f"{path.name} has values that are no objects; allowed are lines with an object each, "
+            f"{path.name} has values that are not objects; allowed are lines with an object each, "
             "or an array of objects"
         )
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -192,7 +192,7 @@ def read_json(path: Path) -> pd.DataFrame:
 
 
 def _as_column(values: list[Any]) -> Any:
-    """Numbers or truth values where all are, and otherwise text."""
+    """Numbers or truth values if all values are, and otherwise text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or kinds == {bool}:
         return pd.Series(values)

@@ -19,7 +19,7 @@ from evenhand._columns.words import NUMBER, as_written, is_bad, written
 from evenhand.errors import DataError, blank, setting
 
 SHOWN = 6  # values in a message
-LOOKED_AT = 1000  # values of a column, enough to see what it holds
+LOOKED_AT = 1000  # values of a column, enough to judge what it holds
 SIGNS = r"[\s'$€£%]"  # what people write in numbers, besides commas
 THOUSANDS = r"^[+-]?\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?$"  # also 12,34,567
 DECIMAL = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)?,\d+$"  # one comma, and points as separators
@@ -117,7 +117,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
 
 
 def _bare(text: pd.Series[str]) -> tuple[pd.Series[str], pd.Series[bool]]:
-    """Numbers as a computer writes them, and which values show that the comma is decimal.
+    """Numbers with a decimal point, and which values show that the comma is decimal.
 
     A comma separates thousands only if that fits every value: "28,380" may be either, and a
     single "28,38" settles that it does not.
@@ -167,11 +167,11 @@ def no_number(
             f"{start}: give a number for each value in {setting('reward_values')}, or {other}"
         )
     words = list(dict.fromkeys(value.strip() for value, _ in values))
-    gone = [word for word in words if word.lower() in LIKELY]
-    worth = _guesses([word for word in words if word not in gone])
-    missing = f" {setting('missing_marks', marks.with_more(gone))}" if gone else ""
+    likely = [word for word in words if word.lower() in LIKELY]
+    worth = _guesses([word for word in words if word not in likely])
+    missing = f" {setting('missing_marks', marks.with_more(likely))}" if likely else ""
     return DataError(
-        f"{start}: give each a number{', or mark it as missing' if gone else ''}, such as "
+        f"{start}: give each a number{', or mark it as missing' if likely else ''}, such as "
         f"{setting('reward_values', worth or None)}{missing}, or {other}"
     )
 

@@ -255,7 +255,7 @@ def told_of_constants(features: Sequence[Feature], intercept: bool, scaled: bool
 def matrix(
     features: Sequence[Feature], order: NDArray[np.int64], intercept: bool, standardise: bool
 ) -> tuple[NDArray[np.float64], pd.DataFrame]:
-    """The contexts, filled column by column in one array, and what they were scaled by."""
+    """The contexts, filled column by column in one array, and their means and deviations."""
     extra = int(intercept)
     contexts = np.empty((order.size, extra + len(features)))
     scales = [(INTERCEPT, 0.0, 1.0)] * extra

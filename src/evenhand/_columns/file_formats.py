@@ -1,6 +1,6 @@
 """How files are read, where the file itself does not say: encoding, separators, sheet.
 
-Audits, worlds from tables and off-policy values read the same kinds of files, with these words.
+Audits, worlds from tables and off-policy values read the same kinds of files, with these settings.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ class Reading:
             _checks.one_of("decimal", self.decimal, DECIMALS)
         if self.delimiter in TAB:
             object.__setattr__(self, "delimiter", "\t")
-        one = self.delimiter
-        if one is not None and (len(one) != 1 or one in '"\r\n'):
+        delimiter = self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise InputError(
-                f"{setting('delimiter')} is {one!r}; allowed is a single character, such as ;",
-                value=one,
+                f"{setting('delimiter')} is {delimiter!r}; allowed is a single character, such as "
+                ";",
+                value=delimiter,
             )
 
     @property
     def chosen(self) -> dict[str, str]:
-        """What was said about files, by setting."""
+        """What was chosen about files, by setting."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
     @property
@@ -61,10 +62,10 @@ class Reading:
         return self.encoding in (None, UTF8)
 
     def check(self, form: str, label: str) -> None:
-        """An error if something is said that is not about files of this kind.
+        """Raise if something was chosen that does not apply to files of this kind.
 
         Args:
-            form: "csv", "excel", "parquet" or "json"; "" for what is no file.
+            form: "csv", "excel", "parquet" or "json"; "" for what is not a file.
             label: of the log.
 
         Example:
@@ -83,20 +84,20 @@ class Reading:
                 )
 
     def for_duckdb(self) -> dict[str, Any]:
-        """The options of its CSV reader; what is not given, it finds by itself."""
-        found = {"delim": self.delimiter, "decimal_separator": self.decimal}
-        return {name: value for name, value in found.items() if value is not None}
+        """The options of its CSV reader, which detects what is not given."""
+        options = {"delim": self.delimiter, "decimal_separator": self.decimal}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 def _known(encoding: str) -> str:
-    """The encoding by the name that Python knows it by; a mark of byte order is always allowed."""
+    """The encoding by Python's name for it; a byte order mark is always allowed."""
     try:
-        found = codecs.lookup(encoding).name
-        "a".encode(found).decode(found)  # some codecs are not about text
+        name = codecs.lookup(encoding).name
+        "a".encode(name).decode(name)  # some codecs are not about text
     except (LookupError, ValueError, TypeError):
         raise InputError(
             f"{setting('encoding')} is {encoding!r}; allowed is the name of an encoding, such as "
             "utf-8, latin-1, windows-1252 or utf-16",
             value=encoding,
         ) from None
-    return UTF8 if found == "utf-8-sig" else found
+    return UTF8 if name == "utf-8-sig" else name

@@ -1,6 +1,6 @@
 """Columns that identify rows and say nothing about people: identifiers, names, row numbers.
 
-As features they would let a policy learn who somebody is, and a report speak of "one more of id".
+As features they would let a policy learn who somebody is, and a report mention "one more of id".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evenhand.errors import setting
 
 FEW_ROWS = 20  # with fewer, values may all differ by chance
 MANY = 50  # with more different texts, in most rows, a column does not hold categories
-CHANCE = 0.05  # that whole numbers differ in all rows although they are no identifiers
+CHANCE = 0.05  # that whole numbers differ in all rows although they are not identifiers
 # id, person_id, PersonID, applicant, row_number, Unnamed: 0, ... as whole words.
 _WORDS = (
     "id|ids|uuid|guid|ssn|nr|no|num|number|key|index|idx|row|rows|rownames|rowname|rownum|line|obs|"
@@ -75,7 +75,7 @@ def sounds_like_one(name: str) -> bool:
 
 
 def tell_of_identifiers(names: Sequence[str]) -> None:
-    """Warn that these are left out."""
+    """Warn that these columns are left out."""
     several = len(names) > 1
     tell(
         f"column{'s' if several else ''} {shown(names)} {'tell' if several else 'tells'} rows "
@@ -96,10 +96,10 @@ def identifiers(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
         ...     identifiers(table, ["id", "age"])
         ('id',)
     """
-    telling = tuple(name for name in names if _tells_apart(frame[name]))
-    if telling:
-        tell_of_identifiers(telling)
-    return telling
+    identifying = tuple(name for name in names if _tells_apart(frame[name]))
+    if identifying:
+        tell_of_identifiers(identifying)
+    return identifying
 
 
 def _tells_apart(column: pd.Series[Any]) -> bool:

@@ -36,7 +36,7 @@ class Marks:
 
     @classmethod
     def of(cls, given: Any) -> Marks:
-        """From what a user gives, checked.
+        """From a user's input, checked.
 
         Args:
             given: a list, or lists by column, {"*": ["?"], "age": [-1]}, with "*" for all columns.
@@ -90,11 +90,12 @@ class Marks:
 
     def check_rewards(self, reward: str, values: Mapping[str, float] | None) -> None:
         """Raise an error if a mark of the reward is also one of its values."""
-        both = [mark for mark in self.of_column(reward) if mark in (values or ())]
-        if both:
+        shared = [mark for mark in self.of_column(reward) if mark in (values or ())]
+        if shared:
             raise InputError(
-                f"{setting('reward_values')} and {setting('missing_marks')} both have {both[0]!r}; "
-                "a value is either a reward or a mark of a missing one: remove it from one of them"
+                f"{setting('reward_values')} and {setting('missing_marks')} both have "
+                f"{shared[0]!r}; a value is either a reward or a mark of a missing one: remove it "
+                "from one of them"
             )
 
 
@@ -186,10 +187,10 @@ def _cleared(column: pd.Series[Any], here: pd.Series[bool]) -> pd.Series[Any]:
         return column.where(~here).cat.remove_unused_categories()
     if types.is_bool_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
         return column.astype(object).where(~here, None).convert_dtypes()
-    left = column.where(~here)
+    cleared = column.where(~here)
     if types.is_numeric_dtype(column.dtype):
-        return left
-    values = left.dropna().map(written)
+        return cleared
+    values = cleared.dropna().map(written)
     if len(values) and values.str.match(NUMBER).all():
-        return pd.to_numeric(left.astype(object).map(written, na_action="ignore"))
-    return left
+        return pd.to_numeric(cleared.astype(object).map(written, na_action="ignore"))
+    return cleared

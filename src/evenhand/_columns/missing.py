@@ -27,12 +27,12 @@ Choice = str | Mapping[str, str]
 def check_choice(choice: Any) -> None:
     """Raise an error unless this is "error", "drop" or "fill", or one of them by column."""
     by_name = dict(choice) if isinstance(choice, Mapping) else {"": choice}
-    for name, what in by_name.items():
-        if what not in CHOICES:
+    for name, action in by_name.items():
+        if action not in CHOICES:
             of = f" for column {name!r}" if name else ""
             raise InputError(
-                f"{setting('missing')} is {what!r}{of}; allowed is one of {', '.join(CHOICES)}, or "
-                'one of them by column, such as {"age": "fill", "others": "drop"}'
+                f"{setting('missing')} is {action!r}{of}; allowed is one of {', '.join(CHOICES)}, "
+                'or one of them by column, such as {"age": "fill", "others": "drop"}'
             )
 
 
@@ -51,7 +51,7 @@ def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
     check_choice(choice)
     if not isinstance(choice, Mapping):
         return dict.fromkeys(columns, choice)
-    by_name = {str(name): what for name, what in choice.items()}
+    by_name = {str(name): action for name, action in choice.items()}
     rest = by_name.pop(OTHERS, ERROR)
     unknown = [name for name in by_name if name not in columns]
     if unknown:
@@ -200,7 +200,7 @@ def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Se
     numbers = pd.Series(
         column.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index, name=column.name
     )
-    # A column of 0 and 1 stays one; its flag takes what the filled rows differ by.
+    # A column of 0 and 1 stays one; the coefficient of its flag absorbs the difference.
     filler = 0.0 if numbers.dropna().isin((0.0, 1.0)).all() else numbers.mean()
     return numbers.fillna(filler), gaps.rename(gap(str(column.name)))
 

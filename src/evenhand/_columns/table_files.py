@@ -122,7 +122,7 @@ def _read(
 
 
 def row_of(frame: pd.DataFrame, where: pd.Series[bool]) -> str:
-    """The first of these rows in words, which say how rows are counted."""
+    """The first of these rows in words, which also say how rows are counted."""
     label = frame.index[where][0]
     if frame.index.name == IN_FILE:
         return f"row {label} of the file (row 1 has the column names)"
@@ -169,7 +169,7 @@ def form_of(path: Path) -> str:
 def _read_excel(
     path: Path, columns: Collection[str] | None, reading: Reading, text: Collection[str]
 ) -> pd.DataFrame:
-    """A sheet, by way of CSV: so that it reads as the same sheet saved as CSV."""
+    """A sheet, by way of CSV, so that it reads like the same sheet saved as CSV."""
     with TemporaryDirectory(prefix="evenhand-") as folder:
         sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
         return _read_csv(Path(sheet), ",", columns, Reading(), text)
@@ -211,8 +211,8 @@ def _read_csv(
                 dtype={place: str for place, name in enumerate(head[0]) if name in text},
             )
     except UnicodeDecodeError as error:
-        what = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
-        raise undecodable(path.name, what, reading.encoding or UTF8) from error
+        problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
+        raise undecodable(path.name, problem, reading.encoding or UTF8) from error
     except UNREADABLE as error:
         raise DataError(
             f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "

@@ -1,7 +1,7 @@
 """Values as people write them, names made from columns and values, and warnings about them.
 
 Each is here once, so that a world, an audit and an experiment file use the same names for the same
-things. The words for outcomes that are bad for people are only a reason to ask.
+things. The words for outcomes that are bad for people are only a reason to ask the user.
 """
 
 from __future__ import annotations

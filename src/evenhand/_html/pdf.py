@@ -1,7 +1,7 @@
 """A page as PDF: the same words, tables and pictures, with nothing folded.
 
 The page is read back as a tree of elements, and `page.typ` sets the tree. So a section that is
-added to a page is in its PDF as well, and no text is ever taken for markup: it goes over as data.
+added to a page is in its PDF as well, and no text is ever taken for markup: it is passed as data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenhand.errors import MissingExtraError
 SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 VOID = {"meta", "br", "hr", "link", "img", "input"}
 UNSEEN = {"style", "script", "title"}
-# What holds blocks; blanks between them are how the template is written, and nothing to be read.
+# What holds blocks; blanks between blocks come from the template, and are not content.
 HOLDERS = {"body", "header", "main", "section", "footer", "div", "details", "figure", "ul", "ol"}
 # A word this long, such as a checksum, may be broken in a table: it would run over its neighbour.
 LONG = re.compile(r"\S{25,}")
@@ -99,16 +99,16 @@ def _first(node: Node, tag: str) -> Node:
 
 
 def _all(node: Node, *tags: str) -> Any:
-    for one in node["kids"]:
-        if isinstance(one, dict):
-            if one["tag"] in tags:
-                yield one
-            yield from _all(one, *tags)
+    for kid in node["kids"]:
+        if isinstance(kid, dict):
+            if kid["tag"] in tags:
+                yield kid
+            yield from _all(kid, *tags)
 
 
 def _texts(node: Node) -> list[str]:
     return [
-        text for one in node["kids"] for text in ([one] if isinstance(one, str) else _texts(one))
+        text for kid in node["kids"] for text in ([kid] if isinstance(kid, str) else _texts(kid))
     ]
 
 
@@ -120,7 +120,7 @@ def _plain(node: Any, pictures: Any) -> Any:
         return {"tag": "svg", "svg": next(pictures)}
     if node["tag"] == "table":
         return _table(node, pictures)
-    kids = [_plain(one, pictures) for one in node["kids"] if _is_seen(one, node["tag"])]
+    kids = [_plain(kid, pictures) for kid in node["kids"] if _is_seen(kid, node["tag"])]
     return {**node, "kids": kids}
 
 
@@ -135,23 +135,23 @@ def _table(node: Node, pictures: Any) -> Node:
     head = list(_all(_first(_first(node, "thead"), "tr"), "th", "td"))
     rows = lines[1:] if head else lines
     width = max(map(len, lines), default=0)
-    numbers = ["number" in one["class"] for one in (head or (rows[0] if rows else []))]
+    numbers = ["number" in cell["class"] for cell in (head or (rows[0] if rows else []))]
     return {
         "tag": "table",
         "class": node["class"],
         "caption": _plain(_first(node, "caption"), pictures)["kids"],
         "numbers": numbers + [False] * (width - len(numbers)),
-        "head": [_cell(one, pictures) for one in head],
-        "rows": [[_cell(one, pictures) for one in row] for row in rows],
+        "head": [_cell(cell, pictures) for cell in head],
+        "rows": [[_cell(cell, pictures) for cell in row] for row in rows],
     }
 
 
 def _cell(node: Node, pictures: Any) -> Node:
     cell: Node = _plain(node, pictures)
-    return {**cell, "kids": [_breakable(one) for one in cell["kids"]]}
+    return {**cell, "kids": [_breakable(kid) for kid in cell["kids"]]}
 
 
 def _breakable(kid: Any) -> Any:
     if isinstance(kid, str):
         return LONG.sub(lambda word: BREAK.join(re.findall(f".{{1,{PIECE}}}", word[0])), kid)
-    return {**kid, "kids": [_breakable(one) for one in kid["kids"]]} if "kids" in kid else kid
+    return {**kid, "kids": [_breakable(inner) for inner in kid["kids"]]} if "kids" in kid else kid

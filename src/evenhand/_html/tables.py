@@ -26,7 +26,7 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What the template of a table takes.
+    """The data for the template of a table.
 
     Args:
         columns: the headings.
@@ -106,7 +106,7 @@ def cell(value: Any) -> Cell:
 
 
 def digits(value: float, many: int = 3) -> str:
-    """A number with as many digits that count, without an exponent unless it is tiny.
+    """A number with so many significant digits, without an exponent unless it is tiny.
 
     Example:
         >>> from evenhand._html.tables import digits
@@ -118,7 +118,7 @@ def digits(value: float, many: int = 3) -> str:
 
 
 def chance(value: Any) -> Any:
-    """A p-value as people read it: two digits, and no more than that it is small where it is.
+    """A p-value as people read it: two digits, or just that it is small.
 
     Example:
         >>> from evenhand._html.tables import chance

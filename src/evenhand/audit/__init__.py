@@ -1,7 +1,7 @@
 """Audits of logs: which groups the feedback is biased against, on what, and how sure that is.
 
 The rows stay where they are. One aggregation (Ibis, on DuckDB, PostgreSQL or Spark) sums them up,
-and all the rest is made from the sums. `evenhand.audit(...)` calls `audit`: this module can be
+and all else is computed from the sums. `evenhand.audit(...)` calls `audit`: this module can be
 called, so that the package and its only verb may share a name.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["Audit", "audit"]
 
 
 class _Callable(ModuleType):
-    """A module that is its main function as well."""
+    """A module that can be called as its main function."""
 
     __call__ = staticmethod(audit)
 

@@ -1,4 +1,4 @@
-"""An audit from its first look to its report: all stages, and what each adds."""
+"""An audit from its first look to its report: all stages in order."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from evenhand.audit._sums.checks import (
 )
 from evenhand.audit._sums.error_rates import known_truth
 from evenhand.audit._sums.selection import count_selected, impact_of
+from evenhand.bias._findings import same_findings
 from evenhand.bias._fit import ARMS
-from evenhand.bias._sentences import same_findings
 from evenhand.bias.report import BiasReport
 from evenhand.events.columns import Columns
 from evenhand.fairness import FairnessReport, fairness_report
@@ -47,7 +47,7 @@ from evenhand.fairness._clusters import ClusterSums
 
 
 def audit_log(run: Run, begin: float) -> Audit:
-    """All of it; `begin` is when the audit began, by `time.perf_counter`."""
+    """Run all stages; `begin` is when the audit began, by `time.perf_counter`."""
     fitted = run.fit()
     cells, centre, columns = fitted.cells, fitted.design.reward_centre, run.look.columns
     timed = over_time(run, fitted)
@@ -64,12 +64,12 @@ def audit_log(run: Run, begin: float) -> Audit:
         of_clusters = of_groups(run.source, fitted.rows, cells.groups())
     sums = group_sums(cells, fitted.gaps, centre, fitted.binary)
     metrics = _metrics(run, sums, of_clusters)
-    # As the summary does: what changes over time must not count as bias.
+    # As in the summary: what changes over time must not count as bias.
     believed = fitted.centred
     if within is not None and inside is not None and not same_findings(bias, inside):
         believed = within.report
     used = metrics
-    if fitted.gaps.sums is not None:  # what is left is of the rows that lack nothing
+    if fitted.gaps.sums is not None:  # the decomposition is of complete rows
         complete = group_sums(cells, missing_values.NONE, centre, fitted.binary)
         used = _metrics(run, complete, of_clusters)
     follows = logistic is not None and logistic.fits == LOGISTIC
@@ -137,7 +137,7 @@ def _explained(
 
 
 def _facts(run: Run, fitted: Fitted, windows: Windows | None, against: str, begin: float) -> Facts:
-    """What the words, the method and the limits of the report depend on."""
+    """The facts on which the words, the method and the limits of the report depend."""
     cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
     look, columns = run.look, run.look.columns
     return Facts(

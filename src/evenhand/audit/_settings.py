@@ -1,4 +1,4 @@
-"""What the user may choose, checked once."""
+"""The settings of an audit, checked once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_WINDOWS = 1000
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything about an audit but the log: `evenhand.audit` says what each is."""
+    """Everything about an audit except the log: `evenhand.audit` describes each setting."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     features: Sequence[str] | None = None
@@ -42,7 +42,7 @@ class Settings:
     title: str = "Audit"
     attributes: Sequence[str] = ()  # the group columns, if there are several
     group_probability: Mapping[str, str] | None = None  # the column of every group's probability
-    probability_of: str = "group"  # what these groups are of
+    probability_of: str = "group"  # what the groups are called together
 
     def __post_init__(self) -> None:
         _checks.number("level", self.level, 0.0, 1.0, open_ends=True)
@@ -63,7 +63,7 @@ class Settings:
                 raise InputError(
                     f"{setting(name)} is {given!r}; allowed is a list of columns", value=given
                 )
-        # As words, whatever they were given as.
+        # As text, whatever they were given as.
         object.__setattr__(self, "missing_marks", Marks.of(self.missing_marks))
         object.__setattr__(self, "reward_values", numbers_for(self.reward_values))
         Marks(self.marks.every).check_rewards("", self.reward_values)
@@ -88,7 +88,7 @@ class Settings:
         object.__setattr__(self, "group_probability", {str(k): str(v) for k, v in given.items()})
 
     def _check_left_out(self) -> None:
-        """What is left out cannot be asked for as well."""
+        """A column that is left out cannot be used as well."""
         for name in self.leave_out:
             if name in (self.features or ()):
                 raise InputError(

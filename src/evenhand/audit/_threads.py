@@ -2,8 +2,8 @@
 
 The matrices of an audit are small, and OpenBLAS wakes its threads for them all the same: the
 eigenvalues of one with 28 columns then take milliseconds instead of 60 microseconds where other
-processes are busy, and half a second of processors in an audit. Batches of rows are no reason for
-more either: the engine reads the next ones meanwhile.
+processes are busy, and half a second of processor time in an audit. Batches of rows need no more
+threads either: meanwhile the engine reads the next ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from threading import Lock
 from evenhand.errors import MissingExtraError
 
 _lock, _held = Lock(), ExitStack()
-_inside = 0  # audits that run now; the number of threads is one for the whole process
+_inside = 0  # audits that run now; the number of threads is a setting of the whole process
 
 
 @contextmanager

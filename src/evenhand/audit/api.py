@@ -1,4 +1,4 @@
-"""`evenhand.audit`: settings checked, the log opened, a first look, and the steps."""
+"""`evenhand.audit`: check the settings, open the log, take a first look, and run the stages."""
 
 from __future__ import annotations
 
@@ -79,48 +79,49 @@ def audit(
         log: a Parquet, CSV, JSON (lines, or an array of objects) or Excel file, a folder, a glob,
             `duckdb:///FILE::TABLE`, `postgresql://USER@HOST/DATABASE::TABLE`, `spark::TABLE`, a
             frame or an Ibis table.
-        columns: the column of a role, {"group": "sex"}; the same as `group="sex"`. Several group
-            columns, `group=["sex", "race"]`, are compared each by itself and where they meet.
-        features: the columns of the context; without it all that have no role.
-        nominal_columns: columns of numbers that are categories in truth. Columns of text always
+        columns: columns by role, {"group": "sex"}; the same as `group="sex"`. Several group
+            columns, `group=["sex", "race"]`, are compared one by one and at their intersections.
+        features: the columns of the context; all that have no role unless given.
+        nominal_columns: columns of numbers that are really categories. Columns of text always
             are.
         leave_out: columns that are neither roles nor features.
-        reference: the group to compare with, or "mean" of the groups; the largest unless given.
-            With several group columns a category by column, {"sex": "M"}.
+        reference: the group to compare with, or "mean" for the mean of the groups; the largest
+            unless given. With several group columns, a category by column, {"sex": "M"}.
         level: of all intervals.
-        weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms where there
-            are arms and the rows of every one suffice.
+        weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms if there
+            are arms and each has enough rows.
         missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that says
             where, or a category of their own; rows without a reward, group, arm, weight or
             cluster are left out); or one of them by column, {"age": "fill", "others": "drop"}.
-        missing_marks: what stands for a missing value besides nothing and empty text, such as
+        missing_marks: what stands for a missing value besides nulls and empty text, such as
             ("?", "NA", -9), in every column; or such lists by column, {"age": [-1], "*": ["?"]}
-            with "*" for every column. Text that is numbers but for these becomes numbers.
+            with "*" for every column. Text that is numbers apart from these becomes numbers.
         reward_values: numbers for a reward in words, {"approved": 1, "denied": 0}. They hold for a
             true reward in the same words as well.
         group_probability: a column of probabilities for every group, {"black": "p_black", "white":
-            "p_white"}, where groups are not known, as from BISG. They are used as they are: nobody
-            counts for the likelier group. A row without any is "not stated".
+            "p_white"}, where groups are not known, as from BISG. They are used as they are: no row
+            is assigned to its likeliest group. A row without any is "not stated".
         errors: "classical" (equal noise within a group), "robust", or "auto": robust in groups
             that have 20 rows for every coefficient, and with weights. A column in the role
             `cluster` makes them cluster-robust.
         weigh_by_propensity: whether rows count by the inverse of their propensity.
         windows: how many time windows; as many as the rows are enough for, up to 8, unless given.
-        categories: how many of a feature have a coefficient of their own; the rest is "other".
+        categories: how many categories of a feature have their own coefficient; the others are
+            merged into "other".
         unfavourable: whether a higher reward is worse for people (denied, arrested). Where rewards
-            are 0 and 1, the selection rate and its screen are then of rewards of 0.
-        units: the step of a feature to speak of, such as {"income": 1000}.
-        logistic: whether rewards of 0 and 1 get logistic models beside the straight lines. Then
-            a bias is claimed where both find it. They take some six to ten more passes over the
-            rows.
+            are 0 and 1, the selection rate and its screen then count rewards of 0.
+        units: the steps of features that the report uses, such as {"income": 1000}.
+        logistic: whether to fit logistic models beside the straight lines if rewards are 0 and 1.
+            A bias is then claimed where both find it. They take some six to ten more passes over
+            the rows.
         engine: "duckdb" or "spark", for files.
         encoding: of CSV files, such as "latin-1", "windows-1252" or "utf-16"; UTF-8 unless given.
         decimal: "," for CSV files that write 1,5 for one and a half.
-        delimiter: between the columns of CSV files; found by itself unless given.
-        sheet: of an Excel file; without it the only one that holds anything.
+        delimiter: between the columns of CSV files; detected unless given.
+        sheet: of an Excel file; the only one that holds anything unless given.
         title: of the report.
         tell: called with a few words when a step begins.
-        progress: called with the percentage of a query that is done, where the engine tells it.
+        progress: called with the percentage of a query that is done, if the engine reports it.
         **roles: columns by role: group, reward, arm, propensity, timestamp, true_reward, weight,
             cluster, override, position.
 
@@ -160,10 +161,10 @@ def audit(
         logistic=bool(logistic),
         title=title,
     )
-    # Rows that do not fit into memory go into a folder that nobody else can read.
+    # Rows that do not fit into memory are written to a folder that nobody else can read.
     with TemporaryDirectory(prefix="evenhand-", ignore_cleanup_errors=True) as spill:
-        heard = tell or (lambda _: None)
-        return _audit(log, engine, reading, settings, spill, heard, progress, begin)
+        listener = tell or (lambda _: None)
+        return _audit(log, engine, reading, settings, spill, listener, progress, begin)
 
 
 def _audit(
@@ -182,7 +183,7 @@ def _audit(
     given = engine, reading, settings
     try:
         with one_thread(), checksum_of(log, source) as checksum:
-            report = _found(source, settings, tell, begin)
+            report = _audit_source(source, settings, tell, begin)
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
         return replace(report, facts=replace(report.facts, provenance=repeat))
@@ -192,8 +193,8 @@ def _audit(
         source.close()
 
 
-def _found(source: Source, settings: Settings, tell: Tell, begin: float) -> Audit:
-    """What there is to find in a log that is open."""
+def _audit_source(source: Source, settings: Settings, tell: Tell, begin: float) -> Audit:
+    """Audit a log that is open."""
     tell("looking at its columns")
     check_rows(source)
     settings = with_attributes(source, settings)
@@ -241,7 +242,7 @@ def _check_roles(seen: Look, settings: Settings) -> None:
 
 
 def _check_groups(report: Audit) -> None:
-    """Rows that lack a value may have left a single group, or one may be written in two ways."""
+    """Raise if only one group has rows that lack nothing."""
     if len(report.bias.groups) < 2:
         raise DataError(
             f"group is {report.facts.columns.group!r}, and only {report.bias.groups[0]!r} has rows "

@@ -1,7 +1,7 @@
-"""What the feedback does to each group: estimates, intervals, and where nothing can be known.
+"""The bias of the feedback for each group: estimates, intervals, and where nothing can be known.
 
-A report is made from sums (`Statistics`) that a policy, a database or a cluster can supply;
-`bias_report` turns them into a `BiasReport`. Nothing here looks into policies.
+A report is computed from sums (`Statistics`) that a policy, a database or a cluster can supply;
+`bias_report` turns them into a `BiasReport`. Nothing here looks inside policies.
 """
 
 from evenhand.bias._contrasts import Gap

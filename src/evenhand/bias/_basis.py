@@ -23,7 +23,8 @@ def basis_of(truth: Measured) -> list[str]:
             if truth.feedback
             else "There is no feedback yet to compare with"
         )
-        said = f"There {_are(truth.number)} {number}{since}. {why}, so nothing is made of that yet."
+        so = "so it is not used yet" if truth.number == 1 else "so they are not used yet"
+        said = f"There {_are(truth.number)} {number}{since}. {why}, {so}."
         return [said, ASSUMPTION]
     return [f"There {_are(truth.number)} {number}{since}.", averages(truth), _arrival(truth)]
 
@@ -48,7 +49,7 @@ def averages(truth: Measured, what: str = "The bias", them: str = "them") -> str
 
     Args:
         truth: what true rewards say.
-        what: rests on them.
+        what: the subject of the sentence.
         them: the true rewards, in words.
     """
     test = "" if isnan(truth.p_equal) else f" (test of equal averages: {p_value(truth.p_equal)})"
@@ -78,14 +79,14 @@ def depends(p_arrival: float) -> bool | None:
 
 def _arrival(truth: Measured) -> str:
     rule = "This holds if it does not depend on its value whether a true reward arrives"
-    found = depends(truth.p_arrival)
-    if found is None:
+    dependent = depends(truth.p_arrival)
+    if dependent is None:
         return f"{rule}. That could not be tested here."
-    if found:
+    if dependent:
         better = "better" if truth.arrived_better else "worse"
         return (
-            f"WARNING: {rule[0].lower()}{rule[1:]}, and that seems not to be so: decisions with a "
-            f"true reward had {better} feedback than their arm and context explain "
+            f"WARNING: {rule[0].lower()}{rule[1:]}, and that does not seem to be so: decisions "
+            f"with a true reward had {better} feedback than their arm and context explain "
             f"({p_value(truth.p_arrival)}). The bias may be wrong."
         )
     return (

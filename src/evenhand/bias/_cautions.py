@@ -74,11 +74,11 @@ def _once(reasons: list[tuple[str, str]]) -> str:
         key = own.split(": ")[0] if own != reason else reason
         shared.setdefault(key, []).append(name)
     said = []
-    for what, names in shared.items():
+    for predicate, names in shared.items():
         if len(names) == 1:
             said.append(dict(reasons)[names[0]])
             continue
-        verb, _, rest = what.partition(" ")
+        verb, _, rest = predicate.partition(" ")
         said.append(f"groups {few(names)} {PLURAL.get(verb, verb)} {rest}")
     return few(said)
 
@@ -90,12 +90,15 @@ def _collinear(report: BiasReport) -> list[str]:
         if fit.blocked[fit.of[row]] or fit.designs.rank[row] == len(report.features):
             continue
         for k in np.flatnonzero(fit.designs.absent[row]):
-            what = f"{report.features[k]} is always 0: the bias on it"
-            where.setdefault(what, []).append(row)
+            finding = f"{report.features[k]} is always 0: the bias on it"
+            where.setdefault(finding, []).append(row)
         for linked in fit.designs.sets(row):
             names = few([report.features[k] for k in linked])
             where.setdefault(f"{names} are collinear: the bias on each", []).append(row)
-    return [f"In {_listed(rows, report)} {what} is not identified." for what, rows in where.items()]
+    return [
+        f"In {_listed(rows, report)} {finding} is not identified."
+        for finding, rows in where.items()
+    ]
 
 
 def _overlap(report: BiasReport) -> list[str]:
@@ -171,7 +174,7 @@ def _weighting(report: BiasReport) -> list[str]:
 
 
 def _disagreements(report: BiasReport) -> list[str]:
-    """Where the other weighting says something else, by more than chance and than the error."""
+    """Where the other weighting disagrees, by more than chance and more than the error."""
     between, bias = report._between, report._by_feature
     if between is None:
         return []
@@ -193,10 +196,10 @@ def _disagreements(report: BiasReport) -> list[str]:
             f"For group {name} it matters how arms count: the same, or by how often they were "
             f"chosen. That is so on {few(numbers, most=3)}. "
             + (
-                "Here they count the same, as equal averages ask for."
+                "Here they count the same, as equal averages require."
                 if by_arms
-                else "Here they count by how often they were chosen; equal averages ask for the "
-                'same (weighting="arms").'
+                else "Here they count by how often they were chosen; equal averages require that "
+                'they count the same (weighting="arms").'
             )
         )
     return said

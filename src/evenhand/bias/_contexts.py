@@ -21,9 +21,9 @@ from evenhand.errors import InputError, setting
 # Averages of two groups that are further apart, in pooled standard deviations of a feature, leave
 # the groups little in common: of two normal distributions 62 % at 1, and 32 % at 2.
 WEAK_OVERLAP = 1.0
-# The same for all features together, along the line that tells two groups apart best.
+# The same for all features together, along the line that separates two groups best.
 WEAK_TOGETHER = 2.0
-MOST_GROUPS = 30  # for which all pairs are looked at
+MOST_GROUPS = 30  # up to which all pairs are checked
 
 INTERCEPT, BINARY, NUMBER = "intercept", "0/1", "number"
 
@@ -67,7 +67,11 @@ def describe(stats: Statistics) -> Contexts:
 
 
 def _together(stats: Statistics, means: Array, total: Array) -> Array:
-    """The distance of groups on the combination of features that separates them best."""
+    """The distance of groups on the combination of features that separates them best.
+
+    It is Mahalanobis', sqrt(d' P^-1 d), with the difference d of their means and the average P of
+    their covariances.
+    """
     groups, d = means.shape
     gram = totals(stats.gram, stats.of, groups)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,7 +125,7 @@ def _kind(means: Array, squares: Array) -> str:
 def units_of(
     contexts: Contexts, features: tuple[str, ...], given: Mapping[str, float] | None
 ) -> tuple[float, ...]:
-    """The step of each feature that words and charts speak of.
+    """The step of each feature that words and charts use.
 
     As given, or 1 for an intercept and for features of 0 and 1, or the power of ten next to the
     standard deviation.
@@ -158,7 +162,7 @@ def weak_overlap(contexts: Contexts, group: int, others: Whole) -> dict[int, tup
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A context to look at: everyone's average, but for one column and its value there."""
+    """A context to evaluate: everyone's average, except for the value of one column."""
 
     column: str
     at: str
@@ -166,7 +170,7 @@ class Place:
 
 
 def columns_of(features: tuple[str, ...], contexts: Contexts) -> tuple[Column, ...]:
-    """A column for each feature but the intercept: what is assumed unless columns are given."""
+    """A column for each feature except the intercept: the default unless columns are given."""
     return tuple(
         Column(name, (k,))
         for k, (name, kind) in enumerate(zip(features, contexts.kinds, strict=True))
@@ -207,9 +211,9 @@ def places_of(
             continue
         k = column.features[0]
         mean = overall[k] - float(column.at([0.0])[0])
-        for asked in given.get(column.name, _two_values(column, mean, spread[k])):
+        for number in given.get(column.name, _two_values(column, mean, spread[k])):
             value = _checks.number(
-                f"values of {column.name}", asked, -_checks.LARGEST, _checks.LARGEST
+                f"values of {column.name}", number, -_checks.LARGEST, _checks.LARGEST
             )
             places.append(_place(column, f"{value:.6g}", [value], overall))
     return places
@@ -224,7 +228,7 @@ def _place(column: Column, at: str, values: list[float], overall: Array) -> Plac
 def _two_values(column: Column, mean: float, spread: float) -> list[float]:
     """One standard deviation below and above the average, in few digits, and never beyond the data.
 
-    Rounding could leave the range of the data, so the ends of it are taken as they are.
+    Rounding could go beyond the range of the data, whose ends are therefore not rounded.
     """
     if not spread > 0.0:
         return []

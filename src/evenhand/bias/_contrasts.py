@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
 
 
 def contrasts(fit: Fit, reference: int | None) -> Array:
-    """What the bias of each group (row) is made of: a weight for each group's vector (column).
+    """The contrast that is the bias of each group (row): a weight for each group's vector (column).
 
     Without a reference it is the vector less the mean of all groups that are known at all; NaN if
     no other group is.
@@ -73,10 +73,11 @@ def compare(
 ) -> Comparison:
     """The bias with these weights of the groups' vectors at these contexts, row by row.
 
-    Standard errors add up over the groups, unless the fit says that these depend on each other.
-    Degrees of freedom are Welch's and Satterthwaite's; of groups that depend on each other they
-    are the fewest. The intervals for all rows at once are Bonferroni's: valid however the rows
-    depend on each other. Rows that say the same, up to the sign, count once.
+    With weights w_g at a context x, the estimate is sum w_g x'b_g. Its variance is the sum of
+    v_g = w_g^2 x'V_g x, plus the covariances where the fit says that groups are dependent. Degrees
+    of freedom are Welch's and Satterthwaite's, (sum v_g)^2 / sum (v_g^2 / f_g); for dependent
+    groups they are the fewest. The intervals for all rows at once are Bonferroni's: valid however
+    the rows depend on each other. Rows that say the same, up to the sign, count once.
 
     Args:
         fit: the groups' vectors.
@@ -98,9 +99,9 @@ def compare(
         share = parts / variance[:, None]
         freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / fit.freedom, 0.0), axis=1)
     if fit.between is not None:
-        held = np.where(needed & reached, weights, 0.0)
-        whole = np.einsum("qg,qh,qi,ghij,qj->q", held, held, contexts, fit.between, contexts)
-        # A sum of covariances that leaves nothing over is no certainty.
+        used = np.where(needed & reached, weights, 0.0)
+        whole = np.einsum("qg,qh,qi,ghij,qj->q", used, used, contexts, fit.between, contexts)
+        # Covariances that cancel do not make an estimate certain.
         variance = np.maximum(whole, 1e-12 * variance)
         freedom = np.min(np.where(parts > 0.0, fit.freedom, np.inf), axis=1)
     error = np.sqrt(variance)
@@ -166,13 +167,13 @@ def why_not(
 def _gap(fit: Fit, row: int, where: str, context: Array, features: tuple[str, ...]) -> str:
     """Why a regression says nothing about a context."""
     designs = fit.designs
-    asked = np.flatnonzero(context).astype(np.int64)
-    zero = [k for k in asked if designs.absent[row, k]]
+    wanted = np.flatnonzero(context).astype(np.int64)
+    zero = [k for k in wanted if designs.absent[row, k]]
     if zero:
         return f"{features[zero[0]]} is always 0 in {where}"
-    linked = designs.partners(row, asked)
-    if asked.size == 1:
-        others = [features[k] for k in linked if k != asked[0]]
+    linked = designs.partners(row, wanted)
+    if wanted.size == 1:
+        others = [features[k] for k in linked if k != wanted[0]]
         return f"collinear with {few(others)} in {where}"
     names = few([features[k] for k in linked])
     return f"{names} are collinear in {where}, which never was at such a context"
@@ -187,7 +188,7 @@ def few(names: list[str], most: int = 6) -> str:
 class Gap(NamedTuple):
     """Two groups, and how far the feedback for them is apart.
 
-    `why` says what is in the way where the numbers are NaN, and which groups were left out.
+    `why` says why numbers are NaN, and which groups were left out.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -234,7 +235,7 @@ def largest_difference(report: BiasReport, place: Array | None) -> Gap:
 def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
     """Lowest over highest, with Fieller's interval: exact for a ratio of two normal estimates.
 
-    Degrees of freedom are the smaller of the two; the level makes up for having picked the pair.
+    Degrees of freedom are the smaller of the two; the level allows for having picked the pair.
     """
     known, why = _known(report, place)
     if place is None or len(known) < 2:

@@ -1,4 +1,4 @@
-"""What a policy or an audit brings to `evenhand.bias.measured`."""
+"""The input of `evenhand.bias.measured`, from a policy or an audit."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Evidence(NamedTuple):
     unit: NDArray[np.float64]  # of the features
     rho: float  # of rewards
     flat: float  # the prior variance of a bias
-    freedom: float  # what the variances behind a bias rest on, in degrees of freedom
+    freedom: float  # the degrees of freedom of the variances behind a bias
     means: NDArray[np.float64]  # (means, d)
     basis: NDArray[np.float64]  # (columns, means): columns are basis @ means
     seen: NDArray[np.bool_]  # which columns have feedback; nothing is said of the others
-    first: int  # so many columns have no eta
+    first: int  # how many columns, from the first, have no eta
     contrasts: NDArray[np.float64]  # (rows of the report, columns)
     whole: NDArray[np.bool_]
     scale: float
     offset: float
     blended: Callable[[float], Any]  # the `Blend` at a kappa^2
-    # What feedback is off by where truth came, and the covariance of that; None: not known.
+    # Residuals of feedback where true rewards came, and their covariance; None: not known.
     arrival: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     # The degrees of freedom of a covariance that is estimated as a whole, not up to a factor.
     of_covariance: float = np.inf

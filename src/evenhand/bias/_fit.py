@@ -18,7 +18,7 @@ from evenhand.errors import InputError, setting
 
 # Sums with a relative error p show directions down to 1000 p of their size.
 ROOM = 1000.0
-# A context is outside of the directions seen if more than this part of its length is.
+# A context is outside the directions seen if more than this part of its length is.
 OUTSIDE = 1e-6
 
 
@@ -37,7 +37,7 @@ class Designs:
     missing: Array  # (rows, d, d): the projection on the missing directions, of scaled features
 
     def reaches(self, contexts: Array) -> Bools:
-        """Whether each regression says something about each context: (rows, contexts)."""
+        """Whether each regression covers each context: (rows, contexts)."""
         reached = np.ones((len(self.rank), len(contexts)), dtype=np.bool_)
         for row in np.flatnonzero(self.rank < contexts.shape[1]):
             scaled = contexts / self.scale[row]
@@ -138,16 +138,17 @@ class Fit:
 def by_pulls(stats: Statistics, noise: float | None) -> Fit:
     """Least squares on all data of each group, psi_j in the paper: arms weigh by their pulls.
 
-    The noise of a group is estimated from the residuals of its fit, with n - d degrees of freedom.
-    They include the differences between its arms, so the estimate is not too small.
+    The vector b = (X'X)^-1 X'y has the covariance sigma^2 (X'X)^-1. The noise of a group, sigma^2,
+    is estimated from the residuals of its fit, with n - d degrees of freedom. They include the
+    differences between its arms, so the estimate is not too small.
     """
     groups = len(stats.groups)
     n, gram = totals(stats.n, stats.of, groups), totals(stats.gram, stats.of, groups)
     moment, square = totals(stats.moment, stats.of, groups), totals(stats.square, stats.of, groups)
     designs = solve_designs(gram, stats.precision)
     vectors = np.einsum("gij,gj->gi", designs.inverse, moment)
-    left = _residual(square, moment, vectors, stats.precision)
-    variance, freedom = _noise(left, n - designs.rank, noise)
+    residual = _residual(square, moment, vectors, stats.precision)
+    variance, freedom = _noise(residual, n - designs.rank, noise)
     blocked = tuple(_blocked(stats, g, n[g], freedom[g]) for g in range(groups))
     return Fit(
         vectors,
@@ -166,15 +167,15 @@ def by_pulls(stats: Statistics, noise: float | None) -> Fit:
 def by_arms(stats: Statistics, noise: float | None) -> Fit:
     """The plain average of the arms' own coefficients in each group: every arm weighs the same.
 
-    The noise of a group is estimated from the residuals of all its arms' fits, with n - d |P_j|
-    degrees of freedom.
+    With K arms its covariance is sigma^2 / K^2 times the sum of (X_a'X_a)^-1. The noise of a group
+    is estimated from the residuals of all its arms' fits, with n - d |P_j| degrees of freedom.
     """
     groups, names = len(stats.groups), stats.arms or ()
     designs = solve_designs(stats.gram, stats.precision)
     own = np.einsum("aij,aj->ai", designs.inverse, stats.moment)
-    left = _residual(stats.square, stats.moment, own, stats.precision)
+    residual = _residual(stats.square, stats.moment, own, stats.precision)
     freedom = totals(stats.n - designs.rank, stats.of, groups)
-    variance, freedom = _noise(totals(left, stats.of, groups), freedom, noise)
+    variance, freedom = _noise(totals(residual, stats.of, groups), freedom, noise)
     sizes = np.maximum(np.bincount(stats.of, minlength=groups), 1.0)
     blocked = []
     for g, name in enumerate(stats.groups):
@@ -265,7 +266,7 @@ def with_covariances(
         if np.abs(own - own.T).max() > 1e-8 * size or np.linalg.eigvalsh(own)[0] < -1e-8 * size:
             raise InputError(
                 f"covariances of group {name} is no covariance: it is not symmetric, or has a "
-                "negative variance; allowed is a symmetric matrix without"
+                "negative variance; allowed is a symmetric matrix with no negative variance"
             )
         degree = float(given.get(name, np.inf))
         if not degree > 0.0:
@@ -306,9 +307,9 @@ def _homes(stats: Statistics) -> tuple[str, ...]:
 
 
 def _residual(square: Array, moment: Array, vectors: Array, precision: float) -> Array:
-    """y'y - b'X'y, and at least the rounding of y'y: a smaller number could be anything."""
-    left: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
-    return left
+    """y'y - b'X'y, and at least the rounding of y'y: smaller numbers mean nothing."""
+    residual: Array = np.maximum(square - np.sum(moment * vectors, axis=1), precision * square)
+    return residual
 
 
 def _floor(stats: Statistics, square: Array, freedom: Array) -> Array:
@@ -317,10 +318,10 @@ def _floor(stats: Statistics, square: Array, freedom: Array) -> Array:
     return np.where(np.isfinite(floor), floor, 0.0)
 
 
-def _noise(left: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:
+def _noise(residual: Array, freedom: Array, known: float | None) -> tuple[Array, Array]:
     if known is not None:
-        return np.full(len(left), known**2), np.full(len(left), np.inf)
-    return np.where(freedom > 0.0, left / np.maximum(freedom, 1.0), np.nan), freedom
+        return np.full(len(residual), known**2), np.full(len(residual), np.inf)
+    return np.where(freedom > 0.0, residual / np.maximum(freedom, 1.0), np.nan), freedom
 
 
 def _blocked(stats: Statistics, g: int, n: float, freedom: float) -> str:

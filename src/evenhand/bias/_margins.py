@@ -13,7 +13,7 @@ least squares with the covariance V = S + tau^2, and with B = tau^2 V^-1
 
 in which the second part is the uncertainty of the margins. With tau = 0 it is the additive fit, and
 with a large tau the cells by themselves. A cell that is not known has the margins alone, and tau^2
-more of variance.
+more variance.
 
 Four cells say little about tau. Intervals that took one value of it, such as zero, for the truth
 would be too short. So everything is averaged over tau by its likelihood (that of REML) and Daniels'

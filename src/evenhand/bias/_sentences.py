@@ -15,7 +15,7 @@ from evenhand._columns.column import FLAGS, Column
 from evenhand._prose import in_digits, quoted, records, value
 from evenhand.bias._contexts import INTERCEPT
 from evenhand.bias._contrasts import NOT, POWER, few
-from evenhand.bias.statistics import Array
+from evenhand.bias._findings import _is_code, _once, clear_features, spoken_of
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -52,7 +52,7 @@ ASSUMPTION = (
     "All of this assumes that at the same features the groups are equally good on average: where "
     "they are not, what is called bias here is bias and true difference together."
 )
-MOST_PLACES = 8  # of a column, for which the gap is told
+MOST_PLACES = 8  # of a column, for which the gap is stated
 
 
 def sentences(report: BiasReport, most: int) -> list[str]:
@@ -112,90 +112,6 @@ def _of_codes(report: BiasReport) -> list[str]:
     ]
 
 
-def _is_code(report: BiasReport, k: int) -> bool:
-    """Whether a feature is a code of more than two categories; of two, 1 is just the other."""
-    return len(report.codes.get(report.features[k], FLAGS)) != 2
-
-
-def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
-    """Group and feature of every comparison worth saying; of two that mirror each other, one.
-
-    If the average context is known, the intercept is left out: it is the gap where everything else
-    is 0, and nobody may be there.
-    """
-    d = len(report.features)
-    rows = [
-        (g, k)
-        for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
-        if not _is_code(report, k)
-    ]
-    if report.overall is None or d == 1:
-        return rows
-    return [(g, k) for g, k in rows if report._contexts.kinds[k] != INTERCEPT]
-
-
-def clear_features(report: BiasReport) -> list[tuple[int, int]]:
-    """Those whose interval leaves out zero, for all features and groups at once.
-
-    Where another model of the same rewards was fitted, those that it confirms.
-    """
-    d = len(report.features)
-    spoken = [row for row in spoken_of(report) if row not in report._second.changes]
-    clear = [(g, k) for g, k in spoken if _outside(report, g * d + k)]
-    return sorted(clear, key=lambda row: -_importance(report, *row))
-
-
-def clear_totals(report: BiasReport) -> dict[str, float]:
-    """The groups whose gap at the average context leaves out zero: their estimates."""
-    if report.overall is None:
-        return {}
-    table = report.by_group
-    ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
-    return {
-        report.groups[g]: float(ends[g, 0])
-        for g, _ in _once(report, ends[:, :1])
-        if g not in report._second.gaps and not ends[g, 1] <= 0.0 <= ends[g, 2]
-    }
-
-
-def same_findings(report: BiasReport, other: BiasReport) -> bool:
-    """Whether two reports of the same groups and features find the same, in the same direction."""
-
-    def findings(report: BiasReport) -> set[tuple[object, ...]]:
-        d, estimate = len(report.features), report._by_feature.estimate
-        features = {(g, k, estimate[g * d + k] > 0.0) for g, k in clear_features(report)}
-        return features | {(name, size > 0.0) for name, size in clear_totals(report).items()}
-
-    return findings(report) == findings(other)
-
-
-def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
-    """Group and feature of every row worth saying; of two that mirror each other, the lower."""
-    rows: dict[tuple[object, ...], tuple[int, int]] = {}
-    for g, k in np.argwhere(~np.isnan(estimates)):
-        weights = report._weights[g].round(12)
-        if not weights.any():  # the reference itself
-            continue
-        mirrored = min(tuple(weights), tuple(-weights))
-        before = rows.get((*mirrored, k))
-        if before is None or estimates[g, k] < estimates[before]:
-            rows[(*mirrored, k)] = (int(g), int(k))
-    return list(rows.values())
-
-
-def _outside(report: BiasReport, row: int) -> bool:
-    """Whether zero is outside of the interval of a row."""
-    bias = report._by_feature
-    return bool(bias.all_low[row] > 0.0 or bias.all_high[row] < 0.0)
-
-
-def _importance(report: BiasReport, g: int, k: int) -> float:
-    """The bias times the root mean square of the feature: its size in units of reward."""
-    spread, overall = report._contexts.spread[k], report._contexts.overall
-    size = np.hypot(spread, 0.0 if overall is None else overall[k])
-    return float(abs(report._by_feature.estimate[g * len(report.features) + k]) * size)
-
-
 def totals(report: BiasReport) -> list[str]:
     """The gap of each group at the average context."""
     if report.overall is None:
@@ -220,9 +136,8 @@ def totals(report: BiasReport) -> list[str]:
     elif unclear:
         of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
         of = "both groups" if of == "all 2 groups" else of
-        if (
-            table["estimate"].isna().any()
-        ):  # then it is neither all of them nor clear which the others are
+        # With groups that are not known, "all" would be false and "the other" unclear.
+        if table["estimate"].isna().any():
             of = f"groups {few([quoted(report.groups[g]) for g in unclear])}"
         size = float(table["detectable"].iloc[unclear].max())
         power = (
@@ -250,7 +165,7 @@ def unidentified(report: BiasReport) -> dict[str, str]:
 
 
 def _by(report: BiasReport, sentences: list[str]) -> list[str]:
-    """Sentences that say by which model, where there is a second one."""
+    """Sentences that name their model, where there is a second one."""
     by = report._second.by
     return [f"{by}, {words[0].lower()}{words[1:]}" for words in sentences] if by else sentences
 
@@ -260,7 +175,7 @@ def _column_of(report: BiasReport, k: int) -> Column:
 
 
 def _change(report: BiasReport, g: int, k: int) -> str:
-    """What a coefficient is: how the gap differs from the baseline's, or changes with a number."""
+    """A coefficient in words: how the gap differs from the baseline's, or changes with a number."""
     bias, unit, column = report._by_feature, report.units[k], _column_of(report, k)
     row = g * len(report.features) + k
     estimate, low, high = (
@@ -308,18 +223,18 @@ def _within(report: BiasReport, g: int, column: Column) -> list[str]:
     """The gap within each category of a column, or at values of a number."""
     name, table = report.groups[g], report._gaps
     part = table[(table["column"] == column.name) & (table["group"] == name)]
-    # A number of which nobody knows where it ends is not asked at values that nobody may have.
+    # A number whose range is not known is not evaluated: nobody may have these values.
     if part.empty or not (column.categories or np.isfinite([column.low, column.high]).all()):
         return []
     rows = part.to_dict("records")
     if len(rows) > MOST_PLACES:
         rows = sorted(rows, key=lambda row: -abs(row["estimate"]))[:MOST_PLACES]
-    told = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
-    hidden = len(part) - len(told)
+    gaps = [_gap_there(row, _place(column, str(row["at"]))) for row in rows]
+    hidden = len(part) - len(gaps)
     others = ", with all other features at their average" if len(report.columns) > 1 else ""
     return [
         f"The {report._terms.compared(quoted(name))} compared with {_reference(report)}, by "
-        f"{quoted(column.name)}{others}: {', '.join(told)}"
+        f"{quoted(column.name)}{others}: {', '.join(gaps)}"
         f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
         f"{_percent(report)} intervals hold for all gaps of that table at once."
     ]
@@ -339,7 +254,7 @@ def _gap_there(row: dict[Any, Any], place: str) -> str:
         return f"not identified {place}"
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
-        return f"not to be told apart {place} ({_span(low, high, half)})"
+        return f"not distinguishable {place} ({_span(low, high, half)})"
     word, near, far = ("lower", -high, -low) if estimate < 0.0 else ("higher", low, high)
     size = rounded(abs(estimate), half)
     return f"{size} {word} {place} ({rounded(near, half)} to {rounded(far, half)})"

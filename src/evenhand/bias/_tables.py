@@ -74,7 +74,7 @@ def totals(report: BiasReport) -> pd.DataFrame:
 
 
 def gaps(report: BiasReport, values: Mapping[str, Sequence[float]] | None) -> pd.DataFrame:
-    """A row per group, but the reference, and place: a category, or a value of a number."""
+    """A row per group, except the reference, and place: a category, or a value of a number."""
     others = [g for g, row in enumerate(report._weights) if np.nan_to_num(row, nan=1.0).any()]
     places = []
     if report.overall is not None:
@@ -92,7 +92,7 @@ def gaps(report: BiasReport, values: Mapping[str, Sequence[float]] | None) -> pd
 def weightings(report: BiasReport) -> pd.DataFrame:
     """A row per group and feature: the bias by pulls less the bias by arms."""
     between = report._between
-    why = "rows have weights or belong together, and the check takes them as they come"
+    why = "rows have weights or belong together, and the check does not allow for that"
     unknown = NOT + ("the arms are not known" if report.arms is None else why)
     return pd.DataFrame(
         {
@@ -108,10 +108,10 @@ def weightings(report: BiasReport) -> pd.DataFrame:
 
 
 def at(report: BiasReport, contexts: Array, groups: Whole) -> pd.DataFrame:
-    """A row per context, of the group with that number; of NaN if the context is not known."""
+    """A row per context, of the group with that number; NaN if the context is not known."""
     known: Bools = ~np.asarray(np.isnan(contexts).any(axis=1))
-    asked, weights = np.where(known[:, None], contexts, 0.0), report._weights[groups]
-    bias = compare(report._fit, weights[known], asked[known], report.level, report.features)
+    places, weights = np.where(known[:, None], contexts, 0.0), report._weights[groups]
+    bias = compare(report._fit, weights[known], places[known], report.level, report.features)
     columns = {"group": np.array(report.groups, dtype=object)[groups]}
     for name, column in _columns(bias).items():
         columns[name] = np.full(len(groups), np.nan)

@@ -1,4 +1,4 @@
-"""The words of a report: what it calls what it compares, and what it says in place of claims."""
+"""The words of a report: its names for what it compares, and sentences in place of claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Terms:
         alike: where groups are compared: "at the average context".
         event: what a reward of 1 is.
         unit: what gaps are measured in.
-        bias: what a gap is called that cannot be estimated.
+        bias: what a gap that cannot be estimated is called.
         contexts: what the features of a decision are called together.
     """
 
@@ -50,7 +50,7 @@ class SecondModel:
 
     changes: frozenset[tuple[int, int]] = frozenset()  # group and feature, by number
     gaps: frozenset[int] = frozenset()  # groups, by number, at the average context
-    by: str = ""  # which model the gaps of the report are of, where another one comes first
+    by: str = ""  # the model behind the gaps of the report, where another one comes first
     before: tuple[str, ...] = ()  # what comes before the gaps
     about_gaps: tuple[str, ...] = ()  # what comes after them
     about_changes: tuple[str, ...] = ()  # what comes after the changes

@@ -1,4 +1,4 @@
-"""From statistics to a report, with everything that the caller may choose."""
+"""From statistics to a report, with all options."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def bias_report(
         noise: the standard deviation of rewards, if it is known. Otherwise each group's is
             estimated from the residuals of its own fit.
         feature_names: x1, x2, ... unless given.
-        units: the step of a feature to speak of, such as {"income": 1000}. The others get a power
-            of ten near their standard deviation.
-        average: the context to report totals and contributions at, for all or a row per group;
-            the average of the data unless given.
+        units: the steps of features that words and charts use, such as {"income": 1000}. The
+            others get a power of ten near their standard deviation.
+        average: the context at which to report totals and contributions, for all or a row per
+            group; the average of the data unless given.
         scales: what each feature was divided by beforehand, such as its standard deviation. The
-            report, and every context that it is asked about, is then in the units before that.
+            report, and every context that is given to it, is then in the units before that.
         covariances: the covariance of a group's vector from elsewhere, say robust to clusters.
         freedom: the degrees of freedom of each of these; infinite unless given.
         between: the covariance of two groups' vectors, {("F", "M"): ...}, where the same people
             are in both; with `covariances` only.
         columns: which features are categories of the same column; by default each is by itself.
         codes: features whose numbers stand for categories, with these in the order of the numbers,
-            from 0 on. One more of a code means nothing, so `to_words` does not speak of it.
+            from 0 on. One more of a code means nothing, so `to_words` does not mention it.
         blocked: groups that cannot be compared although they have observations, and why: say a
             group whose rows are all of one person.
 

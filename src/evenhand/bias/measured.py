@@ -1,4 +1,4 @@
-"""The bias after true rewards: what rests on equal averages, what on measured truth.
+"""The bias after true rewards: what rests on equal averages, and what on measured truth.
 
 This is the one estimator of policies and audits. Each brings its `Evidence`: what feedback says of
 the groups' means, and a function that gives the joint posterior of means and of true differences,
@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 
 FREE = 1e6  # of kappa^2: averages may differ by anything
 ESTIMATED = -1.0  # of kappa^2: it is chosen by its likelihood
-UNKNOWN = 1e-2  # of a flat prior's variance: what varies by so much has not been seen
-_RANK = 1e-9  # of the largest eigenvalue: directions of which true rewards say nothing
+UNKNOWN = 1e-2  # of a flat prior's variance: what still varies by so much has not been seen
+_RANK = 1e-9  # of the largest eigenvalue: true rewards say nothing about directions below it
 
 
 class Measured:
-    """What true rewards say of the bias: `PooledGroupFair.measured` and audits make it.
+    """What true rewards say about the bias: `PooledGroupFair.measured` and audits create it.
 
     With several attributes, groups by round or arms that come once, the rows of `bias`,
     `by_averages`, `by_truth` and `advantage` are levels and intersections, as in `bias().at`.
@@ -33,7 +33,7 @@ class Measured:
     Args:
         number: how many true rewards there are.
         feedback: how many observed rewards there are.
-        start: called for what both say, if there are any of both.
+        start: called for what both say, if there are some of both.
         kappa2: how far averages may differ; estimated unless given.
         since: the round of the first decision with a true reward, if it is known.
 
@@ -42,7 +42,7 @@ class Measured:
         feedback: how many observed rewards there are to compare them with.
         since: the round of the first decision with a true reward; 0 if it is not known.
         kappa2: how far averages may differ, as a variance in the units of the model.
-        usable: whether they are used: where units are estimated, that takes some of the reference.
+        usable: whether they are used: where units are estimated, some must be of the reference.
         scale: offset + scale * true reward is in units of the observed reward.
         offset: the same.
         p_equal: the p-value of the test that the groups' true averages are equal.
@@ -170,7 +170,7 @@ class Measured:
         return self._in_units(bias + np.outer(start.whole, psi_0))
 
     def _test(self, after: Any) -> float:
-        """Whether eta, left free, is further from 0 than chance would have it (Wald)."""
+        """The p-value of the test that eta, left free, is 0 (Wald): of n'N^-1 n / rank."""
         from scipy.stats import f
 
         size = after.n.size - len(after.root)
@@ -190,7 +190,7 @@ class Measured:
         statistic = float(((vectors.T @ n)[seen] ** 2 / values[seen]).sum()) / rank
         freedom = min(self._start.freedom, self._left)
         whole = self._start.of_covariance
-        if np.isfinite(whole):  # Hotelling's: such a covariance is small in some direction
+        if np.isfinite(whole):  # Hotelling's: an estimate is too small in some direction
             freedom = min(freedom, whole - rank + 1.0)
             statistic *= (whole - rank + 1.0) / whole
         return float(f.sf(statistic, rank, freedom)) if freedom >= 1.0 else float("nan")
@@ -204,12 +204,13 @@ class Measured:
 
 
 def p_of_arrival(residuals: Array, covariance: Array) -> float:
-    """Whether decisions with a true reward had better or worse feedback than others like them.
+    """The p-value of the test that decisions with a true reward had the feedback of others.
 
-    Without a dependence on the outcome, their residuals have the mean 0.
+    Without a dependence on the outcome, their residuals r have the mean 0, and with their
+    covariance C, r'C^-1 r has a chi-squared distribution.
 
     Args:
-        residuals: what feedback is off by where true rewards came: in all, or by group.
+        residuals: the sum of residuals of feedback where true rewards came: in all, or by group.
         covariance: of these.
 
     Example:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BiasReport:
-    """How the feedback for each group is distorted, feature by feature, and how sure that is.
+    """How the feedback for each group is biased, feature by feature, with intervals.
 
-    Made by `policy.bias()`, or by `evenhand.bias.bias_report` from sums. It assumes that the true
-    averages of the groups are equal; docs/explanation/reading-bias.md says how to read it.
+    Returned by `policy.bias()`, or by `evenhand.bias.bias_report` from sums. It assumes that the
+    true averages of the groups are equal; docs/explanation/reading-bias.md says how to read it.
 
     Attributes:
         groups: the names of the groups.
@@ -41,7 +41,7 @@ class BiasReport:
         reference: the group that the others are compared with; None for the mean of the groups.
         level: of all intervals.
         weighting: "pulls" or "arms".
-        units: the step of each feature that `to_words` and `chart` speak of.
+        units: the step of each feature that `to_words` and `chart` use.
         observations: how many each group has.
         arms: how many arms each group has; None if there are no arms.
         average: the context of each group at which contributions and totals are reported, or None.
@@ -70,7 +70,7 @@ class BiasReport:
     average: Array | None
     overall: Array | None
     _fit: Fit
-    _weights: Array  # (groups, groups): what the bias of each group is made of
+    _weights: Array  # (groups, groups): the contrast that is the bias of each group
     _contexts: Contexts
     _precision: float  # of the sums
     _apart: Callable[[], Fit] | None  # how far the two weightings are apart
@@ -109,12 +109,12 @@ class BiasReport:
     def gaps(self, values: Mapping[str, Sequence[float]] | None = None) -> pd.DataFrame:
         """The gap within each category and at values of each number, in reward units.
 
-        A row per group (but the reference), column and place: the feedback for the group less that
-        for the reference, with all other features at the average of everyone.
+        A row per group (except the reference), column and place: the feedback for the group less
+        that for the reference, with all other features at the average of everyone.
         `simultaneous_low` and `simultaneous_high` hold for all rows of the table at once.
 
         Args:
-            values: where to look at numbers, {"age": [30, 60]}; one standard deviation below and
+            values: where to evaluate numbers, {"age": [30, 60]}; one standard deviation below and
                 above the average unless given, and within the range of the data if that is known.
 
         Example:
@@ -163,7 +163,7 @@ class BiasReport:
         """The difference between the fit weighted by pulls and the average over arms, row by row.
 
         `difference` is the bias by pulls less the bias by arms. The intervals hold for all rows at
-        once; `disagrees` is true if zero is outside of them. Then the arms that were chosen most
+        once; `disagrees` is true if zero is outside them. Then the arms that were chosen most
         dominate the fit by pulls, and "arms" is the answer under the assumption of equal averages.
         """
         return _tables.weightings(self)
@@ -182,7 +182,7 @@ class BiasReport:
         The pair is picked after the fact, so the interval is one that holds for all pairs at once.
 
         Args:
-            context: where to look; the average context of everyone unless given.
+            context: where to compare; the average context of everyone unless given.
         """
         return largest_difference(self, self._place(context))
 
@@ -192,11 +192,11 @@ class BiasReport:
         Only if all feedback is clearly positive; otherwise NaN, with the reason.
 
         Args:
-            context: where to look; the average context of everyone unless given.
+            context: where to compare; the average context of everyone unless given.
         """
         return smallest_ratio(self, self._place(context))
 
-    # To hand on ---------------------------------------------------------------------------------
+    # Words, data and charts ---------------------------------------------------------------------
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ class BiasReport:
         """The report in sentences, the most important first, and what it assumes last.
 
         Args:
-            most: how many features to speak of at most.
+            most: how many features to mention at most.
         """
         return "\n".join(sentences(self, most))
 
@@ -259,7 +259,7 @@ class BiasReport:
     def _columns(self) -> tuple[Column, ...]:
         """The columns, with 0 and 1 as categories if a number has no other values, without codes.
 
-        Nobody is at a code of 2.4.
+        A code of 2.4 means nothing.
         """
         return tuple(
             replace(column, categories=FLAGS)

@@ -1,4 +1,4 @@
-"""What a bias report is made from: sums per arm or group, which add up in any order.
+"""The input of a bias report: sums per arm or group, which add up in any order.
 
 `statistics_of` gets them from a policy's regressions.
 """
@@ -34,11 +34,11 @@ SUMS = ("n", "gram", "moment", "square")
 class Statistics:
     """Sufficient statistics of the regressions behind a bias report, a row per arm (or part).
 
-    Everything is a sum over observations or an average, so whoever holds the rows can make it:
+    Everything is a sum over observations or an average, so whoever holds the rows can compute it:
     a policy, a database or a cluster. Statistics of the same arms add up with `+`.
 
     Args:
-        groups: the names of all groups, also of those that were never chosen.
+        groups: the names of all groups, including those that were never chosen.
         of: the number of the group that each row belongs to.
         n: the number of observations.
         gram: X'X, the sums of products of features: (rows, features, features).
@@ -89,7 +89,7 @@ class Statistics:
             )
         if self.of.size and not (self.of.min() >= 0 and self.of.max() < len(self.groups)):
             raise InputError(
-                f"{setting('of')} has numbers outside of 0 to {len(self.groups) - 1}; allowed is "
+                f"{setting('of')} has numbers outside 0 to {len(self.groups) - 1}; allowed is "
                 "the number of a group for each row"
             )
         put("of", self.of.astype(np.int64))
@@ -114,7 +114,8 @@ class Statistics:
             put("arms", tuple(str(name) for name in self.arms))
             if len(set(self.arms)) != rows or len(self.arms) != rows:
                 raise InputError(
-                    f"{setting('arms')} has {len(self.arms)} names; allowed are {rows}, all unlike"
+                    f"{setting('arms')} has {len(self.arms)} names; allowed are {rows} different "
+                    "names"
                 )
 
     @property
@@ -136,17 +137,17 @@ class Statistics:
                 "the same names in the same order"
             )
         added = {name: getattr(self, name) + getattr(other, name) for name in SUMS}
-        both = [sums.n if sums.weights is None else sums.weights for sums in (self, other)]
+        weights = [sums.n if sums.weights is None else sums.weights for sums in (self, other)]
         means = None
         if self.means is not None and other.means is not None:
-            total = np.maximum(both[0] + both[1], 1e-300)[:, None]
-            means = (both[0][:, None] * self.means + both[1][:, None] * other.means) / total
+            total = np.maximum(weights[0] + weights[1], 1e-300)[:, None]
+            means = (weights[0][:, None] * self.means + weights[1][:, None] * other.means) / total
         weighted = self.weights is not None or other.weights is not None
         return replace(
             self,
             **added,
             means=means,
-            weights=both[0] + both[1] if weighted else None,
+            weights=weights[0] + weights[1] if weighted else None,
             precision=max(self.precision, other.precision),
         )
 
@@ -247,7 +248,7 @@ def _codes(
 
 
 def totals(values: Array, of: Whole, count: int) -> Array:
-    """The sums of the rows that belong together: `of` is the number of the sum of each row.
+    """The sums of rows that belong together: `of` is the number of the sum to which a row adds.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""What charts share: colours, sizes, the frame, panels, checks of the table, and files."""
+"""What all charts share: colours, sizes, the frame, panels, checks of the table, and files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def fitted(alt: Any, chart: Any) -> Any:
 def frame(chart: Any, title: Any, legend: str = "right") -> alt.TopLevelMixin:
     """A chart with the common style of title, axes and legend.
 
-    All of it in one call: Altair copies the chart, data included, in every one.
+    All of it in one call: every call of Altair copies the chart, data included.
     """
     framed: alt.TopLevelMixin = chart.properties(title=title).configure(
         numberFormat=PLAIN,
@@ -136,7 +136,7 @@ def save(chart: Any, stem: str | Path, formats: str | Sequence[str] = FORMATS) -
 
 
 def to_svg(chart: Any) -> str:
-    """A chart as the text of an SVG picture, for a page that needs nothing else.
+    """A chart as the text of an SVG picture, for a page that needs no other file.
 
     Example:
         >>> import pandas as pd, evenhand as eh

@@ -89,7 +89,7 @@ def bias_chart(
     if not title:
         heading = alt.TitleParams(below, fontSize=11, color="#555")
     rows = {"step": 14 if len(table) <= 100 else 9}
-    # Beside the picture the names of the groups would be out of sight on a phone.
+    # To the right of the picture, the names of the groups would be out of sight on a phone.
     return frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading, legend="top")
 
 
@@ -148,7 +148,7 @@ def windows_chart(
     alt = altair()
     colours = dict(zip(groups, cycle(OF_GROUPS), strict=False))
     shown = [name for name in groups if name != leave_out]
-    # All windows, also those without a number, and even if two have the same name.
+    # All windows, including those without a number, and even if two have the same name.
     order = table.drop_duplicates("window").sort_values("window")["from"].tolist()
     table = table[table["group"].isin(shown)]
     table = table[["window", "from", "group", value, low, high]].dropna(subset=value)

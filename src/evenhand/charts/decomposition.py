@@ -52,7 +52,7 @@ def decomposition_chart(
         against: what the groups are compared with, in words, for the headings.
         axis: the words on the horizontal axis.
         title: above the figure.
-        attribute: what the groups are groups by, for the headings.
+        attribute: the column of the groups, for the headings.
 
     Example:
         >>> import pandas as pd, evenhand as eh
@@ -138,11 +138,11 @@ def _bars(part: pd.DataFrame) -> pd.DataFrame:
     part = part[part["part"].isin(WORDS) & (part["estimate"].notna() | unknown)].copy()
     features = part[part["part"] == "feature"]
     order = features["estimate"].abs().sort_values(ascending=False, kind="stable").index
-    kept, rest = features.loc[order[:MOST_FEATURES]], features.loc[order[MOST_FEATURES:]]
+    largest, rest = features.loc[order[:MOST_FEATURES]], features.loc[order[MOST_FEATURES:]]
     if len(rest) == 1:
-        kept, rest = features.loc[order], rest.iloc[:0]
+        largest, rest = features.loc[order], rest.iloc[:0]
     ends = part.drop(index=features.index)
-    parts = [ends[ends["part"] == "unadjusted"], ends[ends["part"] == "explained"], kept]
+    parts = [ends[ends["part"] == "unadjusted"], ends[ends["part"] == "explained"], largest]
     if len(rest):
         together = {"group": rest["group"].iloc[0], "part": "feature", "low": None, "high": None}
         together |= {"column": f"{len(rest)} other features", "estimate": rest["estimate"].sum()}
@@ -173,7 +173,7 @@ def _in_order(rows: pd.DataFrame) -> list[str]:
 
 
 def _two_digits(value: float) -> str:
-    """With its sign and two digits that count, zeros at the end included."""
+    """With its sign and two significant digits, including zeros at the end."""
     if np.isnan(value):
         return "not known"
     rough = float(f"{value:.2g}")

@@ -53,9 +53,9 @@ def cells_chart(
     shrunk = table[["cell", "shrunk", "shrunk_low", "shrunk_high"]].set_axis(
         ["cell", "estimate", "low", "high"], axis=1
     )
-    both = pd.concat([raw, shrunk.assign(what=SHRUNK)]).dropna(subset="estimate")
-    across = alt.Scale(domain=_reach(both), nice=False)
-    base = alt.Chart(both).encode(
+    intervals = pd.concat([raw, shrunk.assign(what=SHRUNK)]).dropna(subset="estimate")
+    across = alt.Scale(domain=_reach(intervals), nice=False)
+    base = alt.Chart(intervals).encode(
         alt.Y("cell:N", title=None, sort=order, axis=alt.Axis(labelLimit=300)),
         alt.YOffset("what:N", sort=[RAW, SHRUNK]),
         alt.Color(
@@ -81,17 +81,17 @@ def cells_chart(
     return frame(alt.layer(*layers).properties(width=WIDTH, height=rows), heading, "bottom")
 
 
-def _reach(both: pd.DataFrame) -> list[float]:
+def _reach(intervals: pd.DataFrame) -> list[float]:
     """Where the axis begins and ends.
 
     Intervals of tiny cells would squeeze all others into a point, so they may be cut off.
     """
-    if both.empty:
+    if intervals.empty:
         return [-1.0, 1.0]
-    shrunk = both[both["what"] == SHRUNK]
-    room = 1.5 * float(both["estimate"].abs().max())
-    low = max(float(both["low"].min()), min(float(shrunk["low"].min()), -room))
-    high = min(float(both["high"].max()), max(float(shrunk["high"].max()), room))
+    shrunk = intervals[intervals["what"] == SHRUNK]
+    room = 1.5 * float(intervals["estimate"].abs().max())
+    low = max(float(intervals["low"].min()), min(float(shrunk["low"].min()), -room))
+    high = min(float(intervals["high"].max()), max(float(shrunk["high"].max()), room))
     low, high = min(low, 0.0), max(high, 0.0)
     pad = 0.03 * max(high - low, 1e-12)
     return [low - pad, high + pad]

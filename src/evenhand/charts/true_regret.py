@@ -108,10 +108,10 @@ def rate_chart(measured: pd.DataFrame, title: str = "") -> alt.TopLevelMixin:
     total = measured.assign(total=measured["true_regret"] * measured["horizon"])
     panel = ["panel"] if "panel" in measured else []
     table = summarise(total, [*panel, "policy", "horizon"], "total")
-    for _, mine in table.groupby([*panel, "policy"], sort=False):
-        start = mine.iloc[0]
-        line = rate_through(mine["horizon"], start["horizon"], start["mean"])
-        table.loc[mine.index, "rate"] = line
+    for _, curve in table.groupby([*panel, "policy"], sort=False):
+        start = curve.iloc[0]
+        line = rate_through(curve["horizon"], start["horizon"], start["mean"])
+        table.loc[curve.index, "rate"] = line
     horizons = np.unique(table["horizon"])
     across = alt.X(
         "horizon:Q",

@@ -4,7 +4,7 @@ What a cluster adds to a mean is its sum of rewards less the mean times its rows
 the mean is the sum of the squares of these over N^2, times C / (C - 1) for C clusters, with C - 1
 degrees of freedom; the covariance of two groups' means is the same with the products of what the
 clusters that are in both add to each (Cameron and Miller 2015). So sums over clusters of products
-of rows and rewards are enough, and groups can be put together after that.
+of rows and rewards are enough, and groups can be merged after that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ IGNORED = "this interval ignores clusters"
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """Sums over clusters, by pair of groups: [a, b] sums what they have in a times what in b.
+    """Sums over clusters, by pair of groups: [a, b] sums what each has in a times what in b.
 
     Rewards may have the same number subtracted from all of them: variances do not change.
     """
@@ -45,7 +45,7 @@ class ClusterSums:
     shared: bool  # whether a cluster may be in several groups
 
     def put_together(self, parts: Array) -> ClusterSums:
-        """Groups as the parts of a coarser division: parts is (parts, groups), of 0 and 1."""
+        """Groups merged into the parts of a coarser division: (parts, groups), of 0 and 1."""
         return ClusterSums(
             np.minimum(parts @ self.clusters, self.total),
             parts @ self.n,
@@ -58,19 +58,23 @@ class ClusterSums:
         )
 
     def covariance(self) -> Array:
-        """Of the groups' means, (groups, groups); NaN where there is a single cluster."""
+        """Of the groups' means, (groups, groups); NaN where there is a single cluster.
+
+        For groups a and b it is the sum over clusters of (y_a - m_a n_a)(y_b - m_b n_b), over
+        N_a N_b, times the roots of C / (C - 1) of both.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = self.y / self.n
             cross = mean[:, None] * self.ny
             around = self.yy - cross - cross.T + mean[:, None] * mean * self.nn
             many = np.where(self.clusters > 1.0, self.clusters, np.nan)
             factor = np.sqrt(many / (many - 1.0))
-            found: Array = around * factor[:, None] * factor / (self.n[:, None] * self.n)
-        # What is smaller than the rounding of the sums is rounding.
+            covariance: Array = around * factor[:, None] * factor / (self.n[:, None] * self.n)
+        # A variance below the rounding of the sums is rounding.
         least = 1e-14 * np.diag(self.yy) / np.maximum(self.n, 1.0) ** 2
-        own = np.diag(found)
-        np.fill_diagonal(found, np.where(own < least, 0.0, own))
-        return found
+        own = np.diag(covariance)
+        np.fill_diagonal(covariance, np.where(own < least, 0.0, own))
+        return covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,19 +106,20 @@ class ClusterMeans:
             return student(self.estimate, self.error, self.freedom, level)
         variance, p = self.error**2, self.estimate
         with np.errstate(divide="ignore", invalid="ignore"):
-            alike = np.where(variance > 0.0, p * (1.0 - p) / variance, self.sums.clusters)
-            alike = np.where(np.isnan(variance), np.nan, alike)
+            effective = np.where(variance > 0.0, p * (1.0 - p) / variance, self.sums.clusters)
+            effective = np.where(np.isnan(variance), np.nan, effective)
             ends = [
-                proportion(p[g] * alike[g], alike[g], as_normal(level, self.freedom[g]))
+                proportion(p[g] * effective[g], effective[g], as_normal(level, self.freedom[g]))
                 for g in range(len(p))
             ]
         low, high = (
-            np.array([float(getattr(one, end)) for one in ends]) for end in ("low", "high")
+            np.array([float(getattr(interval, end)) for interval in ends])
+            for end in ("low", "high")
         )
         return Ends(p, low, high)
 
     def difference(self, a: int, b: int, level: float) -> Ends:
-        """Welch's of means, Newcombe's of rates; both know of clusters in both groups."""
+        """Welch's of means, Newcombe's of rates; both allow for clusters in both groups."""
         if self.rates:
             ends = self.ends(level)
             return difference(take(ends, a), take(ends, b), self._correlation(a, b))
@@ -132,11 +137,11 @@ class ClusterMeans:
     def ratio(self, a: int, b: int, level: float) -> Ends:
         """MOVER-R; of means only where both are above 0 beyond doubt, NaN otherwise."""
         ends = self.ends(level)
-        one, two = take(ends, a), take(ends, b)
-        if not self.rates and not (one.low > 0.0 and two.low > 0.0):
+        first, second = take(ends, a), take(ends, b)
+        if not self.rates and not (first.low > 0.0 and second.low > 0.0):
             nothing = np.asarray(np.nan)
             return Ends(nothing, nothing, nothing)
-        return ratio(one, two, self._correlation(a, b))
+        return ratio(first, second, self._correlation(a, b))
 
     def _correlation(self, a: int, b: int) -> float:
         matrix = self.sums.covariance()
@@ -147,5 +152,5 @@ class ClusterMeans:
 
 
 def as_normal(level: float, freedom: float) -> float:
-    """The level at which a normal quantile is Student's at this one."""
+    """The level at which the normal quantile equals Student's at this level."""
     return float(2.0 * ndtr(stdtrit(freedom, 0.5 + level / 2.0)) - 1.0)

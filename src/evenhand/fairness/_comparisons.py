@@ -34,13 +34,13 @@ NOTE = "a screening value, not a verdict"
 def parity(report: FairnessReport) -> pd.DataFrame:
     """A row per group and kind of parity: the share, the share at parity, difference and ratio."""
     size = len(report.groups)
-    asked = {"equal": np.full(size, 1.0 / size)}
+    parities = {"equal": np.full(size, 1.0 / size)}
     if report.sums.has("arms"):
         arms = report.sums.column("arms")
-        asked = {"proportional": arms / arms.sum(), **asked}
+        parities = {"proportional": arms / arms.sum(), **parities}
     shares = report.by_group.loc["share"]
     lines = []
-    for kind, targets in asked.items():
+    for kind, targets in parities.items():
         for group, target in zip(report.groups, targets, strict=True):
             share = shares.loc[group].to_dict()
             ends = [share[end] for end in ("estimate", "low", "high")]
@@ -142,7 +142,7 @@ def all_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
     return out
 
 
-def extreme(report: FairnessReport, what: str, method: str, sufficient_only: bool) -> pd.DataFrame:
+def extreme(report: FairnessReport, kind: str, method: str, sufficient_only: bool) -> pd.DataFrame:
     """A row per metric: the largest difference or the smallest ratio."""
     if method not in METHODS:
         raise InputError(
@@ -157,27 +157,27 @@ def extreme(report: FairnessReport, what: str, method: str, sufficient_only: boo
             pairs = _overall_pairs(report, name)
         if sufficient_only:
             pairs = [pair for pair in pairs if pair["difference"].evidence == SUFFICIENT]
-        out[name] = _picked(pairs, what, method, sufficient_only)
+        out[name] = _picked(pairs, kind, method, sufficient_only)
     return pd.DataFrame.from_dict(out, orient="index").rename_axis("metric")
 
 
 def _picked(
-    pairs: list[dict[str, Any]], what: str, method: str, sufficient_only: bool
+    pairs: list[dict[str, Any]], kind: str, method: str, sufficient_only: bool
 ) -> dict[str, Any]:
-    known = [pair for pair in pairs if pair[what].evidence != UNKNOWN]
+    known = [pair for pair in pairs if pair[kind].evidence != UNKNOWN]
     if not known:
         why = "fewer than two groups are known" + (" well enough" if sufficient_only else "")
         if pairs:
-            why = pairs[0][what].why
+            why = pairs[0][kind].why
         elif method == "to_overall":
             why = "the number of all groups is not an average of theirs"
         nothing = Row(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
         return {**nothing._asdict(), "lower": "", "higher": ""}
     # Among equal ratios, such as those of groups with a rate of 0, the largest difference.
-    first = "ratio" if what == "ratio" else "difference"
-    sign = 1.0 if what == "ratio" else -1.0
+    first = "ratio" if kind == "ratio" else "difference"
+    sign = 1.0 if kind == "ratio" else -1.0
     best = min(known, key=lambda p: (sign * p[first].estimate, -p["difference"].estimate))
-    return {**best[what]._asdict(), "lower": best["lower"], "higher": best["higher"]}
+    return {**best[kind]._asdict(), "lower": best["lower"], "higher": best["higher"]}
 
 
 def _overall_pairs(report: FairnessReport, name: str) -> list[dict[str, Any]]:
@@ -224,7 +224,7 @@ def _beside_constant(measure: Measure, g: int, whole: float, level: float) -> tu
 
 
 def _beside_rest(measure: Measure, level: float) -> tuple[Ends, Ends]:
-    """Group 0 compared with itself and the rest, group 1; a group alone is the whole."""
+    """Group 0 compared with all, itself and the rest, group 1; a group alone is the whole."""
     weight = measure.n[0] / max(measure.n.sum(), 1.0)
     if weight >= 1.0:
         zero, unity = np.asarray(0.0), np.asarray(1.0)

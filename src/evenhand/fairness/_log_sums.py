@@ -41,8 +41,8 @@ def group_sums(
     recognised by its columns `round`, `propensity_score` and `override`. The sums are about what
     was done in the end, since that is what people got: if a human chose another arm, the row of
     that arm is counted instead of the policy's, with its group and its reward, as a decision that
-    did not explore. Rows of history are not counted. What the policy alone would have done is a
-    question for `evenhand.offpolicy.evaluate`. Such a log also has the groups of arms that were
+    did not explore. Rows of history are not counted. `evenhand.offpolicy.evaluate` estimates
+    what the policy alone would have done. Such a log also has the groups of arms that were
     never chosen and, if it keeps candidates, how often each could have been chosen.
 
     Args:

@@ -1,4 +1,4 @@
-"""The fairness metrics, each made from sums of groups; and whether the evidence is sufficient.
+"""The fairness metrics, computed from sums of groups; and whether the evidence is sufficient.
 
 `selection_rate_by_pulls` and `selection_rate_by_reward` are both called "selection rate" elsewhere.
 In a log of pulls an arm is selected when it is chosen: its group's rate is pulls over chances. In a

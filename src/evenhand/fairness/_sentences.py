@@ -46,19 +46,18 @@ def sentences(report: FairnessReport, outcome: str = "") -> list[str]:
 
 
 def _belonging(report: FairnessReport, named: Named) -> str:
-    """Which intervals know that rows belong together."""
+    """Which intervals allow for rows that belong together."""
     if report.clusters is None:
         return (
             "All of them treat the rows as independent. If a person has several rows, they are too "
             "narrow."
         )
-    deaf = [named(name) for name in report.metrics if report._note(name)]
-    know = ", ".join(named(name) for name in report.metrics if name in WITH_CLUSTERS)
-    said = f"Those of {know} allow for rows of the same cluster."
-    if deaf:
-        said += (
-            f" Those of other metrics ignore clusters, and may be too narrow: {', '.join(deaf)}."
-        )
+    ignoring = [named(name) for name in report.metrics if report._note(name)]
+    allowing = ", ".join(named(name) for name in report.metrics if name in WITH_CLUSTERS)
+    said = f"Those of {allowing} allow for rows of the same cluster."
+    if ignoring:
+        names = ", ".join(ignoring)
+        said += f" Those of other metrics ignore clusters, and may be too narrow: {names}."
     return said
 
 
@@ -75,11 +74,11 @@ def _shares(report: FairnessReport) -> list[str]:
         if not of_arms:
             said.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
             continue
-        asked = ", ".join(
+        parities = ", ".join(
             f"{row['parity']} parity asks for {rate(row['asked'])}"
             for row in table[table["group"] == group].to_dict("records")
         )
-        said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {asked}.")
+        said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {parities}.")
     return said
 
 
@@ -103,7 +102,7 @@ def _metrics(report: FairnessReport, named: Named) -> list[str]:
 def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
     """Which group is higher and by how much; `picked` if there are other pairs."""
     show, unit = (points, " percentage points") if is_rate else (amount, "")
-    if not is_rate:  # no digits that the interval is not worth
+    if not is_rate:  # no more digits than the interval justifies
         places = 3 - int(np.floor(np.log10(max(row["high"] - row["low"], 1e-300))))
         row = {**row, **{key: round(row[key], places) for key in ("estimate", "low", "high")}}
     size, ends = f"{show(row['estimate'])}{unit}", f"({show(row['low'])} to {show(row['high'])})"

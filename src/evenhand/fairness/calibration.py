@@ -1,7 +1,7 @@
 """Calibration per group: scores or decisions beside what came true, from sums.
 
-Calibrated in the large means that the mean score is the mean outcome. A slope of the outcome on
-the score of 1 means that scores are as far apart as outcomes are; below 1, too far.
+Calibrated in the large means that the mean score is the mean outcome. If the slope of the outcome
+on the score is 1, scores are as far apart as outcomes are; if it is below 1, too far.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def calibration(sums: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         score, truth = s / n, t / n
         inside = [_positive(square / n - mean**2) for square, mean in ((ss, score), (tt, truth))]
-        both = st / n - score * truth
-        gap = _positive(inside[0] + inside[1] - 2.0 * both)
+        covariance = st / n - score * truth
+        gap = _positive(inside[0] + inside[1] - 2.0 * covariance)
         reach = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.nan)
         reach = reach * np.sqrt(gap / (n - 1))
-        slope = np.where(inside[0] > 0.0, both / inside[0], np.nan)
-        left = _positive(inside[1] - slope * both)
+        slope = np.where(inside[0] > 0.0, covariance / inside[0], np.nan)
+        residual = _positive(inside[1] - slope * covariance)
         wide = np.where(n > 2, stdtrit(np.maximum(n - 2, 1), (1 + level) / 2), np.nan)
-        wide = wide * np.sqrt(left / inside[0] / (n - 2))
+        wide = wide * np.sqrt(residual / inside[0] / (n - 2))
     columns = {
         "n": n.astype(np.int64),
         "mean_score": score,
@@ -69,5 +69,5 @@ def calibration(sums: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _positive(values: Array) -> Array:
-    """Variances: what is below zero is rounding."""
+    """Variances: numbers below zero are rounding."""
     return np.maximum(values, 0.0)

@@ -1,8 +1,8 @@
 """Error rates per group where the truth is known: decisions of 0 and 1 beside true outcomes.
 
-All of it is made from four counts per group, which add up in any order. Rates are parts of
-different people (those with a true outcome of 1, those that were chosen, ...), so that each has an
-n of its own.
+All of it is computed from four counts per group, which add up in any order. Rates are among
+different people (those with a true outcome of 1, those that were chosen, ...), so each has an n of
+its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ODDS = ("true_positive_rate", "false_positive_rate")
 
 @dataclass(frozen=True, eq=False)
 class ErrorRates:
-    """Error rates by group with intervals, and how far groups are apart. Made by `error_rates`.
+    """Error rates by group with intervals, and how far groups are apart, from `error_rates`.
 
     Attributes:
         counts: a row per group: true and false positives and negatives.
@@ -76,7 +76,7 @@ class ErrorRates:
     def differences(self) -> pd.DataFrame:
         """The two groups that are furthest apart in each rate, higher less lower.
 
-        The interval is Newcombe's and makes up for having picked the pair: it holds for all pairs.
+        The interval is Newcombe's and allows for having picked the pair: it holds for all pairs.
         """
         rows: list[tuple[Any, ...]] = []
         for name in RATES:
@@ -103,7 +103,7 @@ class ErrorRates:
         return float(self.differences.loc[list(ODDS), "estimate"].max())
 
     def to_words(self) -> list[str]:
-        """How far groups are apart, in sentences: only what the intervals tell from zero."""
+        """How far groups are apart, in sentences: only where the interval leaves out zero."""
         said, unclear = [], []
         for name, row in zip(RATES, self.differences.to_dict(orient="records"), strict=True):
             words = name.replace("_", " ")

@@ -55,13 +55,13 @@ def impact_table(
     chance, the more so as the highest rate is picked from the data.
 
     Args:
-        counts: `category`, `n` and `selected`, a row per category; and `effective` where rows have
-            weights, by which `n` and `selected` are sums of these: how many rows of equal weight
-            they are worth.
+        counts: `category`, `n` and `selected`, a row per category. Where rows have weights, `n`
+            and `selected` are sums of these, and `effective` is how many rows of equal weight they
+            are worth.
         reference: a category to compare with as well, such as the majority.
         level: of the intervals.
-        least_part: categories with a smaller part of the data are shown, and are not the one that
-            others are compared with.
+        least_part: categories with a smaller part of the data are shown, but others are not
+            compared with them.
 
     Example:
         >>> import pandas as pd
@@ -198,7 +198,10 @@ def _against(
 
 
 def _ends(rate: Array, people: Array, other: int, level: float) -> tuple[Array, Array]:
-    """The interval of each ratio, of its logarithm."""
+    """The interval of each ratio, by its logarithm.
+
+    Of a in n and b in m, the logarithm has the variance 1/a - 1/n + 1/b - 1/m.
+    """
     selected = rate * people
     edge = (selected <= 0.0) | (selected >= people)
     half = np.where(edge | edge[other], 0.5, 0.0)  # of both: a half in one would move the ratio
@@ -213,6 +216,7 @@ def _ends(rate: Array, people: Array, other: int, level: float) -> tuple[Array, 
 
 
 def _deviations(rate: Array, people: Array, other: int) -> Array:
+    """The difference to one category over its standard error, with both rates pooled."""
     with np.errstate(divide="ignore", invalid="ignore"):
         pooled = (rate * people + rate[other] * people[other]) / (people + people[other])
         error = np.sqrt(pooled * (1.0 - pooled) * (1.0 / people + 1.0 / people[other]))
@@ -230,10 +234,10 @@ def _fisher(selected: Array, people: Array, other: int) -> Array:
 
 
 def fisher_exact(selected: float, n: float, others_selected: float, others: float) -> float:
-    """Fisher's exact test of two rates, two-sided: how likely a table at most as likely is.
+    """Fisher's exact test of two rates, two-sided: the chance of tables at most as likely.
 
-    It is `scipy.stats.fisher_exact`, without loading all of SciPy's statistics, and of large tables
-    without what is more than 40 standard deviations beyond them.
+    It is `scipy.stats.fisher_exact`, without loading all of SciPy's statistics, and for large
+    counts without tables that are more than 40 standard deviations away.
 
     Args:
         selected: how many of the first were selected.

@@ -37,12 +37,12 @@ from evenhand.fairness.sums import GroupSums
 class FairnessReport:
     """Metrics per group with intervals, in the shape of Fairlearn's MetricFrame.
 
-    Made by `fairness_report`. Every table has `estimate`, `low`, `high`, `n`, a word
+    Returned by `fairness_report`. Every table has `estimate`, `low`, `high`, `n`, a word
     in `evidence` ("sufficient", "insufficient evidence" or "not known") and, unless it is the
     first, `why`.
 
     Attributes:
-        sums: what it is made from.
+        sums: the sums that it is computed from.
         level: of the intervals.
         least: a number with a smaller n is called "insufficient evidence".
         threshold: the screening value for ratios of selection rates.
@@ -129,8 +129,8 @@ class FairnessReport:
         """
         kinds = [name for name in SELECTION if name in self.metrics]
         tables = {"difference": self.difference(), "ratio": self.ratio()}
-        both = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
-        return both.rename_axis(["what", "selection"]).swaplevel().sort_index()
+        stacked = pd.concat({what: table.loc[kinds] for what, table in tables.items()})
+        return stacked.rename_axis(["what", "selection"]).swaplevel().sort_index()
 
     def pairs(self, metric: str) -> pd.DataFrame:
         """All pairs of groups: difference and ratio, with intervals that hold for all at once.
@@ -194,26 +194,26 @@ class FairnessReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def _measure(self, name: str) -> Measure:
-        return self._made(name, self.sums, np.eye(len(self.groups)))
+        return self._measure_of(name, self.sums, np.eye(len(self.groups)))
 
     def _together(self, name: str, group: int | None) -> Measure:
         """The metric of all groups as one; or of one group, and of the others as one."""
         every = np.ones((1, len(self.groups)))
         own = np.eye(len(self.groups))[[group]] if group is not None else every
         parts = every if group is None else np.vstack([own, every - own])
-        return self._made(name, _comparisons.collapsed(self.sums, group), parts)
+        return self._measure_of(name, _comparisons.collapsed(self.sums, group), parts)
 
-    def _made(self, name: str, sums: GroupSums, parts: Array) -> Measure:
-        made = METRICS[name].make(sums, self.proportions)
+    def _measure_of(self, name: str, sums: GroupSums, parts: Array) -> Measure:
+        measure = METRICS[name].make(sums, self.proportions)
         if self.clusters is None or name not in WITH_CLUSTERS:
-            return made
-        estimate = made.ends(self.level).estimate
+            return measure
+        estimate = measure.ends(self.level).estimate
         return ClusterMeans(
-            made.n, estimate, self.clusters.put_together(parts), sums.has("positives")
+            measure.n, estimate, self.clusters.put_together(parts), sums.has("positives")
         )
 
     def _note(self, name: str) -> str:
-        """What to know of a metric's intervals."""
+        """A note on a metric's intervals."""
         return IGNORED if self.clusters is not None and name not in WITH_CLUSTERS else ""
 
 
@@ -248,7 +248,7 @@ def fairness_report(
         metrics: which ones; all that can be computed from the sums unless given.
         unfavourable: whether a reward of 1 is the bad outcome (denied, arrested). Then the
             selection rate by reward, and its screen, count rewards of 0.
-        clusters: sums over rows that belong together, as an audit makes them.
+        clusters: sums over rows that belong together, as an audit computes them.
 
     Example:
         >>> import pandas as pd, evenhand as eh

@@ -81,8 +81,8 @@ class GroupSums:
         own, others = ({str(c) for c in part.table} - {"positives"} for part in (self, other))
         if own != others:
             raise DataError(
-                f"{setting('sums')} have unlike columns, {', '.join(sorted(own ^ others))} in one "
-                "of them only; make both from the same columns"
+                f"{setting('sums')} have different columns, {', '.join(sorted(own ^ others))} in "
+                "one of them only; make both from the same columns"
             )
         names = list(dict.fromkeys((*self.groups, *other.groups)))
         keep = [name for name in COLUMNS if name in self.table and name in other.table]
@@ -125,8 +125,8 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"{setting('sums')} has no rows; allowed is a row per group, at least one")
     unknown = [str(name) for name in frame.columns if name not in COLUMNS]
     if unknown or "n" not in frame.columns:
-        what = f"has an unknown column {unknown[0]!r}" if unknown else "has no column 'n'"
-        raise DataError(f"{setting('sums')} {what}; allowed are group, {', '.join(COLUMNS)}")
+        problem = f"has an unknown column {unknown[0]!r}" if unknown else "has no column 'n'"
+        raise DataError(f"{setting('sums')} {problem}; allowed are group, {', '.join(COLUMNS)}")
     table = pd.DataFrame(
         {name: numbers(name, frame[name].to_numpy()) for name in COLUMNS if name in frame},
         index=pd.Index(names, name="group", dtype=object),

@@ -34,7 +34,7 @@ class Correction:
         if self._report is None or context is None or group in self.unknown:
             return 0.0
         if self._rows is not None:
-            if name not in self._rows:  # nobody of it is in the log
+            if name not in self._rows:  # it has no rows in the log
                 return 0.0
             features = context[: len(self._report.features)]
             table = replace(self._report, level=level).at(features).set_index("group")
@@ -61,23 +61,23 @@ def correction(bias: Any, log: Logged) -> Correction:
     return Correction(_given({str(name): given for name, given in bias.items()}, log), {})
 
 
-def _contexts_for(report: Any, log: Logged, behind: int = 0) -> Array:
-    """The contexts of the rows, which a report needs, without what stands behind the features."""
+def _contexts_for(report: Any, log: Logged, extra: int = 0) -> Array:
+    """The contexts of the rows, which a report needs, without the columns after the features."""
     contexts = log.chosen_contexts
     if contexts is None:
         raise InputError(
             f"{setting('bias')} is a report and the log has no contexts; give contexts"
         )
-    if contexts.shape[1] != len(report.features) + behind:
+    if contexts.shape[1] != len(report.features) + extra:
         raise InputError(
             f"{setting('contexts')} has {contexts.shape[1]} features; allowed is "
-            f"{len(report.features) + behind}, those of the bias report"
+            f"{len(report.features) + extra}, those of the bias report"
         )
     return contexts[:, : len(report.features)]
 
 
 def _from_pooled(report: Reported, log: Logged) -> Correction:
-    """From what PooledGroupFair says of groups, of the levels of an attribute or of intersections.
+    """From PooledGroupFair's report on groups, on the levels of an attribute or on intersections.
 
     It is linear in the context, so it is taken feature by feature.
     """
@@ -116,9 +116,9 @@ def _from_report(report: Any, log: Logged) -> Correction:
                 f"group {name} is not in the bias report; known are {', '.join(report.groups)}"
             )
         # Feature by feature if all are identified, which is quick; else at the rows' contexts.
-        each = report.at(np.eye(contexts.shape[1]), name)
-        if each["estimate"].notna().all():
-            bias[rows] = contexts[rows] @ each["estimate"].to_numpy(dtype=np.float64)
+        by_feature = report.at(np.eye(contexts.shape[1]), name)
+        if by_feature["estimate"].notna().all():
+            bias[rows] = contexts[rows] @ by_feature["estimate"].to_numpy(dtype=np.float64)
             continue
         at_rows = report.at(contexts[rows], name)
         bias[rows] = at_rows["estimate"].to_numpy(dtype=np.float64)
@@ -131,9 +131,11 @@ def _given(bias: dict[str, ArrayLike], log: Logged) -> Array:
     missing = [name for name in log.names if name not in bias]
     unknown = [name for name in bias if name not in log.names]
     if missing or unknown:
-        what = f"no entry for group {missing[0]}" if missing else f"an unknown group {unknown[0]!r}"
+        problem = (
+            f"no entry for group {missing[0]}" if missing else f"an unknown group {unknown[0]!r}"
+        )
         raise InputError(
-            f"{setting('bias')} has {what}; allowed is one for each of "
+            f"{setting('bias')} has {problem}; allowed is one for each of "
             f"{', '.join(log.names)}, 0 if none"
         )
     contexts, out = log.chosen_contexts, np.zeros(log.n)

@@ -69,13 +69,13 @@ def estimate(terms: Terms) -> float:
 
 
 def influence(terms: Terms, value: float) -> Array:
-    """The influence of every row on the estimate, to first order."""
+    """The influence of every row on the estimate, to first order: (a - v b) / mean(b)."""
     parts: Array = (terms.a - value * terms.b) / terms.b.mean()
     return parts
 
 
 def effective(weights: Array) -> float:
-    """The effective number of rows (Kish)."""
+    """The effective number of rows, (sum w)^2 / sum w^2 (Kish)."""
     square = float(np.sum(weights**2))
     return float(np.sum(weights)) ** 2 / square if square > 0.0 else 0.0
 
@@ -96,7 +96,7 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
     """
     n, k = log.n, log.groups.n_arms
     fold = np.random.default_rng(seed).permutation(np.arange(n) % min(folds, n))
-    own, asked = _features(log)
+    own, offered = _features(log)
     predicted = np.empty((n, k))
     for part in range(min(folds, n)):
         there, others = fold == part, np.flatnonzero(fold != part)
@@ -104,13 +104,13 @@ def cross_fitted(log: Logged, rewards: Array, folds: int, ridge: float, seed: in
             rows = _training(others, log, arm)
             mean = float(rewards[rows].mean()) if rows.size else 0.0
             predicted[there, arm] = mean
-            if own is None or asked is None or not (log.arms[rows] == arm).all() or rows.size < 2:
+            if own is None or offered is None or not (log.arms[rows] == arm).all() or rows.size < 2:
                 continue
             centre = own[rows].mean(axis=0)
             x = own[rows] - centre
             gram = x.T @ x + ridge * np.eye(x.shape[1])
             slope = np.linalg.solve(gram, x.T @ (rewards[rows] - mean))
-            context = asked[there] if asked.ndim == 2 else asked[there, arm]
+            context = offered[there] if offered.ndim == 2 else offered[there, arm]
             predicted[there, arm] += (context - centre) @ slope
     return predicted
 

@@ -20,10 +20,10 @@ from evenhand.offpolicy._report_table import (
     FEW_DECIDE,
     NOTHING,
     Settings,
-    asked,
     name_of,
     no_number,
     problems_of,
+    quantities,
     reach_of,
     widened,
 )
@@ -34,7 +34,7 @@ def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
     lines: list[Any] = []
     problems = problems_of(rows, settings)
     for name in settings.estimators:
-        for quantity, group in asked(rows):
+        for quantity, group in quantities(rows):
             target, logged = (terms(who, quantity, group, rows) for who in (name, LOGGED))
             line = _line(name, quantity, group, rows, (target, logged), corrected, settings)
             judged = _judged(line, target, logged, problems[group], settings)

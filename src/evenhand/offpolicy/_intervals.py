@@ -35,6 +35,8 @@ class Reach(NamedTuple):
 def normal(terms: Terms, level: float, less: Terms | None = None) -> Reach:
     """From the influence of every row, with Student's quantile for the effective number of rows.
 
+    With influences p of n rows, the standard error is sqrt(sum p^2 / (n (n - 1))).
+
     Args:
         terms: of the estimate.
         level: of the interval.
@@ -80,10 +82,10 @@ def bootstrap(
                 values, parts = values - others, parts - theirs
             errors = np.sqrt(np.sum(parts**2, axis=1))
             ratios.append(((values - plain.estimate) / errors)[np.isfinite(values)])
-    every = np.concatenate(ratios)
-    every = np.where(np.isnan(every), 0.0, every)
+    all_ratios = np.concatenate(ratios)
+    all_ratios = np.where(np.isnan(all_ratios), 0.0, all_ratios)
     alpha = 1.0 - level
-    ends = np.quantile(every, [1.0 - alpha / 2.0, alpha / 2.0], method="inverted_cdf")
+    ends = np.quantile(all_ratios, [1.0 - alpha / 2.0, alpha / 2.0], method="inverted_cdf")
     low, high = (
         plain.estimate - end * plain.error if plain.error else plain.estimate for end in ends
     )
@@ -102,7 +104,8 @@ def bernstein(terms: Terms, level: float, width: float, lowest: float, highest: 
     """Maurer and Pontil's (2009) empirical Bernstein bound, for any number of rows.
 
     The interval is all v between `lowest` and `highest` for which mean(a - v b) = 0 is not
-    rejected.
+    rejected. With the variance V and the range W of a - v b, that is if the mean is no further from
+    0 than sqrt(2 V L / n) + 7 W L / (3 (n - 1)), where L = ln(2 / delta).
 
     Args:
         terms: of the estimate.

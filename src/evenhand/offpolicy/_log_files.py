@@ -53,13 +53,13 @@ def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
     after = _checks.whole("after", after, least=0)
     if "round" not in frame:
         raise InputError(f"{setting('after')} is {after}, and the log has no column round")
-    kept = frame[(frame["round"] > after).fillna(False).astype(bool)]
-    if kept.empty:
+    rows = frame[(frame["round"] > after).fillna(False).astype(bool)]
+    if rows.empty:
         raise InputError(
             f"{setting('after')} is {after}; the log has rounds up to {frame['round'].max()}",
             value=after,
         )
-    return kept
+    return rows
 
 
 def read_logged(
@@ -95,8 +95,8 @@ def read_logged(
         missing_marks: for other logs, marks of missing values.
         encoding: of other logs in CSV, such as "latin-1"; UTF-8 unless given.
         decimal: "," for other logs in CSV that write 1,5 for one and a half.
-        delimiter: between the columns of other logs in CSV; found by itself unless given.
-        sheet: of an Excel file; without it the only one that holds anything.
+        delimiter: between the columns of other logs in CSV; detected unless given.
+        sheet: of an Excel file; the only one that holds anything unless given.
 
     Example:
         >>> import pathlib, tempfile, pandas as pd, evenhand as eh
@@ -279,9 +279,9 @@ def _read_off(frame: pd.DataFrame, arm: str, group: str) -> tuple[list[str], Gro
     twice = pairs[arm].duplicated()
     if twice.any():
         name = pairs[arm][twice].iloc[0]
-        both = ", ".join(map(str, pairs[group][pairs[arm] == name]))
+        names = ", ".join(map(str, pairs[group][pairs[arm] == name]))
         raise DataError(
-            f"arm {name} is in groups {both}; allowed is one group per arm: name another column "
+            f"arm {name} is in groups {names}; allowed is one group per arm: name another column "
             f"with {setting('arm', COLUMN)} or {setting('group', COLUMN)}, or give "
             f"{setting('groups', FILE)}"
         )

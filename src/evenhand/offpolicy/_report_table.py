@@ -46,7 +46,7 @@ COLUMNS = (
 
 
 class Settings(NamedTuple):
-    """What the caller chose."""
+    """The caller's choices."""
 
     estimators: tuple[str, ...]
     interval: str
@@ -66,7 +66,7 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
     of_bias = {own: _unsure(w, rows.log, corrected, settings.level) for own, w in weights.items()}
     for name in (*settings.estimators, LOGGED):
         unsure = of_bias[name == LOGGED]
-        for quantity, group in asked(rows):
+        for quantity, group in quantities(rows):
             parts = terms(name, quantity, group, rows)
             line = _line(name, quantity, group, rows, parts, corrected, unsure, settings)
             judged = _judged(name, line, parts, problems[group], settings)
@@ -74,10 +74,10 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
     return lines
 
 
-def asked(rows: Rows) -> list[tuple[str, int | None]]:
+def quantities(rows: Rows) -> list[tuple[str, int | None]]:
     """The quantities of a report, each with its group; None is overall."""
     groups = range(len(rows.log.names))
-    return [(VALUE, None), *((what, g) for what in (CONTRIBUTION, WITHIN) for g in groups)]
+    return [(VALUE, None), *((quantity, g) for quantity in (CONTRIBUTION, WITHIN) for g in groups)]
 
 
 def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:

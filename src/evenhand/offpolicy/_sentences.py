@@ -91,8 +91,8 @@ def _biases(own: pd.DataFrame) -> list[str]:
 
 def _clear(why: str) -> str:
     """A reason that says that it is about the rows the bias was learned from, not this log."""
-    what, stop, reason = why.partition(" not identified: ")
-    return f"{what} not identified (where it was learned: {reason})" if stop else why
+    subject, stop, reason = why.partition(" not identified: ")
+    return f"{subject} not identified (where it was learned: {reason})" if stop else why
 
 
 def _because(why: str) -> str:
@@ -141,8 +141,8 @@ def _own(row: Line) -> str:
 
 def _rounded(row: Line, values: pd.DataFrame) -> Line:
     """A difference with 0 for what is only rounding error, compared with its two values."""
-    both = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
-    size = np.abs(np.nan_to_num(both[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
+    pair = values[(values["quantity"] == row["quantity"]) & (values["group"] == row["group"])]
+    size = np.abs(np.nan_to_num(pair[ENDS].to_numpy(dtype=np.float64))).max(initial=0.0)
     return row | {end: 0.0 if abs(row[end]) <= ROUNDING * size else row[end] for end in ENDS}
 
 

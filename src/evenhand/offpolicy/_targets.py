@@ -60,7 +60,7 @@ def policy_probabilities(policy: HasPropensities, log: Logged) -> Array:
     chances = np.empty((log.n, k))
     for number, row in enumerate(rows):
         arms = None if log.available is None else log.available[number]
-        chances[number] = _asked(policy, np.ascontiguousarray(row), arms)
+        chances[number] = _propensities(policy, np.ascontiguousarray(row), arms)
     return _checked(chances, log)
 
 
@@ -82,7 +82,7 @@ def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
         )
 
 
-def _asked(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
+def _propensities(policy: HasPropensities, contexts: Array, available: Bools | None) -> Array:
     if available is None or available.all():
         chances = policy.propensities(contexts)
     elif "available" in signature(policy.propensities).parameters:

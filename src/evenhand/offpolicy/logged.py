@@ -28,7 +28,7 @@ class Logged:
         arms: the number of the chosen arm.
         rewards: the observed reward; NaN where it is missing.
         propensities: the probability with which the logging policy chose this arm, above 0.
-        groups: the group of every arm, also of those never chosen.
+        groups: the group of every arm, including those never chosen.
         contexts: what the policy saw, (rows, features) or (rows, arms, features).
         shared: whether contexts of shape (rows, features) are those of the round, the same for all
             arms. False if they are those of the chosen arm only, as in a log of evenhand that keeps

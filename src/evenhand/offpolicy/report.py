@@ -20,7 +20,7 @@ FORMAT, VERSION = "evenhand value report", 1
 class ValueReport:
     """What a target policy would have earned, overall and per group, and how far to trust it.
 
-    Made by `evenhand.offpolicy.evaluate`.
+    Returned by `evenhand.offpolicy.evaluate`.
 
     Attributes:
         groups: the names of the groups.

@@ -1,1 +1,1 @@
-"""From sums to errors: robust, by cluster, by time window, against true rewards."""
+"""From sums to standard errors: robust, by cluster, by time window, against true rewards."""

@@ -19,14 +19,14 @@ from evenhand.bias.estimate import bias_report
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Bools, Statistics
 
-# Of all windows together: as many rows would be looked up in.
+# Of all windows together: coefficients are looked up in as many rows.
 MOST_FITS = 2000
 WINDOWS = "windows"  # what the second pass calls these regressions
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The sums of every window, and the regressions that are made from them."""
+    """The sums of every window, and the regressions from them."""
 
     stats: list[Statistics]
     weighting: str
@@ -68,15 +68,15 @@ class Windows:
     common: tuple[str, ...]  # the groups that are known in every window
 
     def contrast(self, group: int) -> Array:
-        """What the bias of a group is made of in each window, (windows, groups)."""
+        """The weights of groups in the bias of a group in each window, (windows, groups)."""
         weights: Array = np.nan_to_num([report._weights[group] for report in self.reports])
         return weights
 
     def freedoms(self, group: int) -> Array:
         """The degrees of freedom of the bias of a group in each window; NaN without errors.
 
-        Welch's and Satterthwaite's; of groups that depend on each other they are the fewest, as in
-        the whole log.
+        By Welch and Satterthwaite, 1 / sum (s_g^2 / f_g) with s_g the share of the variance that
+        group g adds; for dependent groups it is the least f_g, as in the whole log.
         """
         weights = self.contrast(group)
         own = np.einsum("tgtg->tg", self.spread)
@@ -103,7 +103,7 @@ class Windows:
         return np.array(rows)
 
     def part(self, group: int, other: int) -> Array:
-        """What another group adds to the covariance of the bias of a group."""
+        """The part of another group in the covariance of the bias of a group."""
         weight = self.contrast(group)[:, other]
         part: Array = weight[:, None] * self.spread[:, other, :, other] * weight
         return part
@@ -133,7 +133,7 @@ def make_windows(
         second: the pass that sums up their residuals.
         report: of the whole log, about the centres.
         errors: of the whole log.
-        settled_errors: whether they are these in windows too, however few rows there are.
+        settled_errors: whether windows have these errors too, however few rows there are.
     """
     weighting, fits = parts.weighting, parts.fits
     reports = [
@@ -192,16 +192,16 @@ def _classical(reports: list[BiasReport], context: Array | None) -> tuple[Array,
 
 
 def _of_clusters(source: Source, rows: Any, fits: Fits, report: BiasReport) -> Array:
-    """The sums of products of what clusters do at the average context, (fits, fits)."""
+    """The sums of products of clusters' effects at the average context, (fits, fits)."""
     reach = Question(fits, rows, context=report.overall).reach
     scored = with_effects(source, numbered(rows, fits), fits, reach)
     return cluster_products(source, scored, [scored["v"]], fits, crossing=True)[:, :, 0, 0]
 
 
 def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
-    """The roots of CR1's correction: of one regression with all windows in it, or of each itself.
+    """The roots of CR1's correction, of one regression with all windows in it or of each by itself.
 
-    Windows have few clusters of a group, and the correction of the whole is none for them.
+    Windows have few clusters of a group, for which the correction of the whole is too small.
     """
     n, left = fits.n.sum(), max(float(fits.n.sum() - fits.rank.sum()), 1.0)
     squares = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)

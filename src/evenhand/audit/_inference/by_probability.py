@@ -2,9 +2,9 @@
 
 Every group's coefficients enter with the probability of the group, so all are one regression of the
 reward on p (x) x. It is unbiased if the probabilities are calibrated given the features: among rows
-with the same features and probabilities, a part p_g is of group g. Rows are neither counted for
-their likelier group nor shared out, which both make a bias look smaller than it is. The noise is
-that of a mixture, unequal by its nature, so errors are robust (HC1) or of clusters (CR1).
+with the same features and probabilities, a fraction p_g is of group g. Rows are neither assigned to
+their likelier group nor split among groups; both would make a bias look smaller than it is. The
+noise is that of a mixture, unequal by its nature, so errors are robust (HC1) or of clusters (CR1).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Mixture:
 
 
 def mixed_rows(rows: Any, membership: list[tuple[int, float]], features: list[int]) -> Any:
-    """Rows whose features are p (x) x, a group after the other, the intercept of each first.
+    """Rows whose features are p (x) x, group by group, the intercept of each first.
 
     Args:
         rows: as `prepared` made them, with the probabilities among the features.
@@ -82,7 +82,7 @@ def mixed_rows(rows: Any, membership: list[tuple[int, float]], features: list[in
 
 
 def fit_mixture(source: Source, rows: Any, m: int, d: int, names: tuple[str, ...]) -> Mixture:
-    """Fit, in two passes.
+    """Fit in two passes: with q = p (x) x, the coefficients are (sum q q')^-1 (sum q y).
 
     Args:
         source: where the rows are.
@@ -149,12 +149,14 @@ def _averages(
         f"v{g}": scored["e"] * _times(scored, reach[g]) + w * _times(scored, own[g].ravel())
         for g in range(m)
     }
-    each = worked_out(source, scored.mutate(**effects))
+    influences = worked_out(source, scored.mutate(**effects))
     if "c" in rows.columns:
-        each = each.group_by(["k", "c"]).aggregate(**{name: each[name].sum() for name in effects})
+        influences = influences.group_by(["k", "c"]).aggregate(
+            **{name: influences[name].sum() for name in effects}
+        )
     pairs = [(g, h) for g in range(m) for h in range(g, m)]
-    asked = {f"p{g}_{h}": (each[f"v{g}"] * each[f"v{h}"]).sum() for g, h in pairs}
-    answer = fetch_by(source, each, ["k"], asked).iloc[0]
+    wanted = {f"p{g}_{h}": (influences[f"v{g}"] * influences[f"v{h}"]).sum() for g, h in pairs}
+    answer = fetch_by(source, influences, ["k"], wanted).iloc[0]
     covariance = np.zeros((m, m))
     for g, h in pairs:
         covariance[g, h] = covariance[h, g] = float(answer[f"p{g}_{h}"])
@@ -177,7 +179,7 @@ def _sums(source: Source, rows: Any, size: int) -> pd.DataFrame:
 
 
 def _inverse(gram: Array, m: int, d: int, names: tuple[str, ...]) -> Array:
-    """(X'X)^-1, or an error that names what cannot be told apart."""
+    """(X'X)^-1, or an error that names the features for which groups cannot be told apart."""
     designs = solve_designs(gram[None], PRECISION)
     if designs.rank[0] < m * d:
         linked = np.flatnonzero(np.abs(designs.missing[0]).max(axis=1) > 1e-6)
@@ -192,7 +194,7 @@ def _inverse(gram: Array, m: int, d: int, names: tuple[str, ...]) -> Array:
 
 
 def _fits(beta: Array, n: float, cells: Any, size: int) -> Fits:
-    """One regression of all rows; the intercept that comes with rows counts nothing."""
+    """One regression of all rows; the intercept that comes with rows has a coefficient of 0."""
     return Fits(
         keys=("g",),
         labels=((ALL,),),
@@ -209,7 +211,7 @@ def _fits(beta: Array, n: float, cells: Any, size: int) -> Fits:
 
 
 def _meat(source: Source, rows: Any, fits: Fits, size: int) -> Array:
-    """The sum of squares of scores, of rows or of clusters."""
+    """The sum of s s', with the scores s = e q of rows, or their sums over clusters."""
     if "c" not in rows.columns:
         second = SecondPass(source, rows, 0, {ALL: Question(fits, rows)})
         whole: Array = second.products(ALL)[0, 1:, 1:]

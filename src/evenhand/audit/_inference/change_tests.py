@@ -56,13 +56,13 @@ def _around(estimate: Array, variance: Array) -> Array:
 
 
 def _drawn(estimate: Array, variance: Array, freedom: Array) -> float:
-    """How often chance alone puts windows as far apart."""
+    """How often chance alone puts windows this far apart."""
     rng = np.random.default_rng(SEED)
     draws = min(DRAWS, MOST_DRAWN // len(estimate))
-    there = rng.normal(size=(draws, len(estimate))) * np.sqrt(variance)
+    drawn = rng.normal(size=(draws, len(estimate))) * np.sqrt(variance)
     finite = np.minimum(freedom, 1e9)
-    known = variance * rng.chisquare(finite, size=there.shape) / finite
-    further = np.count_nonzero(_around(there, known) >= float(_around(estimate, variance)))
+    estimated = variance * rng.chisquare(finite, size=drawn.shape) / finite
+    further = np.count_nonzero(_around(drawn, estimated) >= float(_around(estimate, variance)))
     return (further + 1.0) / (draws + 1.0)
 
 
@@ -77,11 +77,11 @@ def dependent(
         parts: the covariance that the clusters of each group add.
         freedom: the degrees of freedom of each part.
     """
-    apart = np.diff(np.eye(len(estimate)), axis=0)  # the same in all windows: as many equations
-    many = float(len(apart))
-    whole, gap = apart @ covariance @ apart.T, apart @ estimate
-    added = [apart @ part @ apart.T for part in parts]
-    if min(np.linalg.matrix_rank(one, hermitian=True) for one in (whole, sum(added))) < many:
+    steps = np.diff(np.eye(len(estimate)), axis=0)  # their estimates are 0 if nothing changes
+    many = float(len(steps))
+    whole, gap = steps @ covariance @ steps.T, steps @ estimate
+    added = [steps @ part @ steps.T for part in parts]
+    if min(np.linalg.matrix_rank(matrix, hermitian=True) for matrix in (whole, sum(added))) < many:
         return np.nan, 1.0  # fewer clusters than windows: nothing can be said
     inverse = np.linalg.inv(sum(added))
     spare = 0.0

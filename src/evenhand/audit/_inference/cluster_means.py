@@ -1,4 +1,4 @@
-"""Sums over clusters of their rows and rewards: what the errors of mean rewards are made from."""
+"""Sums over clusters of their rows and rewards, from which mean rewards get their errors."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def of_groups(source: Source, rows: Any, groups: tuple[str, ...]) -> ClusterSums
         rows: as `prepared` made them.
         groups: their names.
     """
-    each = _each(rows, ["g"])
-    pieces = each.group_by("c").aggregate(groups=each.count())
+    by_cluster = _by_cluster(rows, ["g"])
+    pieces = by_cluster.group_by("c").aggregate(groups=by_cluster.count())
     total = source.fetch(pieces.aggregate(all=pieces.count(), most=pieces.groups.max())).iloc[0]
     shared = bool(total["most"] > 1)
     at = {name: g for g, name in enumerate(groups)}
     own, products = np.zeros((3, len(groups))), np.zeros((3, len(groups), len(groups)))
-    for row in fetch_by(source, each, ["g"], _squares(each)).to_dict(orient="records"):
+    for row in fetch_by(source, by_cluster, ["g"], _squares(by_cluster)).to_dict(orient="records"):
         g = at[str(row["g"])]
         own[:, g] = row["clusters"], row["n"], row["y"]
         products[:, g, g] = row["nn"], row["ny"], row["yy"]
     if shared:
-        other = each.view()
+        other = by_cluster.view()
         other = other.select(h=other["g"], c=other["c"], m=other["n"], x=other["y"])
-        both = each.join(other, "c")
-        both = both.filter(both["g"] != both["h"])
-        asked = {
-            "nn": (both["n"] * both["m"]).sum(),
-            "ny": (both["n"] * both["x"]).sum(),
-            "yy": (both["y"] * both["x"]).sum(),
+        joined = by_cluster.join(other, "c")
+        joined = joined.filter(joined["g"] != joined["h"])
+        wanted = {
+            "nn": (joined["n"] * joined["m"]).sum(),
+            "ny": (joined["n"] * joined["x"]).sum(),
+            "yy": (joined["y"] * joined["x"]).sum(),
         }
-        for row in fetch_by(source, both, ["g", "h"], asked).to_dict(orient="records"):
+        for row in fetch_by(source, joined, ["g", "h"], wanted).to_dict(orient="records"):
             pair = at[str(row["g"])], at[str(row["h"])]
             products[(slice(None), *pair)] = row["nn"], row["ny"], row["yy"]
     clusters, n, y = own
@@ -67,9 +67,11 @@ def of_windows(source: Source, rows: Any, groups: tuple[str, ...], windows: int)
         windows: how many there are.
     """
     timed = rows.filter(rows["t"].notnull())
-    each = _each(timed, ["g", "t"])
+    by_cluster = _by_cluster(timed, ["g", "t"])
     variance, clusters = np.full((2, windows, len(groups)), np.nan)
-    for row in fetch_by(source, each, ["g", "t"], _squares(each)).to_dict(orient="records"):
+    for row in fetch_by(source, by_cluster, ["g", "t"], _squares(by_cluster)).to_dict(
+        orient="records"
+    ):
         here = int(row["t"]), groups.index(str(row["g"]))
         names = ("clusters", "n", "y", "nn", "ny", "yy")
         many, n, y, nn, ny, yy = (np.array([float(row[name])]) for name in names)
@@ -78,17 +80,17 @@ def of_windows(source: Source, rows: Any, groups: tuple[str, ...], windows: int)
     return WindowErrors(variance, clusters)
 
 
-def _each(rows: Any, keys: list[str]) -> Any:
+def _by_cluster(rows: Any, keys: list[str]) -> Any:
     """A row per cluster and cell: how many rows it has there, as a number, and their rewards."""
     return rows.group_by([*keys, "c"]).aggregate(
         n=rows.count().cast("float64"), y=rows["y"].sum().cast("float64")
     )
 
 
-def _squares(each: Any) -> dict[str, Any]:
-    n, y = each["n"], each["y"]
+def _squares(by_cluster: Any) -> dict[str, Any]:
+    n, y = by_cluster["n"], by_cluster["y"]
     return {
-        "clusters": each.count(),
+        "clusters": by_cluster.count(),
         "n": n.sum(),
         "y": y.sum(),
         "nn": (n * n).sum(),

@@ -1,7 +1,9 @@
 """Errors that allow for rows that belong together, such as those of one person.
 
-The scores of a cluster are summed up first, and B is the sum of the squares of these sums (CR1).
-Clusters with rows in several groups make the groups' estimates depend on each other.
+The scores of a cluster are summed up first, s_c = sum w e x over its rows. The covariance is
+A^-1 B A^-1 with B = sum s_c s_c', times G / (G - 1) * (n - 1) / (n - d) for G clusters and d
+coefficients in all (CR1).
+Clusters with rows in several groups make the groups' estimates dependent.
 
 There may be as many clusters as rows, so their products are summed in the engine too. Clusters
 that lie within one regression need only a GROUP BY; the others are joined with themselves.
@@ -40,16 +42,16 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
         rows: with the cluster in c.
         stats: their sums.
         fits: the regressions.
-        windows: how many time windows have a coefficient of their own, to make up for what they
-            take from the clusters; 1 for CR1 as it is.
+        windows: how many time windows have a coefficient of their own, to correct for the degrees
+            of freedom that they take; 1 for plain CR1.
     """
     counts = cluster_counts(source, rows)
-    alone = [name for name, many in counts.by_group.items() if many < 2]
-    if alone and len(counts.by_group) - len(alone) < 2:
+    single = [name for name, many in counts.by_group.items() if many < 2]
+    if single and len(counts.by_group) - len(single) < 2:
         raise DataError(
-            f"cluster: group {alone[0]} has a single cluster, and fewer than two groups have more; "
-            f"errors need several in a group: leave {setting('cluster')} out, or name another "
-            "column"
+            f"cluster: group {single[0]} has a single cluster, and fewer than two groups have "
+            f"more; errors need several in a group: leave {setting('cluster')} out, or name "
+            "another column"
         )
     scored = with_residuals(source, numbered(rows, fits), fits)
     d = fits.vectors.shape[1]
@@ -59,29 +61,29 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     n, many = stats.n.sum(), float(counts.total)
     factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
     whole = factor * between_groups(fits, meat, len(stats.groups))
-    taken = taken_by_windows(source, rows, counts, windows)
-    names = [name for name in stats.groups if counts.by_group.get(name, 0) - taken[name] > 0.0]
-    more = np.ones(len(stats.groups))
+    lost = lost_to_windows(source, rows, counts, windows)
+    names = [name for name in stats.groups if counts.by_group.get(name, 0) - lost[name] > 0.0]
+    inflation = np.ones(len(stats.groups))
     for g, name in enumerate(stats.groups):
         if name in names:
             clusters = counts.by_group[name]
-            more[g] = (clusters - 1.0) / (clusters - taken[name])
-    roots = np.sqrt(more)
+            inflation[g] = (clusters - 1.0) / (clusters - lost[name])
+    roots = np.sqrt(inflation)
     whole *= (roots[:, None] * roots)[:, :, None, None]
-    alone = [name for name in counts.by_group if name not in names]
+    blocked = [name for name in counts.by_group if name not in names]
     at = {name: stats.groups.index(name) for name in names}
     pairs = [(group, other) for i, group in enumerate(names) for other in names[i + 1 :]]
     return Errors(
         CLUSTERED,
         {name: symmetric(whole[at[name], at[name]]) for name in names},
-        {name: counts.by_group[name] - taken[name] for name in names},
+        {name: counts.by_group[name] - lost[name] for name in names},
         counts.by_group,
         counts.total,
         counts.crossing,
         {(group, other): whole[at[group], at[other]] for group, other in pairs}
         if counts.crossing
         else None,
-        blocked={name: _too_few(name, counts.by_group[name]) for name in alone},
+        blocked={name: _too_few(name, counts.by_group[name]) for name in blocked},
     )
 
 
@@ -91,12 +93,13 @@ def _too_few(group: str, clusters: int) -> str:
     return f"group {group} has hardly more clusters than time windows"
 
 
-def taken_by_windows(source: Source, rows: Any, counts: Counts, windows: int) -> dict[str, float]:
-    """How many degrees of freedom of its clusters each group loses: one, and by windows more.
+def lost_to_windows(source: Source, rows: Any, counts: Counts, windows: int) -> dict[str, float]:
+    """How many degrees of freedom of its clusters each group loses: one, and more to windows.
 
-    A cluster that is in one window says nothing of the difference between windows but through that
-    window's level, so levels take one degree each. Clusters that are in all windows tell levels
-    apart by themselves, and then only one is lost; others are in between.
+    A cluster that is in one window says nothing about the difference between windows except through
+    that window's level, so each level takes one degree. Clusters that are in all windows determine
+    the levels by themselves, and then only one is lost. In general it is 1 + windows - k, with k
+    the mean number of windows in which a cluster has rows.
     """
     if windows <= 1:
         return dict.fromkeys(counts.by_group, 1.0)
@@ -143,12 +146,12 @@ class Counts:
 
 
 def cluster_counts(source: Source, rows: Any, *more: str) -> Counts:
-    """Count clusters by group and, where it is said, by another key such as the time window."""
+    """Count clusters by group and, if given, by another key such as the time window."""
     keys = ["g", *more]
-    each = rows.group_by([*keys, "c"]).aggregate(n=rows.count())
-    frame = source.fetch(each.group_by(keys).aggregate(clusters=each.count()))
-    frame = frame.sort_values(keys)  # an engine gives groups in any order, and reports show it
-    spread = each.group_by("c").aggregate(cells=each.count())
+    by_cluster = rows.group_by([*keys, "c"]).aggregate(n=rows.count())
+    frame = source.fetch(by_cluster.group_by(keys).aggregate(clusters=by_cluster.count()))
+    frame = frame.sort_values(keys)  # engines give groups in any order, and reports show it
+    spread = by_cluster.group_by("c").aggregate(cells=by_cluster.count())
     total = source.fetch(
         spread.aggregate(all=spread.count(), crossing=(spread.cells > 1).cast("int32").sum())
     ).iloc[0]
@@ -161,9 +164,9 @@ def cluster_counts(source: Source, rows: Any, *more: str) -> Counts:
 
 
 def fewest_in_an_arm(source: Source, rows: Any) -> int:
-    """How many clusters the arm of a group has that has the fewest."""
-    each = rows.group_by(["g", "a", "c"]).aggregate(n=rows.count())
-    arms = each.group_by(["g", "a"]).aggregate(clusters=each.count())
+    """The number of clusters in the arm of a group that has the fewest."""
+    by_cluster = rows.group_by(["g", "a", "c"]).aggregate(n=rows.count())
+    arms = by_cluster.group_by(["g", "a"]).aggregate(clusters=by_cluster.count())
     return int(source.fetch(arms.aggregate(fewest=arms.clusters.min()))["fewest"].iloc[0])
 
 
@@ -182,12 +185,12 @@ def cluster_products(
     d = len(scores)
     sums = {f"s{i}": score.sum() for i, score in enumerate(scores)}
     again = counted_again(rows)
-    each = rows.group_by(["k", "c"]).aggregate(**sums, **again)
+    by_cluster = rows.group_by(["k", "c"]).aggregate(**sums, **again)
     products = np.zeros((len(fits.labels), len(fits.labels), d, d))
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
-    own = {f"p{i}_{j}": (each[f"s{i}"] * each[f"s{j}"]).sum() for i, j in pairs}
-    own |= {name: each[name].sum() for name in again}
-    frame = fetch_by(source, each, ["k"], own)
+    own = {f"p{i}_{j}": (by_cluster[f"s{i}"] * by_cluster[f"s{j}"]).sum() for i, j in pairs}
+    own |= {name: by_cluster[name].sum() for name in again}
+    frame = fetch_by(source, by_cluster, ["k"], own)
     check_same_rows(source, frame, fits)
     for row in frame.to_dict(orient="records"):
         k = int(row["k"])
@@ -195,15 +198,17 @@ def cluster_products(
             products[k, k, i, j] = products[k, k, j, i] = row[f"p{i}_{j}"]
     if not crossing:
         return products
-    spread = each.group_by("c").aggregate(many=each.count())
-    several = spread.filter(spread.many > 1)
-    left = each.semi_join(several, "c")
+    spread = by_cluster.group_by("c").aggregate(many=by_cluster.count())
+    spanning = spread.filter(spread.many > 1)
+    left = by_cluster.semi_join(spanning, "c")
     right = left.view()
     right = right.select(l=right["k"], c=right["c"], **{f"r{i}": right[f"s{i}"] for i in range(d)})
-    both = left.join(right, "c")
-    both = both.filter(both["k"] < both["l"])
-    cross = {f"p{i}_{j}": (both[f"s{i}"] * both[f"r{j}"]).sum() for i in range(d) for j in range(d)}
-    for row in fetch_by(source, both, ["k", "l"], cross).to_dict(orient="records"):
+    joined = left.join(right, "c")
+    joined = joined.filter(joined["k"] < joined["l"])
+    cross = {
+        f"p{i}_{j}": (joined[f"s{i}"] * joined[f"r{j}"]).sum() for i in range(d) for j in range(d)
+    }
+    for row in fetch_by(source, joined, ["k", "l"], cross).to_dict(orient="records"):
         k, other = int(row["k"]), int(row["l"])
         block = np.array([[row[f"p{i}_{j}"] for j in range(d)] for i in range(d)])
         products[k, other], products[other, k] = block, block.T

@@ -6,12 +6,12 @@ the average m and the vector b of a group g and of the reference r:
     mean reward of g less that of r  =  c'(b_g - b_r)  +  (m_g - c)'b_g + (c - m_r)'b_r
             the unadjusted gap             what is left        explained by the features
 
-What is left is the gap at the average context, the number that the rest of the audit speaks of. The
+What is left is the gap at the average context, the number that the rest of the audit reports. The
 features' part is a sum over columns: how far the groups differ in each, valued by the groups' own
-coefficients. (With two groups the coefficients weigh by the size of the other group.)
+coefficients. (With two groups, each one's coefficients are weighted by the size of the other.)
 
-Where arms weigh the same, or the time window is held equal, the vectors no longer meet the mean
-rewards: the difference is a part of its own, of who met which arm, or of who came when.
+Where arms weigh the same, or the time window is held equal, the vectors no longer reproduce the
+mean rewards: the difference is a part of its own, for who met which arm, or who came when.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Part = tuple[str, str, str, float, float, float, str]  # a row, as COLUMNS says
 
 
 class Averages(NamedTuple):
-    """Of each group: the average context, how it varies by chance, and the mean reward."""
+    """Of each group: the average context, its sampling covariance, and the mean reward."""
 
     context: Array  # (groups, d)
     covariance: Array  # (groups, d, d): of the average, not of single contexts
@@ -101,20 +101,20 @@ def welch(means: Averages) -> Unadjusted:
 def unadjusted_by(
     metrics: FairnessReport, groups: tuple[str, ...], means: Averages, *, weighted: bool
 ) -> Unadjusted:
-    """The interval that the metrics give to the same number, so that there is one of it.
+    """The interval that the metrics give for the same number, so that there is only one.
 
     Args:
         metrics: of the same log.
         groups: in the order of `means`.
         means: for rows with weights, which the metrics do not know.
-        weighted: whether they have.
+        weighted: whether rows have weights.
     """
     rate = SELECTED in metrics.metrics
     if weighted or not (rate or MEAN_REWARD in metrics.metrics):
         return welch(means)
     measure = metrics._measure(SELECTED if rate else MEAN_REWARD)
     at = [metrics.groups.index(name) for name in groups]
-    # Selected are rewards of 0 where more reward is worse, and the gap is one of rewards.
+    # Where a higher reward is worse, rewards of 0 are selected, and the gap is one of rewards.
     sign = -1.0 if rate and metrics.sums.has("favourable") else 1.0
 
     def interval(group: int, reference: int, level: float) -> Interval:
@@ -132,7 +132,7 @@ def decomposition(
     unadjusted: Unadjusted,
     within: bool = False,
 ) -> pd.DataFrame:
-    """A row per group but the reference, and part: all intervals of a kind hold at once.
+    """A row per part and per group except the reference: all intervals of a kind hold at once.
 
     The averages of the groups are estimates, and the intervals of what is explained say so. The
     average context of everyone is taken as given, as everywhere in a report.
@@ -160,7 +160,7 @@ def decomposition(
             table.append((names[g], LEFT, "", np.nan, np.nan, np.nan, why))
             continue
         away = np.array([means.context[g] - overall, overall - means.context[reference]])
-        away[:, 0] = 0.0  # the intercept is alike in all
+        away[:, 0] = 0.0  # the intercept is the same for all
         pair = (g, reference)
         whole = part_of(report, means, pair, away, range(len(overall)), level)
         if not otherwise:  # the identity holds, and keeps every digit
@@ -180,7 +180,7 @@ def decomposition(
 
 
 def reference_of(report: BiasReport) -> int:
-    """The group that is compared with; the largest where that is the mean of all."""
+    """The group to compare with; the largest where that is the mean of all."""
     if report.reference is not None:
         return report.groups.index(report.reference)
     return int(np.argmax(report.observations))
@@ -219,7 +219,7 @@ def part_of(
 
     Its variance is that of the coefficients at these averages, plus that of the averages at these
     coefficients; that of the product of both errors is smaller than either by 1 / n. `away` is how
-    far the averages of the pair are from everyone's, and `slopes` is what it is multiplied with.
+    far the averages of the pair are from everyone's, and `slopes` multiplies it.
     """
     features = np.array(numbers, dtype=np.int64)
     contexts = np.zeros_like(away)

@@ -119,7 +119,7 @@ def changes(windows: Windows | None, groups: tuple[str, ...], level: float) -> p
         if tested is not None:
             rows.append((group, *tested))
     tests = pd.DataFrame(rows, columns=["group", "windows", "statistic", "p_value"])
-    distinct = len(tests) if len(groups) > 2 else 1  # what F lacks, M has
+    distinct = len(tests) if len(groups) > 2 else 1  # of two, one mirrors the other
     tests["p_value"] = np.minimum(tests["p_value"] * distinct, 1.0)
     tests["changes"] = tests["p_value"] < 1.0 - level
     return tests
@@ -129,8 +129,8 @@ def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
     """How many windows the bias of a group is tested in, the statistic, and its p-value."""
     estimate, covariance = windows.estimates[:, group], windows.covariance(group)
     known = ~np.isnan(estimate) & (np.diag(covariance) > 0.0)
-    # By what groups have themselves: the freedom of a difference is large just where chance makes
-    # the variance of the small group small, and windows chosen by that would seem to differ.
+    # By the groups' own freedom: that of a difference is large just where chance makes the variance
+    # of the small group small, and windows chosen by that would seem to differ.
     compared = windows.contrast(group) != 0.0
     fewest = np.min(np.where(compared, np.nan_to_num(windows.freedom), np.inf), axis=1)
     known &= fewest >= LEAST_FREEDOM
@@ -139,8 +139,8 @@ def change(windows: Windows, group: int) -> tuple[int, float, float] | None:
     if not windows.shared:
         variance, freedom = np.diag(covariance)[known], windows.freedoms(group)[known]
         return int(known.sum()), *independent(estimate[known], variance, freedom)
-    both = np.ix_(known, known)
+    block = np.ix_(known, known)
     needed = windows.contrast(group)[known].any(axis=0)
-    parts = [windows.part(group, g)[both] for g in np.flatnonzero(needed).tolist()]
+    parts = [windows.part(group, g)[block] for g in np.flatnonzero(needed).tolist()]
     fewest = windows.freedom[known][:, needed].min(axis=0)
-    return int(known.sum()), *dependent(estimate[known], covariance[both], parts, fewest.tolist())
+    return int(known.sum()), *dependent(estimate[known], covariance[block], parts, fewest.tolist())

@@ -13,17 +13,17 @@ import numpy as np
 from evenhand.audit._sums.design import Design
 from evenhand.bias.statistics import Array, Statistics, totals
 
-# R squared of one column by itself, less what chance gives it.
+# R squared of one column by itself, adjusted for chance.
 COPY = 0.999
 STAND_IN = 0.95  # of two groups of equal size, it is wrong about one row in 80
 
 
 @dataclass(frozen=True)
 class Giveaways:
-    """Columns of the log that predict the reward or tell a group, each by itself."""
+    """Columns of the log that predict the reward or identify a group, each by itself."""
 
     reward: dict[str, float] = field(default_factory=dict)  # R squared within groups
-    group: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the groups that it tells
+    group: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the groups it identifies
 
 
 def giveaways(stats: Statistics, design: Design) -> Giveaways:
@@ -38,9 +38,9 @@ def giveaways(stats: Statistics, design: Design) -> Giveaways:
         fit = _of_reward(block, moment[:, [0, *at]], square, n)
         if fit > COPY:
             reward[name] = fit
-        told = _of_groups(block, n)
-        if (told > STAND_IN).any():
-            group[name] = tuple(stats.groups[g] for g in np.flatnonzero(told > STAND_IN))
+        by_group = _of_groups(block, n)
+        if (by_group > STAND_IN).any():
+            group[name] = tuple(stats.groups[g] for g in np.flatnonzero(by_group > STAND_IN))
     return Giveaways(reward, group)
 
 
@@ -69,7 +69,7 @@ def _of_groups(gram: Array, n: Array) -> Array:
 
 
 def _about_mean(gram: Array, weight: Array | float) -> Array:
-    """Products about the mean; what is no more than rounding is 0."""
+    """Products about the mean; those that are no more than rounding are 0."""
     first, products = gram[:, 0, 1:], gram[:, 1:, 1:]
     weights = np.reshape(weight, (-1, 1, 1))
     spread = products - first[:, :, None] * first[:, None] / weights
@@ -92,7 +92,7 @@ def _explained(spread: Array, cross: Array) -> tuple[Array, Array]:
 
 
 def _adjusted(left: Array, total: Array, freedom: float, rank: Array) -> Array:
-    """1 less the variance that is left over the variance that was there; 0 if there was none."""
+    """Adjusted R squared, 1 - (left / (freedom - rank)) / (total / freedom); 0 without any."""
     rest = np.maximum(freedom - rank, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         adjusted: Array = 1.0 - (left / rest) / (total / freedom)

@@ -1,10 +1,10 @@
-"""The logistic regression of every group, by Newton's steps.
+"""The logistic regression of every group, by Newton's method.
 
 It has the design of the straight line: an intercept and the features about their centres, with a
 vector of its own for every group. One step is one aggregation for all regressions together, in the
-engine that holds the rows. Between steps everything is done in directions in which the rows have a
-mean square of 1, so that the units of features do not matter, and what the rows never showed is
-left out as it is in the straight line.
+engine that holds the rows. Between steps everything is computed in directions in which the rows
+have a mean square of 1, so that the units of features do not matter, and directions that the rows
+never showed are left out as they are in the straight line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evenhand.bias._fit import ROOM
 from evenhand.bias.statistics import Array, Bools
 
 MOST_STEPS = 25
-MOST_STEPS_OF_MANY = 6  # above MANY_ROWS, where every pass takes its time
+MOST_STEPS_OF_MANY = 6  # above MANY_ROWS, where every pass takes long
 MANY_ROWS = 2_000_000
 LARGEST = 30.0  # of log-odds: a chance of 1e-13, and exp stays far from its ends in every engine
 SMALL_STEP = 1e-6  # Newton squares the distance: after such a step 1e-12 of it is left
@@ -64,7 +64,7 @@ class Logits:
 
 @dataclass
 class _State:
-    """How far the search for one solution is."""
+    """The state of the search for one solution."""
 
     basis: Array  # (d, rank): a unit of each column has a mean square of 1 over the rows
     vector: Array  # the best so far
@@ -120,7 +120,11 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
 
 
 def _start(fits: Fits, gram: Array, k: int) -> _State:
-    """Newton's first step from a flat chance is the straight line, stretched: it needs no pass."""
+    """Newton's first step from a constant chance p needs no pass: it is the straight line's.
+
+    With b the straight line and 1 the vector that is 1 in every row, the step in log-odds is
+    (b - p 1) / (p (1 - p)).
+    """
     weight = max(fits.weight[k], 1e-300)
     basis = basis_of(gram, fits.rank[k]) * np.sqrt(weight)
     flat = basis @ (basis.T @ gram[:, 0]) / weight  # the vector that is 1 in every row
@@ -137,7 +141,7 @@ def _start(fits: Fits, gram: Array, k: int) -> _State:
 
 
 def _too_few(ones: float, n: float) -> str:
-    """Whether hardly any rewards are 1, or 0: then chances are not known, whatever the weights."""
+    """A reason, if hardly any rewards are 1, or 0: chances are not known, whatever the weights."""
     few, which = (ones, 1) if ones <= n - ones else (n - ones, 0)
     if few >= FEW_EVENTS:
         return ""
@@ -157,11 +161,11 @@ def basis_of(gram: Array, rank: int) -> Array:
 
 
 class _Seen(NamedTuple):
-    """What one pass sums up for each regression, at the vector that it was given."""
+    """The sums of one pass for each regression, at its current vector."""
 
     likelihood: Array  # (fits,): its logarithm
-    score: Array  # (fits, d): the slope of that
-    information: Array  # (fits, d, d): its curvature, downwards
+    score: Array  # (fits, d): the gradient, sum w (y - p) x
+    information: Array  # (fits, d, d): minus the Hessian, sum w p (1 - p) x x'
     ones: Array  # (fits,): rewards of 1
 
 
@@ -197,8 +201,8 @@ def _streamed(source: Source, rows: Any, fits: Fits) -> _Seen:
     more = ["w"] if "w" in rows.columns else []
     wanted = rows.select("y", *(f"z{i}" for i in range(d - 1)), *more, cell=coding.number_of(rows))
     source.stream(wanted, add, rows_of_batch(d + 1))
-    saw = pd.DataFrame({"k": np.arange(many), "seen": count, "seen_y": reward})
-    check_same_rows(source, saw, fits)
+    counts = pd.DataFrame({"k": np.arange(many), "seen": count, "seen_y": reward})
+    check_same_rows(source, counts, fits)
     return seen
 
 
@@ -206,14 +210,14 @@ def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
     d, many = fits.vectors.shape[1], len(fits.labels)
     scored = with_chances(source, rows, fits)
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
-    # -log p of a reward of 1, and -log (1 - p) of one of 0, without a difference of like sizes.
+    # -log p of a reward of 1, and -log (1 - p) of one of 0, without cancellation.
     surprise = (number(1.0) + ((number(1.0) - scored["y"] * 2.0) * scored["eta"]).exp()).ln()
     if "w" in scored.columns:
         surprise = scored["w"] * surprise
-    asked = {f"h{i}_{j}": (scored["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
-    asked |= {f"u{i}": (scored["e"] * x[i]).sum() for i in range(d)}
-    asked |= {"surprise": surprise.sum(), "ones": scored["y"].sum(), **counted_again(scored)}
-    frame = fetch_by(source, scored, ["k"], asked)
+    wanted = {f"h{i}_{j}": (scored["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    wanted |= {f"u{i}": (scored["e"] * x[i]).sum() for i in range(d)}
+    wanted |= {"surprise": surprise.sum(), "ones": scored["y"].sum(), **counted_again(scored)}
+    frame = fetch_by(source, scored, ["k"], wanted)
     check_same_rows(source, frame, fits)
     at = frame["k"].to_numpy(dtype=np.int64)
     seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))
@@ -222,8 +226,8 @@ def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
     for i in range(d):
         seen.score[at, i] = frame[f"u{i}"].to_numpy(dtype=np.float64)
         for j in range(i, d):
-            both = frame[f"h{i}_{j}"].to_numpy(dtype=np.float64)
-            seen.information[at, i, j] = seen.information[at, j, i] = both
+            column = frame[f"h{i}_{j}"].to_numpy(dtype=np.float64)
+            seen.information[at, i, j] = seen.information[at, j, i] = column
     return seen
 
 
@@ -245,9 +249,10 @@ def chance_of(eta: Any) -> Any:
 
 
 def _advance(state: _State, seen: _Seen, k: int, mean: float) -> None:
-    """Take the step if the likelihood did not fall, and work out the next; halve it if it did.
+    """Take the step if the likelihood did not fall, and compute the next; halve it if it did.
 
-    `mean` is the mean weight of the rows: gains in likelihood are worth rows of that weight.
+    With the score s, the information H and the basis B, Newton's step is B (B'HB)^-1 B's. `mean` is
+    the mean weight of the rows: a gain in likelihood is counted in rows of that weight.
     """
     rounding = 1e-12 * abs(state.likelihood)
     if not seen.likelihood[k] >= state.likelihood - rounding:

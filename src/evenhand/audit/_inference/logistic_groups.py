@@ -1,4 +1,4 @@
-"""The logistic models of groups: vectors of log-odds, mean chances, how sure they are, and tests.
+"""The logistic models of groups: vectors of log-odds, mean chances, their errors, and tests.
 
 Errors are of the kind that the straight lines of the same audit have: robust ones and those of
 clusters with the same corrections, or else the inverse of the information. Rows with weights always
@@ -37,7 +37,7 @@ MOST_CHANCES = 2000  # regressions times coefficients: all of them stand in one 
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """What logistic models of the groups found, about the centres.
+    """The logistic models of the groups, about the centres.
 
     `odds` has the groups' vectors in log-odds. `chances` has one number for each group: the mean
     chance of a 1 over all rows, as if all of them were of that group. `why` says by group why it
@@ -72,7 +72,7 @@ def fit_logistic(
         lines: the straight lines.
         errors: those of the straight lines.
         report: of the straight lines, about the centres, with the first features of the sums.
-        careful: whether to make up for few rows, as the straight lines do.
+        careful: whether to correct for few rows, as the straight lines do.
     """
     many = len(lines.labels)
     if many * stats.n_features > MOST_CHANCES:
@@ -113,7 +113,7 @@ def fit_logistic(
 
 
 def _reasons(logits: Logits, fit: Fit) -> dict[int, str]:
-    """Why a group has no logistic model, in words; the first of its regressions without says it."""
+    """Why a group has no logistic model, by the first of its regressions that has none."""
     reasons: dict[int, str] = {}
     for k, reason in enumerate(logits.why):
         if reason:
@@ -125,7 +125,11 @@ def _reasons(logits: Logits, fit: Fit) -> dict[int, str]:
 def _spread(
     passes: Solved, lines: Fits, errors: Errors, kind: str, careful: bool, stats: Statistics
 ) -> Array:
-    """The covariances of all pairs of regressions' vectors, (fits, fits, d, d)."""
+    """The covariances of all pairs of regressions' vectors, (fits, fits, d, d).
+
+    With H the information and B the sum of s s' over the scores of rows or clusters, they are
+    H^-1 where errors are classical, and H^-1 B H^-1 times the correction otherwise.
+    """
     fits, many, d = passes.fits, len(lines.labels), lines.vectors.shape[1]
     meat = passes.products[:, :, :d, :d]
     if kind == CLUSTERED:
@@ -184,7 +188,11 @@ def _of_chances(passes: Solved, lines: Fits, spread: Array, odds: Fit, dependent
 def _link_test(
     link: Link, passes: Solved, which: int, errors: Errors, logits: Logits
 ) -> float | None:
-    """The p-value of no curvature in any regression; None where nothing can be tested."""
+    """The p-value of the test that no regression is curved; None where nothing can be tested.
+
+    The statistic is t' V^-1 t / k, with the scores t of the squared predictions of k regressions
+    and their covariance V.
+    """
     fits, d = passes.fits, passes.fits.vectors.shape[1]
     at = d + which
     spread = passes.products[:, :, at, at]
@@ -202,7 +210,7 @@ def _link_test(
         factor, freedom = _cluster_factor(fits, errors), float(errors.total) - 1.0
     size = np.sqrt(np.diag(spread)[used] * factor)
     score = link.score[used] / size
-    alike = factor * spread[np.ix_(used, used)] / np.outer(size, size)
-    statistic = float(score @ np.linalg.lstsq(alike, score, rcond=1e-9)[0])
+    correlation = factor * spread[np.ix_(used, used)] / np.outer(size, size)
+    statistic = float(score @ np.linalg.lstsq(correlation, score, rcond=1e-9)[0])
     many = int(used.sum())
     return float(fdtrc(many, freedom, statistic / many))

@@ -6,10 +6,10 @@ P_g the mean chance over the rows of everyone, as if all of them were of group g
     mean reward of g less that of r  =  P_g - P_r  +  (mean reward of g - P_g) + (P_r - that of r)
             the unadjusted gap         what is left         explained by the features
 
-What is left is the average gap of the logistic models. What is explained is shared out among the
+What is left is the average gap of the logistic models. What is explained is divided among the
 features by their parts of the difference in log-odds (Yun 2004), group by group. That needs a slope
 between log-odds and chances that a logistic curve has, above 0 and at most a quarter. Where the
-averages ask for another, as the groups differ in more than their averages, no feature is named.
+averages imply another, as the groups differ in more than their averages, no feature is named.
 """
 
 from __future__ import annotations
@@ -95,21 +95,21 @@ def _slopes(
 ) -> tuple[Array, list[float], bool]:
     """How far the averages of two groups are from everyone's, and the slopes of their chances.
 
-    With them, whether these slopes are ones that logistic curves have.
+    The last value is whether a logistic curve can have these slopes.
     """
     overall = odds.overall
     assert overall is not None
     g, reference = pair
     away = np.array([means.context[g] - overall, overall - means.context[reference]])
-    away[:, 0] = 0.0  # the intercept is alike in all
+    away[:, 0] = 0.0  # the intercept is the same for all
     vectors = odds._fit.vectors[list(pair)]
     in_odds = np.einsum("ij,ij->i", away, vectors)
     in_chance = np.array([means.reward[g] - chance[g], chance[reference] - means.reward[reference]])
     usual = np.clip(chance[list(pair)] * (1.0 - chance[list(pair)]), 1e-12, STEEPEST)
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = in_chance / in_odds
-    alike = np.maximum(np.abs(in_odds), np.abs(in_chance)) < 1e-9
-    slope = np.where(alike, usual, slope)
+    negligible = np.maximum(np.abs(in_odds), np.abs(in_chance)) < 1e-9
+    slope = np.where(negligible, usual, slope)
     possible = (slope > 0.0) & (slope <= STEEPEST * (1.0 + 1e-9))
     return away, np.where(possible, slope, usual).tolist(), bool(possible.all())
 
@@ -124,7 +124,7 @@ def _explained(
     level: float,
     shared: bool,
 ) -> list[tuple[str, str, tuple[float, float, float], str]]:
-    """What all features explain, and each of them where it can be shared out among them."""
+    """What all features explain, and each of them where it can be divided among them."""
     whole = part_of(odds, means, pair, away, range(away.shape[1]), level, slopes)
     parts = [(EXPLAINED, "", whole, "")]
     narrow, unknown = divided(level, len(columns)), (np.nan, np.nan, np.nan)

@@ -1,9 +1,9 @@
-"""Two last passes over the rows, at the solutions of the logistic models.
+"""The last two passes over the rows, at the solutions of the logistic models.
 
 The first sums up the information, what the chances of a 1 would be if all rows were of one group,
 and what link tests need. A link test asks whether the square of the prediction would add anything
-to it: it does where the form of the model is wrong. It is a score test, so nothing is fitted once
-more. The second pass sums up the squares of the scores, by cluster where there are clusters.
+to it: it does where the form of the model is wrong. It is a score test, so no model is fitted
+again. The second pass sums up the squares of the scores, by cluster where there are clusters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.bias.statistics import Array
 
-SATURATED = 1e-9  # of the square of a prediction: as much of it no longer differs from the model
+SATURATED = 1e-9  # of the square of a prediction: if the model leaves less, it explains all of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Solved:
 
 
 def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Errors) -> Solved:
-    """What the rows say at the solutions.
+    """The sums over the rows at the solutions.
 
     Args:
         source: where the rows are.
@@ -77,17 +77,17 @@ def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Err
     rows = _predicted(source, logits, lines, links)
     x = [number(1.0), *(rows[f"z{i}"] for i in range(d - 1))]
     weight = rows["w"] if "w" in rows.columns else number(1.0)
-    asked = {f"h{i}_{j}": (rows["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    wanted = {f"h{i}_{j}": (rows["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
     for name, q, e, v in (("l", "ql", "el", weight), ("b", "qb", "e", rows["v"])):
         square = rows[q]
-        asked |= {f"{name}x{i}": (v * square * feature).sum() for i, feature in enumerate(x)}
-        asked |= {f"{name}q": (v * square * square).sum(), f"{name}t": (rows[e] * square).sum()}
-    asked |= {f"u{i}": (rows["e"] * feature).sum() for i, feature in enumerate(x)}
+        wanted |= {f"{name}x{i}": (v * square * feature).sum() for i, feature in enumerate(x)}
+        wanted |= {f"{name}q": (v * square * square).sum(), f"{name}t": (rows[e] * square).sum()}
+    wanted |= {f"u{i}": (rows["e"] * feature).sum() for i, feature in enumerate(x)}
     for f in range(many):
         p, slope = rows[f"chance{f}"], rows[f"chance{f}"] * (number(1.0) - rows[f"chance{f}"])
-        asked[f"p{f}"] = (weight * p).sum()
-        asked |= {f"p{f}_{i}": (weight * slope * feature).sum() for i, feature in enumerate(x)}
-    frame = fetch_by(source, rows, ["k"], asked | counted_again(rows))
+        wanted[f"p{f}"] = (weight * p).sum()
+        wanted |= {f"p{f}_{i}": (weight * slope * feature).sum() for i, feature in enumerate(x)}
+    frame = fetch_by(source, rows, ["k"], wanted | counted_again(rows))
     check_same_rows(source, frame, lines)
     information = np.zeros((many, d, d))
     at = frame["k"].to_numpy(dtype=np.int64)
@@ -113,7 +113,7 @@ def solved(source: Source, logits: Logits, lines: Fits, gram: Array, errors: Err
 
 
 def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
-    """Where predictions lie: squares are taken about that, which changes nothing but digits."""
+    """The centre and spread of predictions: squares are taken about them, to keep their digits."""
     weight = np.maximum(fits.weight, 1e-300)
     centre = np.einsum("kd,kd->k", gram[:, 0], vectors) / weight
     square = np.einsum("kd,kde,ke->k", vectors, gram, vectors) / weight
@@ -128,13 +128,13 @@ def _link(vectors: Array, gram: Array, fits: Fits) -> Link:
 
 
 def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, Link]) -> Any:
-    """Rows with chances by all models, what straight lines leave over in el, squares in ql, qb."""
+    """Rows with chances by all models, residuals of straight lines in el, squares in ql and qb."""
     rows = with_chances(source, logits.rows, logits.fits)
     places = {"ml": links[0].centre, "sl": links[0].spread}
     places |= {"mb": links[1].centre, "sb": links[1].spread}
     rows = looked_up(source, rows, named("l", lines.vectors) | places)
     rows = worked_out(source, rows.mutate(line=linear(rows, "l", lines.vectors.shape[1])))
-    left = rows["y"] - rows["line"]
+    residual = rows["y"] - rows["line"]
     far_l = (rows["line"] - rows["ml"]) / rows["sl"]
     far_b = (rows["eta"] - rows["mb"]) / rows["sb"]
     x = [number(1.0), *(rows[f"z{i}"] for i in range(lines.vectors.shape[1] - 1))]
@@ -142,13 +142,13 @@ def _predicted(source: Source, logits: Logits, lines: Fits, links: tuple[Link, L
     for f, vector in enumerate(logits.fits.vectors):
         eta = sum((number(b) * feature for b, feature in zip(vector, x, strict=True)), number(0.0))
         chances[f"chance{f}"] = chance_of(eta.clip(number(-LARGEST), number(LARGEST)))
-    left = rows["w"] * left if "w" in rows.columns else left
-    rows = rows.mutate(**chances, el=left, ql=far_l * far_l, qb=far_b * far_b)
+    residual = rows["w"] * residual if "w" in rows.columns else residual
+    rows = rows.mutate(**chances, el=residual, ql=far_l * far_l, qb=far_b * far_b)
     return worked_out(source, rows)
 
 
 def _inverse(logits: Logits, gram: Array, information: Array, k: int) -> Array:
-    """That of the information, in the directions that the rows showed."""
+    """The inverse of the information, in the directions that the rows showed."""
     if logits.why[k]:
         return np.zeros_like(gram[k])
     basis = basis_of(gram[k], logits.fits.rank[k])
@@ -157,6 +157,10 @@ def _inverse(logits: Logits, gram: Array, information: Array, k: int) -> Array:
 
 
 def _scored(link: Link, frame: pd.DataFrame, name: str, inverse: Array, slopes: Array) -> Link:
+    """The score of the squared prediction q: sum e q - a' sum e x, with a = H^-1 sum v q x.
+
+    a is how the features explain q. `slopes` has sum e x, which is 0 for the straight line.
+    """
     many, d = slopes.shape
     cross = _by_fit(frame, [f"{name}x{i}" for i in range(d)], many)
     square, score = _by_fit(frame, [f"{name}q", f"{name}t"], many).T
@@ -190,8 +194,8 @@ def _products(
         return cluster_products(source, rows, scores, fits, crossing)
     rows = rows.mutate(**{f"s{i}": score for i, score in enumerate(scores)})
     pairs = [(i, j) for i in range(d) for j in range(i, d)] + [(d, d), (d + 1, d + 1)]
-    asked = {f"p{i}_{j}": (rows[f"s{i}"] * rows[f"s{j}"]).sum() for i, j in pairs}
-    frame = fetch_by(source, rows, ["k"], asked | counted_again(rows))
+    wanted = {f"p{i}_{j}": (rows[f"s{i}"] * rows[f"s{j}"]).sum() for i, j in pairs}
+    frame = fetch_by(source, rows, ["k"], wanted | counted_again(rows))
     check_same_rows(source, frame, fits)
     products = np.zeros((many, many, d + 2, d + 2))
     at = frame["k"].to_numpy(dtype=np.int64)

@@ -1,7 +1,7 @@
 """All regressions of an audit, known after the first pass over the log.
 
-They are the one of the whole log, those of time windows, and the one with the window held equal.
-What robust errors need of the rows is then asked for all of them at once.
+They are that of the whole log, those of time windows, and that with the window held equal. The sums
+over rows that robust errors need are then queried for all of them at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Regressions:
 def regressions(
     source: Source, rows: Any, cells: Cells, stats: Statistics, weighting: str, windows: int
 ) -> Regressions:
-    """What will be fitted.
+    """Plan the regressions, and what the second pass sums up for them.
 
     Args:
         source: where the rows are.

@@ -1,9 +1,9 @@
 """Errors that do not assume equal noise.
 
-With B the sum of squares of the rows' scores, the covariance is A^-1 B A^-1, times the usual
-correction for one regression with all groups in it (HC1).
+With A = X'WX and B the sum of w^2 e^2 x x', the covariance is A^-1 B A^-1, times the usual
+correction n / (n - d) for one regression with all groups and d coefficients in it (HC1).
 
-`robust_groups` and `weighting_of` settle what a user leaves open.
+`robust_groups` and `weighting_of` decide what a user leaves open.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def robust(
 ) -> Errors:
     """The covariances from squared residuals of single rows, of the groups that have enough.
 
-    A group that has not keeps the errors of its own fit. Each group chooses for itself: a third
-    group of three rows must not take away what protects the other two.
+    A group that has too few keeps the errors of its own fit. This is decided group by group: a
+    third group of three rows must not take away what protects the other two.
 
     Args:
         meat: the sum of e^2 x x' of every regression, from the second pass.
@@ -58,8 +58,8 @@ def robust(
         fits: the regressions.
         weighting: by arms or by pulls.
         binary: whether rewards are 0 and 1.
-        careful: whether to make up for few rows and few events, or to give HC1 as it is.
-        enough: whether each group has rows enough.
+        careful: whether to correct for few rows and few events, or to give plain HC1.
+        enough: whether each group has enough rows.
     """
     factors = corrections(fits, careful)
     parts = fits.inverse @ meat @ fits.inverse * factors[:, None, None]
@@ -70,7 +70,7 @@ def robust(
     usable = np.flatnonzero((freedom > 0.0) & enough)
     rest = classical(stats, fits, weighting, binary)
     own = {stats.groups[g]: symmetric(whole[g]) for g in usable}
-    # Groups that nobody names here keep the covariance of their own fit.
+    # Groups that are not named here keep the covariance of their own fit.
     others = {
         name: covariance for name, covariance in (rest.covariances or {}).items() if name not in own
     }
@@ -88,7 +88,7 @@ def robust(
 
 
 def classical(stats: Statistics, fits: Fits, weighting: str, binary: bool) -> Errors:
-    """Those of the fit itself; with hardly any rewards of 1, or of 0, more than these."""
+    """The errors of the fit itself; larger ones with hardly any rewards of 1, or of 0."""
     few = _few_events(fits) if binary else np.zeros(len(fits.labels))
     if not few.any():
         return Errors(CLASSICAL)
@@ -120,8 +120,9 @@ def corrections(fits: Fits, careful: bool) -> Array:
 def _few_events(fits: Fits) -> Array:
     """The variance of a reward of 0 or 1 where a regression has hardly any of one of them.
 
-    What is left over is then zero or near it, and says nothing: so one more of each is added.
-    Weights count by their part of the whole, and their mean makes up for what they add to X'WX.
+    Residuals are then zero or near it, and say nothing. So one more of each is added: the variance
+    is p (1 - p) with p = (ones + 1) / (n + 2). Weights count by their part of the whole, and their
+    mean makes up for what they add to X'WX.
     """
     mean = np.maximum(fits.weight, 1e-300) / np.maximum(fits.n, 1.0)
     ones = fits.total / mean
@@ -132,7 +133,7 @@ def _few_events(fits: Fits) -> Array:
 
 
 def symmetric(matrix: Array) -> Array:
-    """A covariance without what rounding leaves of its sides."""
+    """A covariance made exactly symmetric, which rounding does not leave it."""
     average: Array = (matrix + matrix.T) / 2.0
     return average
 
@@ -182,14 +183,14 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) ->
 
 
 def robust_groups(stats: Statistics, settings: Settings, weighting: str, weighted: bool) -> Bools:
-    """Which groups have robust errors, of rows that do not belong together."""
+    """Which groups have robust errors, where there are no clusters."""
     if settings.errors != AUTO or weighted:
         return np.full(len(stats.groups), settings.errors != CLASSICAL)
     return rows_suffice(stats, weighting)
 
 
 def rows_suffice(stats: Statistics, weighting: str) -> Bools:
-    """Whether every regression of a group has rows enough for robust errors, by group."""
+    """Whether every regression of a group has enough rows for robust errors, by group."""
     n, few = stats.n, FEW_ROWS * stats.n_features
     if weighting != ARMS:
         n = np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)[stats.of]

@@ -1,8 +1,8 @@
-"""The regressions of a log, and what every row does to them, as expressions in the engine.
+"""The regressions of a log, and the effect of every row on them, as expressions in the engine.
 
 A regression belongs to a group, or to an arm of it, or to one of these in a time window. With A =
-X'WX, the score of a row is its weight times its residual times its features, and A^-1 times that is
-what the row does to the coefficients, to first order.
+X'WX, the score of a row is its weight times its residual times its features, w e x, and A^-1 times
+that is the effect of the row on the coefficients, to first order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fits:
     vectors: Array  # (fits, d)
     inverse: Array  # (fits, d, d): A^-1
     rank: Whole
-    part: Array  # (fits,): what each counts in the vector of its group
+    part: Array  # (fits,): the weight of each in the vector of its group
     n: Array  # (fits,): its rows
     total: Array  # (fits,): the sum of their rewards about the centre, times their weights
     square: Array  # (fits,): the same of their squares
@@ -41,7 +41,7 @@ class Fits:
 
 
 def fits_of(stats: Statistics, weighting: str, places: Mapping[str, tuple[str, str]]) -> Fits:
-    """One regression per group, or one per arm, as the weighting wants it.
+    """One regression per group, or one per arm, depending on the weighting.
 
     Args:
         stats: the sums.
@@ -95,7 +95,7 @@ def in_windows(parts: Sequence[Fits]) -> Fits:
 
 
 def numbered(rows: Any, fits: Fits) -> Any:
-    """The rows with the number of their regression in a column k, found once for all that follows.
+    """The rows with the number of their regression in a column k, found once for all later use.
 
     Windows are numbered one after the other, so that their number need not be looked up.
     """
@@ -116,31 +116,31 @@ def numbered(rows: Any, fits: Fits) -> Any:
 
 
 def with_residuals(source: Source, rows: Any, fits: Fits) -> Any:
-    """Numbered rows with a column e: what the fit leaves over, times the row's weight."""
+    """Numbered rows with a column e: the residual times the row's weight."""
     rows = looked_up(source, rows, named("b", fits.vectors))
-    return rows.mutate(e=_left(rows, fits))
+    return rows.mutate(e=_residual(rows, fits))
 
 
 def with_effects(source: Source, rows: Any, fits: Fits, reach: Array) -> Any:
-    """Numbered rows with a column v: what they do to their group's feedback at a context.
+    """Numbered rows with a column v: their effect on their group's feedback at a context.
 
     `reach` is A^-1 times that context, times the part of the regression in its group.
     """
     rows = looked_up(source, rows, named("b", fits.vectors) | named("u", reach))
-    return rows.mutate(v=_left(rows, fits) * linear(rows, "u", fits.vectors.shape[1]))
+    return rows.mutate(v=_residual(rows, fits) * linear(rows, "u", fits.vectors.shape[1]))
 
 
 def counted_again(rows: Any) -> dict[str, Any]:
-    """What shows that a later pass over the log saw the rows of the first: count and reward."""
+    """Sums that show whether a later pass saw the rows of the first: count and reward."""
     reward = rows["w"] * rows["y"] if "w" in rows.columns else rows["y"]
     return {"seen": rows.count(), "seen_y": reward.sum()}
 
 
 def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
-    """Stop if a later pass saw other rows than those that the regressions were made from.
+    """Raise if a later pass saw other rows than those that the regressions come from.
 
-    Every error here is made from residuals that a query of its own sums up. If that query finds no
-    rows of a group (a label that an engine writes in two ways, a log that is being written), the
+    Every standard error comes from residuals that a query of its own sums up. If that query found
+    no rows of a group (a label that an engine writes in two ways, a log that is being written), the
     errors would be zero, and the bias certain.
 
     Args:
@@ -160,7 +160,7 @@ def check_same_rows(source: Source, frame: pd.DataFrame, fits: Fits) -> None:
 
 
 def changed(source: Source, who: str, first: float, then: float) -> DataError:
-    """A log that was not the same in two passes."""
+    """The error for a log that was not the same in two passes."""
     rows = (
         f"{first:,.0f} rows in one pass and {then:,.0f} in the next"
         if first != then
@@ -172,9 +172,9 @@ def changed(source: Source, who: str, first: float, then: float) -> DataError:
     )
 
 
-def _left(rows: Any, fits: Fits) -> Any:
-    left = rows["y"] - linear(rows, "b", fits.vectors.shape[1])
-    return rows["w"] * left if "w" in rows.columns else left
+def _residual(rows: Any, fits: Fits) -> Any:
+    residual = rows["y"] - linear(rows, "b", fits.vectors.shape[1])
+    return rows["w"] * residual if "w" in rows.columns else residual
 
 
 def linear(rows: Any, name: str, d: int) -> Any:
@@ -190,11 +190,11 @@ def named(name: str, coefficients: Array) -> dict[str, Array]:
 
 
 def worked_out(source: Source, rows: Any) -> Any:
-    """Rows whose columns are worked out once, however often they are used afterwards.
+    """Rows whose columns are computed once, however often they are used afterwards.
 
-    PostgreSQL writes a column's expression wherever it is used, and again in what uses that: sums
-    of chances, of features made from words, took ten minutes and now take seconds. It does
-    not look into a query with a limit.
+    PostgreSQL repeats a column's expression wherever it is used, and again in what uses that: sums
+    of chances, of features made from words, took ten minutes and now take seconds. It does not look
+    into a query with a limit.
     """
     return rows.limit(2**62) if source.kind == "postgres" else rows
 
@@ -202,8 +202,8 @@ def worked_out(source: Source, rows: Any) -> Any:
 def looked_up(source: Source, rows: Any, values: dict[str, Array]) -> Any:
     """The rows with these columns, by the number of their regression.
 
-    A join with a table of a few rows is the fastest. PostgreSQL would want the right to make that
-    table, which whoever only reads may not have: there they are constants in the query.
+    A join with a table of a few rows is the fastest. PostgreSQL requires the right to create that
+    table, which a user who only reads may lack: there they are constants in the query.
     """
     import ibis
     import pyarrow as pa

@@ -1,13 +1,13 @@
-"""Sums over squared residuals: what robust errors need of every row, in one pass.
+"""Sums of squared residuals: what robust errors need of every row, in one pass.
 
 The coefficients are known after the first pass, so the regressions of the whole log, of its time
-windows and within these can all be asked about in the second. Each needs the sum of e^2 x x' by
-group, arm and window: with a column of 0 and 1 for a window, the products are those of the window's
-rows.
+windows and within these can all be summed up in the second. Each needs the sum of e^2 x x' by
+group, arm and window, where e is the residual times the weight: with a column of 0 and 1 for a
+window, the products are those of the window's rows.
 
-DuckDB lives in this process. There rows come as columns in batches, and a product of matrices sums
-up what SQL would write as hundreds of sums. Other engines are elsewhere, and a query of sums brings
-less from there than its rows.
+DuckDB runs in this process. There rows come as columns in batches, and a product of matrices sums
+up what SQL would write as hundreds of sums. Other engines run elsewhere, and a query of sums
+transfers less from there than its rows.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from evenhand.bias.statistics import Array, Whole
 class Question:
     """Regressions whose residuals are asked for.
 
-    `lift` has a matrix per window that makes the features of the regressions, (D,), from those of
-    the log, (d,): they may have columns for windows. A window that it lacks plays no part. Without
-    it they are the features of the log, in every row. With a `context` only the squares of what
-    rows do to their group's feedback there are asked for, which are sums of one number.
+    `lift` has a matrix per window that maps the features of the log, (d,), to those of the
+    regressions, (D,), which may have columns for windows. A window that it lacks plays no part.
+    Without it they are the features of the log, in every row. With a `context` only the squares of
+    rows' effects on their group's feedback there are asked for, which are sums of one number.
     """
 
     fits: Fits
@@ -76,30 +76,30 @@ class SecondPass:
         return self.answers[name]
 
     def squares(self, name: str) -> Array:
-        """The sum of squares of what rows do at the context of the question: (fits,)."""
+        """The sum of squares of rows' effects at the context of the question: (fits,)."""
         if self.source.kind != "duckdb":
             return _queried_squares(self.source, self.questions[name])
         return self.products(name)[:, 0, 0]
 
 
-def _streamed(asked: SecondPass) -> dict[str, Array]:
+def _streamed(second: SecondPass) -> dict[str, Array]:
     """The answers to all questions from one pass over the rows of DuckDB."""
-    questions = list(asked.questions.values())
+    questions = list(second.questions.values())
     finest = max((question.fits for question in questions), key=lambda fits: len(_keys(fits)))
     keys = _keys(finest)
     labels = list(dict.fromkeys(label[: len(keys)] for label in finest.labels))
-    coding = Coding(keys, labels, asked.windows + 1)
+    coding = Coding(keys, labels, second.windows + 1)
     places = [_place(question, coding) for question in questions]
-    features = sum(name.startswith("z") for name in asked.rows.columns)
+    features = sum(name.startswith("z") for name in second.rows.columns)
     tally = _Tally(places, coding, features + 1)
-    asked.source.stream(
-        _columns(asked.rows, coding, features), tally.add, rows_of_batch(features + 1)
+    second.source.stream(
+        _columns(second.rows, coding, features), tally.add, rows_of_batch(features + 1)
     )
     products = {}
     for name, question, place, meat in zip(
-        asked.questions, questions, places, tally.meat, strict=True
+        second.questions, questions, places, tally.meat, strict=True
     ):
-        check_same_rows(asked.source, tally.seen(place.fit, len(question.fits.n)), question.fits)
+        check_same_rows(second.source, tally.seen(place.fit, len(question.fits.n)), question.fits)
         products[name] = _gathered(question, place, meat, coding.times)
     return products
 
@@ -110,7 +110,7 @@ def _keys(fits: Fits) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """What each cell of the pass is to a question: its regression, -1 for none, and b of that."""
+    """For a question, the regression of each cell of the pass, -1 for none, and its vector."""
 
     fit: Whole  # (cells,)
     vectors: Array  # (cells, d): coefficients of the features of the log
@@ -155,7 +155,7 @@ class _Tally:
         self.count, self.reward = np.zeros(coding.cells), np.zeros(coding.cells)
 
     def add(self, arrow: Any) -> None:
-        """Take a batch of `_columns` in."""
+        """Take in a batch of `_columns`: add s s' for the scores s = e x of its rows."""
         batch = Batch(arrow, self.coding)
         x = batch.features(self.room.of(self.d, len(batch)))
         y = batch.column("y")
@@ -168,11 +168,13 @@ class _Tally:
                 if place.fit[at] < 0:
                     continue
                 here = x[:, rows]
-                left = y[rows] - place.vectors[at] @ here
+                residual = y[rows] - place.vectors[at] @ here
                 if weight is not None:
-                    left *= weight[rows]
+                    residual *= weight[rows]
                 score = (
-                    here * left if place.reach is None else (place.reach[at] @ here * left)[None]
+                    here * residual
+                    if place.reach is None
+                    else (place.reach[at] @ here * residual)[None]
                 )
                 meat[at] += score @ score.T
 
@@ -189,15 +191,15 @@ class _Tally:
 
 
 def _gathered(question: Question, place: _Place, meat: Array, times: int) -> Array:
-    """The sums of cells as those of regressions, with their columns for windows."""
+    """The sums of cells as those of regressions: T B T' with the lift T for columns of windows."""
     fits, lift = question.fits, question.lift
     wide = fits.vectors.shape[1] if question.context is None else 1
     products = np.zeros((len(fits.labels), wide, wide))
     for cell in np.flatnonzero(place.fit >= 0):
         own = meat[cell]
         if lift is not None:
-            to = lift[int(cell) % times]
-            own = to @ own @ to.T
+            matrix = lift[int(cell) % times]
+            own = matrix @ own @ matrix.T
         products[place.fit[cell]] += own
     return products
 
@@ -209,8 +211,8 @@ def _queried(source: Source, question: Question) -> Array:
     d = fits.vectors.shape[1]
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
     weight = scored["e"] * scored["e"]
-    asked = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
-    frame = fetch_by(source, scored, ["k"], asked | counted_again(scored))
+    wanted = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    frame = fetch_by(source, scored, ["k"], wanted | counted_again(scored))
     check_same_rows(source, frame, fits)
     meat = np.zeros((len(fits.labels), d, d))
     for row in frame.to_dict(orient="records"):

@@ -1,7 +1,7 @@
 """The feedback beside the true reward of the same rows: bias without assuming equal averages.
 
 Where a row has both, its feedback less its true reward is what the judgement added. A regression of
-that on the features, group by group, finds the bias itself: what the arms are worth cancels.
+that on the features, group by group, finds the bias itself: the true value of the arms cancels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenhand.audit._settings import Settings
 from evenhand.bias._fit import PULLS
 
 DISTORTION = "evenhand_distortion"
-MOST_SLOPE = 2.0  # bias may make one change more than the other, but hardly as much as this
+MOST_SLOPE = 2.0  # bias may make one vary more than the other, but hardly as much as this
 ASSUMPTION = (
     "This needs no equal averages. It speaks for the rows whose true outcome is known, and trusts "
     "that reward."
@@ -49,10 +49,10 @@ def beside_truth(source: Source, look: Look, settings: Settings) -> tuple[Source
 
 
 def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str) -> str:
-    """Why nothing can be measured against the true rewards, from the sums; or nothing.
+    """Why nothing can be measured against the true rewards, from the sums; empty if it can.
 
-    Feedback less true reward makes sense in the same units only. What they share cannot be much
-    more than what either of them is, unless the units differ.
+    Feedback less true reward makes sense only in the same units. Their covariance cannot be much
+    more than the variance of either, unless the units differ.
     """
     total = _within(frame)
     n = float(total["r_n"].sum())
@@ -62,10 +62,10 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
     whole = total["yy_r"].sum() / n - (total["y_r"].sum() / n) ** 2
     if whole <= 1e-12 * max(first**2, 1.0):
         return (
-            f"{reward} is {first:.6g} in every row whose {true} is known, so that nothing can be "
+            f"{reward} is {first:.6g} in every row whose {true} is known, so nothing can be "
             "measured against it"
         )
-    y, r, both = (float(total[name].sum()) / n for name in ("var_y", "var_r", "cov"))
+    y, r, covariance = (float(total[name].sum()) / n for name in ("var_y", "var_r", "cov"))
     flags = (_is_flag(total, "y_r", "yy_r", reward_centre), _is_flag(total, "r", "rr", 0.0))
     units = f"{reward} and {true} do not seem to be in the same units"
     if flags[0] != flags[1]:
@@ -73,7 +73,7 @@ def objection(frame: pd.DataFrame, reward_centre: float, reward: str, true: str)
         return f"{units}: {which[0]} is 0 or 1, and {which[1]} is not"
     least = min(y, r)
     if least > 0.0:
-        slope, apart = both / least, max(y * r - both**2, 0.0)
+        slope, apart = covariance / least, max(y * r - covariance**2, 0.0)
         error = (apart / n) ** 0.5 / least
         if slope - 4.0 * error > MOST_SLOPE:
             return f"{units}: one changes {slope:.3g} times as much as the other"

@@ -31,7 +31,7 @@ def about_zero(
         report: made from statistics of features less centres, the first of which is 1.
         centres: what was subtracted from each feature; 0 for the first.
         reward_centre: what was subtracted from the rewards.
-        units: the step of a feature to speak of, as for `bias_report`.
+        units: the steps of features that the report uses, as for `bias_report`.
     """
     move = np.eye(len(centres))
     move[0] -= centres
@@ -66,13 +66,13 @@ def _moved(fit: Fit, move: Array, level: float) -> Fit:
 
 @dataclass(frozen=True, eq=False)
 class Moved(Designs):
-    """Designs about zero that answer questions about contexts from those about the centres."""
+    """Designs about zero that judge contexts by the designs about the centres."""
 
     centred: Designs
     move: Array
 
     def reaches(self, contexts: Array) -> Bools:
-        """Whether each regression says something about each context: (rows, contexts)."""
+        """Whether each regression covers each context: (rows, contexts)."""
         return self.centred.reaches(contexts @ self.move)
 
 

@@ -1,9 +1,9 @@
 """The bias within time windows: the same regressions with the window held equal.
 
 Where rewards rise over time and the share of a group rises as well, a comparison over the whole log
-takes the one for a bias in favour of that group. With a column of 0 and 1 for every window but one,
-groups are compared among people of the same time. No further sum is needed: the cells have the sums
-of every window, and the products of such a column with all others are these.
+takes the rise for a bias in favour of that group. With a column of 0 and 1 for every window but
+one, groups are compared among people of the same time. No further sums are needed: the products of
+such a column with all others are the sums of its window, which the cells have.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Held:
     shares: Array  # of all but the first, in few digits: they stand in queries too
 
     def lift(self, d: int) -> dict[int, Array]:
-        """For each window, what makes the features with its columns from the others: (D, d)."""
+        """For each window, the matrix that adds the columns of windows to the features: (D, d)."""
         matrices = {}
         for place, window in enumerate(self.windows):
             matrix = np.zeros((d + len(self.shares), d))
@@ -122,7 +122,7 @@ def within_windows(equal: HeldEqual, errors: Errors, whole: BiasReport) -> Withi
 
 
 def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
-    """Windows that have rows of every group, but of those that are hardly ever there."""
+    """Windows with rows of every group, except groups that most windows lack."""
     frame = cells.frame.dropna(subset="t")
     n = np.zeros((count, len(groups)))
     window = frame["t"].to_numpy(dtype=np.int64)
@@ -163,16 +163,16 @@ def _statistics(cells: Cells, groups: tuple[str, ...], by_arm: bool, held: Held)
 
 
 def _without_windows(report: BiasReport, stats: Statistics, whole: BiasReport) -> BiasReport:
-    """The report at the windows' average mix, in the features of the whole log's alone.
+    """The report at the windows' average mix, with the features of the whole log alone.
 
-    The columns of windows are centred, so that is where they are 0, and what the others say there
-    is the first block of vectors and covariances.
+    The columns of windows are centred, so they are 0 there, and the report for the others is the
+    first block of vectors and covariances.
     """
     d, fit = len(whole.features), report._fit
     gram = stats.gram
     if len(fit.designs.rank) != len(gram):
         gram = totals(gram, stats.of, len(stats.groups))
-    # What is left of the features once the windows are held equal.
+    # The Schur complement: X'WX of the features, less what the columns of windows explain of it.
     inner, cross = gram[:, d:, d:], gram[:, :d, d:]
     left = gram[:, :d, :d] - cross @ np.linalg.pinv(inner, hermitian=True) @ cross.swapaxes(1, 2)
     own = replace(

@@ -1,1 +1,1 @@
-"""A log as it comes: where it is, which column is what, and what cannot be used as it is."""
+"""Reading a log: where it is, which role each column has, and what cannot be used as it is."""

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 # Between the user and the last @ before the host; a password may have any character in it.
 IN_FRONT = re.compile(r"^(?P<kept>[\w+]+://[^:@/?]*):(?P<secret>.*)@")
-PORT = re.compile(r"\d+(/[^@?]*)?\?")  # and a question, which may have an @ in it
+PORT = re.compile(r"\d+(/[^@?]*)?\?")  # and a query string, which may have an @ in it
 IN_QUERY = re.compile(r"(?P<kept>[?&;\s]\w*(?:passw(?:or)?d|pwd)=)(?P<secret>[^&;\s]*)", re.I)
 HIDDEN = "***"
 
@@ -31,13 +31,13 @@ def without_password(log: str) -> str:
 
 
 def passwords_in(log: str) -> tuple[str, ...]:
-    """The passwords in a log's name, as they are written and as they are meant."""
+    """The passwords in a log's name, as they are written and as they are decoded."""
     where, _, _ = log.rpartition("::")
     front = _in_front(where)
     secrets = [match["secret"] for match in IN_QUERY.finditer(where)] if "://" in where else []
     secrets += [] if front is None else [front["secret"]]
-    both = {*secrets, *map(unquote_plus, secrets)}
-    return tuple(sorted(filter(None, both), key=len, reverse=True))
+    spellings = {*secrets, *map(unquote_plus, secrets)}
+    return tuple(sorted(filter(None, spellings), key=len, reverse=True))
 
 
 def hidden(text: str, passwords: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Several group columns: the cells where their values meet, as one column of the log.
 
-"sex" and "race" become a column "sex & race" with groups such as "F & black". From there on an
-audit is one by that column, and what belongs to an attribute alone is a sum over its cells.
+"sex" and "race" become a column "sex & race" with groups such as "F & black". From there on the
+audit is by that column, and figures of a single attribute are sums over its cells.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Crossing:
 
     Attributes:
         attributes: the group columns, as named.
-        column: of the log, made of these.
+        column: the column of the log that joins them.
         cells: the categories of each cell, a column per attribute; the name of a cell is its index.
         references: the category that was named for an attribute, "mean", or nothing.
         reference: the cell to compare cells with, where that follows from what was named.
@@ -67,9 +67,9 @@ def split_groups(named: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, .
 
 
 def with_attributes(source: Source, settings: Settings) -> Settings:
-    """The settings with all group columns that are named, "sex,race" as two, each of them checked.
+    """The settings with all named group columns, "sex,race" split into two, each of them checked.
 
-    A column that is called "sex,race" is that column.
+    If a column is called "sex,race", that column is meant.
     """
     names, known = settings.attributes, list(source.table.columns)
     group = settings.columns.get("group", "")
@@ -85,12 +85,12 @@ def with_attributes(source: Source, settings: Settings) -> Settings:
         )
     others = {column: role for role, column in settings.columns.items() if role != "group"}
     for name in names:
-        find_roles(known, {"group": name}, needed=())  # is it there, or what is meant?
-        for what in ("features", "leave_out"):
-            if name in (getattr(settings, what) or ()):
+        find_roles(known, {"group": name}, needed=())  # raises if it is not there
+        for parameter in ("features", "leave_out"):
+            if name in (getattr(settings, parameter) or ()):
                 raise InputError(
-                    f"{setting(what)} has {name!r}, which is a group; groups are compared at the "
-                    "same features and are none: take it out of one of them"
+                    f"{setting(parameter)} has {name!r}, which is a group; groups are compared "
+                    "at the same features and cannot be one: take it out of one of them"
                 )
         if name in others:
             raise InputError(
@@ -119,30 +119,35 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     names = tuple(settings.attributes)
     if not names:
         return source, settings, None
-    each = _combinations(source, names, settings.columns.get("count"))
+    combinations = _combinations(source, names, settings.columns.get("count"))
     for name in names:
-        if each[name].nunique() < 2:
-            raise one_group(name, [(str(category), 0) for category in each[name].unique()])
-    if len(each) > MOST_GROUPS:
-        many = f"{len(each):,}" if len(each) < MOST_READ else f"{MOST_READ:,} or more"
-        parts = ", ".join(f"{name!r} {each[name].nunique():,}" for name in names)
+        if combinations[name].nunique() < 2:
+            raise one_group(name, [(str(category), 0) for category in combinations[name].unique()])
+    if len(combinations) > MOST_GROUPS:
+        many = (
+            f"{len(combinations):,}" if len(combinations) < MOST_READ else f"{MOST_READ:,} or more"
+        )
+        parts = ", ".join(f"{name!r} {combinations[name].nunique():,}" for name in names)
         raise DataError(
             f"{setting('group')} has {len(names)} columns whose values meet in {many} combinations "
             f"({parts} values); allowed are up to {MOST_GROUPS}: name fewer columns, or merge "
             "values of them"
         )
-    fronts = _fronts(each, names)
-    between = next((mark for mark in BETWEEN if _labels(each, fronts, mark).is_unique), None)
+    prefixes = _prefixes(combinations, names)
+    between = next(
+        (mark for mark in BETWEEN if _labels(combinations, prefixes, mark).is_unique), None
+    )
     if between is None:
         raise DataError(
-            f"{setting('group')} has columns with values such as {each[names[0]].iloc[0]!r} that "
-            f"cannot be told apart when joined; allowed are values without {BETWEEN[0]!r}"
+            f"{setting('group')} has columns with values such as "
+            f"{combinations[names[0]].iloc[0]!r} that cannot be told apart when joined; allowed "
+            f"are values without {BETWEEN[0]!r}"
         )
-    each = each.set_index(_labels(each, fronts, between)).sort_index()
+    combinations = combinations.set_index(_labels(combinations, prefixes, between)).sort_index()
     column = " & ".join(names)
     while column in source.table.columns:
         column = f"{column} (cell)"
-    cells = Cells(each[list(names)], each["n"])
+    cells = Cells(combinations[list(names)], combinations["n"])
     references, reference = find_references(settings.reference, cells)
     crossing = Crossing(names, column, cells.categories, references, reference)
     settings = replace(
@@ -151,11 +156,12 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
         reference=reference,
         missing=_for_cells(settings.missing, names, column),
     )
-    return replace(source, table=_joined(source.table, fronts, between, column)), settings, crossing
+    table = _joined(source.table, prefixes, between, column)
+    return replace(source, table=table), settings, crossing
 
 
 def _for_cells(missing: Choice, names: Sequence[str], column: str) -> Choice:
-    """What is done about rows without a cell, where it was said by group column: the strictest."""
+    """The choice for rows without a cell: the strictest of those given for the group columns."""
     if isinstance(missing, str):
         return missing
     rest = {name: choice for name, choice in missing.items() if name not in names}
@@ -170,39 +176,39 @@ def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd
     counted = count in table.columns and table.schema()[count].is_numeric()
     rows = table.select(**keys, **({"people": as_number(table[count])} if counted else {}))
     people = rows["people"].sum() if counted else rows.count()
-    asked = rows.group_by(list(keys)).aggregate(n=people).limit(MOST_READ)
-    cells = source.fetch(asked).rename(columns=dict(zip(keys, names, strict=True)))
-    cells = cells[cells["n"].astype(float) > 0.0]  # rows that stand for nobody are nowhere
+    query = rows.group_by(list(keys)).aggregate(n=people).limit(MOST_READ)
+    cells = source.fetch(query).rename(columns=dict(zip(keys, names, strict=True)))
+    cells = cells[cells["n"].astype(float) > 0.0]  # rows that stand for nobody do not count
     if cells.empty:
         raise DataError(
-            f"{setting('group')} has {shown(names)}, and no row has a value of all of them"
+            f"{setting('group')} has {shown(names)}, and no row has a value in all of them"
         )
     return cells.astype({**dict.fromkeys(names, object), "n": float}).reset_index(drop=True)
 
 
-def _fronts(each: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
-    """What stands before a category in the name of a cell, by attribute.
+def _prefixes(combinations: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
+    """The prefix of a category in the name of a cell, by attribute.
 
-    "F & black" needs nothing. Of "yes & no" nobody knows what is what: "young=yes & rural=no".
+    "F & black" needs none. "yes & no" is ambiguous, so it becomes "young=yes & rural=no".
     """
-    values = [set(each[name]) for name in names]
-    alike = sum(map(len, values)) > len(set.union(*values))
-    return {name: category(name, "") if alike else "" for name in names}
+    values = [set(combinations[name]) for name in names]
+    ambiguous = sum(map(len, values)) > len(set.union(*values))
+    return {name: category(name, "") if ambiguous else "" for name in names}
 
 
-def _labels(each: pd.DataFrame, fronts: Mapping[str, str], between: str) -> pd.Index:
-    parts = [fronts[name] + each[name] for name in fronts]
+def _labels(combinations: pd.DataFrame, prefixes: Mapping[str, str], between: str) -> pd.Index:
+    parts = [prefixes[name] + combinations[name] for name in prefixes]
     return pd.Index([between.join(row) for row in zip(*parts, strict=True)], dtype=object)
 
 
-def _joined(table: Any, fronts: Mapping[str, str], between: str, column: str) -> Any:
-    """The table with the cell of each row; nothing where a row lacks one of the values."""
+def _joined(table: Any, prefixes: Mapping[str, str], between: str, column: str) -> Any:
+    """The table with the cell of each row; null where a row lacks one of the values."""
     import ibis
 
     text = ibis.literal("")
-    for i, (name, front) in enumerate(fronts.items()):
-        text = text + ibis.literal((between if i else "") + front) + table[name].cast("string")
-    lacking = _lacks_any(table, list(fronts))
+    for i, (name, prefix) in enumerate(prefixes.items()):
+        text = text + ibis.literal((between if i else "") + prefix) + table[name].cast("string")
+    lacking = _lacks_any(table, list(prefixes))
     return table.mutate(**{column: lacking.ifelse(ibis.null("string"), text)})
 
 

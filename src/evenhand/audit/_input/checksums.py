@@ -1,7 +1,7 @@
 """A checksum of a log, so that whoever repeats an audit knows that the log is the same.
 
-Files are summed up byte by byte, in a thread beside the queries. Rows of tables have no order, so
-the checksum of a table is the sum of one number for every row, which the engine makes.
+Files are hashed byte by byte, in a thread beside the queries. Rows of tables have no order, so
+the checksum of a table is the sum of one hash for every row, which the engine computes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from evenhand.audit._input.engines import answer_of
 from evenhand.audit._input.sources import Source
 from evenhand.errors import DataError
 
-PIECE = 1 << 20  # bytes; after each, Ctrl-C is heard
+PIECE = 1 << 20  # bytes; after each, Ctrl-C takes effect
 BYTES = "SHA-256 of the bytes of the file"
 MANY = "SHA-256 of the list of all files, as sha256sum writes it"
 NOT_A_FILE = "no checksum: the log is not a file"
-# What makes a number of a row, by engine, and how it is told. All are summed up modulo 2**64.
+# By engine: the SQL that sums up a hash of every row, and its description. Sums are modulo 2**64.
 ROWS = {
     "duckdb": ("SUM(CAST(hash(log) AS HUGEINT))", "sum of DuckDB's hashes of all rows"),
     "postgres": (
@@ -54,7 +54,7 @@ class Checksum:
 
 @contextmanager
 def checksum_of(log: Any, source: Source) -> Iterator[Future[Checksum]]:
-    """Make the checksum of a log, beside what is done within; files are read in a thread.
+    """Compute the checksum of a log beside the body of the `with`; files are read in a thread.
 
     Args:
         log: what the user gave.
@@ -66,9 +66,9 @@ def checksum_of(log: Any, source: Source) -> Iterator[Future[Checksum]]:
             if source.paths:
                 yield pool.submit(of_files, source.paths, stop)
             else:
-                made: Future[Checksum] = Future()
-                made.set_result(of_rows(log, source))
-                yield made
+                done: Future[Checksum] = Future()
+                done.set_result(of_rows(log, source))
+                yield done
         finally:
             stop.set()
 
@@ -78,7 +78,7 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
 
     Args:
         paths: of the files.
-        stop: set where nobody waits for it any more.
+        stop: set when nobody waits for the result any more.
 
     Example:
         >>> import tempfile
@@ -92,7 +92,7 @@ def of_files(paths: Sequence[str], stop: Event | None = None) -> Checksum:
     """
     above = os.path.commonpath([Path(path).parent for path in paths])
     names = {path: Path(os.path.relpath(path, above or ".")).as_posix() for path in paths}
-    files, piece = [], memoryview(bytearray(PIECE))  # one for all: new ones would take time
+    files, piece = [], memoryview(bytearray(PIECE))  # one for all: allocating new ones takes time
     for path in sorted(paths, key=names.__getitem__):
         before = Path(path).stat()
         digest = hashlib.sha256()
@@ -117,13 +117,13 @@ def of_rows(log: Any, source: Source) -> Checksum:
             return Checksum("sum of pandas' hashes of all rows", _hex(int(hashes.sum())))
         if source.kind not in ROWS:
             return Checksum(NOT_A_FILE)
-        asked, words = ROWS[source.kind]
+        total_of_hashes, method = ROWS[source.kind]
         rows = source.engine.compile(source.table)
-        total = _answer(source, f"SELECT {asked} FROM ({rows}) AS log")
-        return Checksum(words, _hex(int(total or 0)))
+        total = _answer(source, f"SELECT {total_of_hashes} FROM ({rows}) AS log")
+        return Checksum(method, _hex(int(total or 0)))
     except (KeyboardInterrupt, MemoryError):
         raise
-    except Exception:  # of kinds of columns that have no hash: an audit does not need it
+    except Exception:  # some types of columns have no hash: an audit does not need it
         return Checksum(NOT_A_FILE)
 
 
@@ -136,7 +136,7 @@ def _answer(source: Source, sql: str) -> Any:
     with source.engine.con.cursor() as cursor:
         try:
             return cursor.execute(sql).fetchone()[0]
-        finally:  # what fails would spoil the queries after it
+        finally:  # a failed statement would block the queries after it
             source.engine.con.rollback()
 
 

@@ -1,8 +1,8 @@
-"""A log as it is meant: marks are missing values, a reward in words is a number, and a column
-without a name is none.
+"""A log as it is meant: marks become missing values, a reward in words becomes a number, and a
+column without a name is ignored.
 
 It is the same table with other expressions for some columns, so the engine does the work in the
-queries that are made anyway. Without marks and words the log is left as it is.
+queries that run anyway. Without marks and words the log is left as it is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FIRST = 100_000  # rows in which a mark is looked for before all are
 
 
 def cleaned(source: Source, settings: Settings) -> Source:
-    """The log with nothing in place of marks, and numbers in place of a reward in words."""
+    """The log with nulls in place of marks, and numbers in place of a reward in words."""
     source = _named(source)
     _tell_names(source, settings)
     source = _as_written(source, settings)
@@ -56,7 +56,7 @@ def cleaned(source: Source, settings: Settings) -> Source:
 
 
 def _as_written(source: Source, settings: Settings) -> Source:
-    """The log with the words of a CSV file where they are labels."""
+    """The log with labels spelled as they are in a CSV file."""
     columns = columns_of(source, settings)
     labels = [columns.group, columns.arm, columns.cluster, *settings.nominal_columns]
     return source.with_labels([name for name in labels if name is not None])
@@ -70,7 +70,7 @@ def _as_columns(values: dict[str, Any]) -> list[Any]:
 def _without_nan(source: Source, settings: Settings) -> Source:
     """The log with NULL for NaN where a NaN would be taken for a value, such as a group "nan".
 
-    In features and rewards it spoils a sum, and is found by that.
+    In features and rewards it makes a sum NaN, and is found by that.
     """
     import ibis
 
@@ -87,7 +87,7 @@ def _without_nan(source: Source, settings: Settings) -> Source:
 
 
 def _named(source: Source) -> Source:
-    """With the columns that have no name, or one that another has."""
+    """The source, knowing which columns have no name, or one that another column has."""
     names = source.table.columns
     if source.files:
         _check_apart(source, names)
@@ -119,7 +119,7 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
 
 
 def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
-    """The names of columns as a CSV file has them: engines fill in and number silently."""
+    """The names of columns as a CSV file has them: engines silently complete and number them."""
     path = source.files[0]
     own = source.reading.get("delim", source.reading.get("sep", ","))
     for separator in dict.fromkeys((own, ",", ";", "\t", "|")):
@@ -127,7 +127,7 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
             first = pd.read_csv(
                 path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
             )
-        except (ValueError, OSError, ImportError):  # what it is, the engine has read it
+        except (ValueError, OSError, ImportError):  # whatever it is, the engine has read it
             continue
         header = [str(cell) for cell in first.to_numpy(dtype=object).ravel()]
         # Some engines number every one of the columns that share a name.
@@ -139,22 +139,22 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
 
 
 def _tell_names(source: Source, settings: Settings) -> None:
-    if settings.features is None:  # otherwise nobody expects more
+    if settings.features is None:  # otherwise nobody expects other columns
         for name in idle_names(source, settings):
-            told = InputWarning(
+            warning = InputWarning(
                 f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, as the number of a row should be; give it a name to use it"
+                "left out, for it most often numbers the rows; give it a name to use it"
             )
-            warnings.warn(told, stacklevel=4)
+            warnings.warn(warning, stacklevel=4)
     used = _used(columns_of(source, settings))
     for name, read in source.repeated.items():
         if name in used:
-            told = InputWarning(
-                f"{source.label}: column {read!r} is there more than once, and column "
+            warning = InputWarning(
+                f"{source.label}: column {read!r} occurs more than once, and column "
                 f"{source.table.columns.index(name) + 1} is called {name!r} here; leave it out "
-                f"with {setting('leave_out', [name])} if it says the same"
+                f"with {setting('leave_out', [name])} if it holds the same"
             )
-            warnings.warn(told, stacklevel=4)
+            warnings.warn(warning, stacklevel=4)
 
 
 def _used(columns: Columns) -> list[str]:
@@ -163,7 +163,7 @@ def _used(columns: Columns) -> list[str]:
 
 
 def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
-    """Marks of columns that are not there are errors, and those that mark nothing are told."""
+    """Raise for marks of columns that are not there, and warn of marks that occur nowhere."""
     settings.marks.check_columns(source.table.columns)
     settings.marks.check_rewards(columns.reward, settings.reward_values)
     for mark, names in _idle_marks(source, _used(columns), settings):
@@ -173,9 +173,9 @@ def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
 def _idle_marks(
     source: Source, used: Sequence[str], settings: Settings
 ) -> list[tuple[str, list[str]]]:
-    """Marks, and the columns where they should be, that mark nothing.
+    """Marks that occur nowhere, and the columns where they were expected.
 
-    Those that everybody uses, such as "?", are no typos: a list of them serves many logs.
+    Common ones, such as "?", are no typos: the same list of them serves many logs.
     """
     rare = [mark for mark in settings.marks.every if mark.lower() not in LIKELY]
     places = [(mark, list(used)) for mark in rare]
@@ -185,19 +185,19 @@ def _idle_marks(
         for mark in marks
         if mark and name in used
     ]
-    left = [
+    idle = [
         (mark, names) for mark, names in places if not source.taken & {(n, mark) for n in names}
     ]
-    written = source.as_text()  # in the table itself they are nothing already
+    written = source.as_text()  # in the table itself they are nulls already
     text = written is not None and set(used) <= set(written.columns)
     table: Any = written if text else source.table
     for rows in (table.limit(FIRST), table):
-        asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(left)}
+        asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(idle)}
         asked = {key: flag for key, flag in asked.items() if flag is not None}
         if asked:
             seen = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
-            left = [place for i, place in enumerate(left) if not seen.get(f"m{i}", False)]
-    return left
+            idle = [place for i, place in enumerate(idle) if not seen.get(f"m{i}", False)]
+    return idle
 
 
 def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | None:
@@ -227,13 +227,13 @@ def _without_marks(source: Source, columns: Columns, settings: Settings) -> Sour
 
 
 def _with_point(source: Source, text: Any) -> Any:
-    """Text that may be a number, as a computer writes it."""
+    """Text that may be a number, with a decimal point."""
     bare = text.strip()
     return bare if source.decimal == "." else bare.replace(".", "").replace(source.decimal, ".")
 
 
 def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> list[str]:
-    """Columns of text that would be numbers but for marks: no words are expected of them."""
+    """Columns of text that may hold numbers and marks: nothing says that they hold words."""
     roles = [getattr(columns, role) for role in NUMERIC]
     if settings.reward_values is not None:
         roles = roles[2:]
@@ -247,8 +247,8 @@ def _numbers(
 ) -> list[str]:
     """Those that hold marks and otherwise nothing but numbers.
 
-    Text without marks is left alone: "01" may be a code, and only its owner can tell. Whoever
-    names marks of a column expects some.
+    Text without marks is left alone: "01" may be a code, and only its owner can tell. A column
+    with marks of its own is taken to have some.
     """
     if not names:
         return []
@@ -270,17 +270,17 @@ def _numbers(
 
 
 def _in_numbers(source: Source, columns: Columns, worth: Mapping[str, float]) -> Source:
-    """With numbers for the reward, and for the true reward where it is in the same words."""
+    """Numbers for the reward, and for the true reward where it is in the same words."""
     changed = {}
     for role, name in (("reward", columns.reward), ("true_reward", columns.true_reward)):
         if name is None:
             continue
         mapped = _mapped(source.table[name], worth)
-        unknown = source.table[name]
-        rest = replace(source, table=source.table.filter(~is_missing(unknown) & mapped.isnull()))
+        column = source.table[name]
+        rest = replace(source, table=source.table.filter(~is_missing(column) & mapped.isnull()))
         values = values_of(rest, rest.table[name])
         if values and role == "true_reward" and source.table.schema()[name].is_numeric():
-            continue  # numbers that are meant as such
+            continue  # its numbers are meant as such
         if values:
             raise not_named(role, name, values, worth)
         changed[name] = mapped

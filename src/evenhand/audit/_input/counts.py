@@ -1,7 +1,7 @@
 """Rows that stand for several people: a column says for how many.
 
-Such a row is made as many rows as it stands for, in the engine, before anything is looked at. So
-every number is that of a log with a row per person by construction, and no formula needs to know.
+The engine repeats such a row once per person before anything else is done. So every number is that
+of a log with a row per person by construction, and no formula needs to know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_PEOPLE = 50_000_000
 
 
 def one_row_each(source: Source, column: str | None) -> Source:
-    """A row per person. Rows that stand for nobody are gone.
+    """A row per person. Rows that stand for nobody are dropped.
 
     Args:
         source: the log.

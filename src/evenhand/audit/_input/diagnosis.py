@@ -1,6 +1,6 @@
-"""Columns of a log that cannot be used as they are, by what an engine says of their values.
+"""Errors for columns of a log that cannot be used as they are, from their values in an engine.
 
-What they seem to be and what to do about it is in `evenhand._columns.diagnosis`.
+`evenhand._columns.diagnosis` says what they seem to be and what to do about it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenhand.errors import DataError, blank, setting
 
 
 def values_of(source: Source, column: Any, most: int = SHOWN + 1) -> list[tuple[str, int]]:
-    """The most frequent values of a column as text, and in how many rows they are."""
+    """The most frequent values of a column as text, and how many rows have each."""
     import ibis
 
     table = source.table.select(value=column.cast("string"))
@@ -38,7 +38,7 @@ def no_number(source: Source, role: str, name: str, marks: Marks) -> DataError:
 
 
 def too_many(source: Source, name: str, many: int, nominal: bool, marks: Marks) -> DataError:
-    """The error for a feature with more categories than a feature has."""
+    """The error for a feature with too many categories."""
     held = None
     if not nominal:
         some = [value for value, _ in values_of(source, source.table[name], LOOKED_AT)]
@@ -60,7 +60,7 @@ def check_categories(name: str, values: Sequence[str], marks: Marks) -> None:
 
 
 def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:
-    """The error for a group that leaves nobody to compare with."""
+    """The error for a group column that leaves nobody to compare with."""
     only = f"only {groups[0][0]!r}" if groups else "no value"
     return DataError(
         f"group is {name!r}, with {only} in it; an audit compares at least two groups: name "
@@ -69,11 +69,11 @@ def one_group(name: str, groups: Sequence[tuple[str, int]]) -> DataError:
 
 
 def check_propensities(name: str, low: Any, high: Any) -> None:
-    """An error unless propensities from `low` to `high` are some; both are missing if all are."""
+    """Raise unless `low` to `high` may be propensities; both are missing if all of them are."""
     if pd.isna(low) or (low >= 0.0 and high <= 1.0 + 1e-5):  # rounded to single precision
         return
     raise DataError(
-        f"propensity {name!r} has values outside of 0 to 1, such as {low if low < 0.0 else high:g};"
+        f"propensity {name!r} has values outside 0 to 1, such as {low if low < 0.0 else high:g};"
         " allowed are numbers above 0 and up to 1: correct them, name another column, such as "
         f"{setting('propensity', blank('COLUMN'))}, or leave it out with "
         f"{setting('leave_out', [name])}"

@@ -1,8 +1,8 @@
 """The engines that hold logs: DuckDB, PostgreSQL and Spark.
 
-Opening them, waiting for them, expressions that mean the same in all of them, and their complaints
-in one line. A query of DuckDB runs in a thread of its own, because a thread inside DuckDB hears of
-Ctrl-C late or not at all; the drivers of the others see to that themselves.
+Opening them, waiting for them, expressions that mean the same in all of them, and their errors in
+one line. A query of DuckDB runs in a thread of its own, because a thread inside DuckDB notices
+Ctrl-C late or not at all; the drivers of the others handle it themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PUSHDOWN = "partial_aggregate_pushdown"  # of DuckDB 2
 
 
 def tables_of(con: Any, schema: str) -> list[str]:
-    """The tables that there are."""
+    """The tables of a schema."""
     if con.name != "duckdb":
         return list(con.list_tables(database=schema) if schema else con.list_tables())
     # Ibis 12 asks DuckDB 2 for a method that is gone.
@@ -48,11 +48,12 @@ def open_duckdb(spill: str, path: Path | None = None) -> Any:
         preserve_insertion_order=False,
     )
     con.raw_sql("SET TimeZone = 'UTC'")
-    # It repeats what a sum is of in every sum of a join: with hundreds of features, without end.
+    # It copies the summed expressions into every sum of a join: with hundreds of features, planning
+    # never ends.
     known = [name for (name,) in con.con.execute("FROM duckdb_optimizers()").fetchall()]
     if PUSHDOWN in known:
         con.raw_sql(f"SET disabled_optimizers = '{PUSHDOWN}'")
-    # It is asked how far it is, and must not print that itself.
+    # The progress is polled, and must not be printed by DuckDB itself.
     con.raw_sql("SET enable_progress_bar = true")
     con.raw_sql("SET enable_progress_bar_print = false")
     return con
@@ -96,7 +97,7 @@ def spark_csv(con: Any, paths: Sequence[str], read: Mapping[str, Any], text: set
 
 
 def for_spark(path: str) -> str:
-    """A path as Spark wants it, which takes every path for a pattern."""
+    """A path escaped for Spark, which takes every path for a pattern."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
@@ -125,7 +126,7 @@ def open_spark() -> Any:
     return ibis.pyspark.connect(session)
 
 
-PAUSE = 0.1  # seconds between two looks at how far it is
+PAUSE = 0.1  # seconds between two polls of the progress
 
 Answer = TypeVar("Answer")
 Progress = Callable[[float], None]
@@ -134,12 +135,12 @@ Progress = Callable[[float], None]
 def answer_of(
     query: Callable[[], Answer], connection: Any, progress: Progress | None = None
 ) -> Answer:
-    """What a query gives; Ctrl-C ends it.
+    """The answer to a query; Ctrl-C ends it.
 
     Args:
         query: runs it.
         connection: of DuckDB, on which it runs.
-        progress: called with the percentage that is done, again and again, where it is known.
+        progress: called again and again with the percentage that is done, if it is known.
 
     Example:
         >>> import duckdb
@@ -165,7 +166,7 @@ def answer_of(
 
 def _tell(connection: Any, progress: Progress) -> None:
     part = connection.query_progress()
-    if part >= 0.0:  # below, it is not known
+    if part >= 0.0:  # a negative number: not known
         progress(min(float(part), 100.0))
 
 
@@ -181,8 +182,8 @@ MOST = 300  # characters
 
 
 def told(label: str, error: Exception) -> DataError:
-    """What an engine complains of, in one line."""
-    if "Query interrupted" in str(error):  # that is how DuckDB tells of Ctrl-C
+    """An engine's error, in one line."""
+    if "Query interrupted" in str(error):  # DuckDB's words for Ctrl-C
         raise KeyboardInterrupt from error
     late = re.search(LATE, str(error))
     if late is not None and as_written(late["value"]) is None:
@@ -206,7 +207,7 @@ def told(label: str, error: Exception) -> DataError:
 
 
 def _plain(said: str) -> str:
-    """The first thing an engine says, without what it says for its own developers."""
+    """The first part of an engine's message, without what is meant for its developers."""
     lines = [line.strip() for line in said.splitlines()]
     kept = takewhile(lambda line: not re.match(INTERNALS, line), filter(None, lines))
     text = re.sub(r"^(?:[A-Z]\w*(?: \w+)? (?:Error|Exception): ?)+", "", " ".join(kept))
@@ -214,7 +215,7 @@ def _plain(said: str) -> str:
 
 
 def equals(column: Any, words: Sequence[str]) -> Any | None:
-    """Whether a value is one of the words; None where no value of such a column can be."""
+    """Whether a value is one of the words; None if no value of such a column can be one."""
     kind = column.type()
     if kind.is_string():
         return column.strip().isin(list(words))
@@ -241,7 +242,7 @@ def _single(value: float) -> float:
 
 
 def without(column: Any, words: Sequence[str]) -> Any:
-    """A column with nothing where it had one of the words; with words also for empty text."""
+    """A column with null for any of the words, and for empty text too if there are words."""
     import ibis
 
     here = equals(column, ("", *words)) if words else None
@@ -256,11 +257,11 @@ def number(value: float) -> Any:
 
 
 def as_number(column: Any) -> Any:
-    """A column as doubles; PostgreSQL turns true and false into nothing but integers."""
+    """A column as doubles; PostgreSQL casts true and false only to integers."""
     return (column.cast("int32") if column.type().is_boolean() else column).cast("float64")
 
 
 def is_missing(column: Any) -> Any:
     """Whether a value is missing: NULL, or NaN in columns that can hold it."""
-    gone = column.isnull()
-    return gone | column.isnan().coalesce(False) if column.type().is_floating() else gone
+    is_null = column.isnull()
+    return is_null | column.isnan().coalesce(False) if column.type().is_floating() else is_null

@@ -68,7 +68,7 @@ def _several(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_spark(con: Any, files: Files, how: Reading) -> None:
-    """An error if CSV or Excel files are such that Spark would take them for something else."""
+    """Raise for CSV or Excel files that Spark would misread."""
     if files.shuffled:
         raise DataError(
             f"{files.shuffled} has its columns in another order than {files.paths[0]}; Spark reads "
@@ -104,7 +104,7 @@ def _duckdb_csv(opened: Source, form: str, how: Reading, marks: Marks) -> Source
     read |= AS_WRITTEN if form == "excel" else {}
     read |= {"nullstr": ["", *marks.every]} if marks.every else {}
     table = con.read_csv(escaped, **read)
-    # A mark of its own in a column that looks like numbers comes late, and would be an error.
+    # A column's own mark may come late in what looks like numbers, and would be an error.
     late = [
         name
         for name, words in marks.own.items()

@@ -1,8 +1,8 @@
-"""What is not taken for granted of columns that nobody named.
+"""Checks of what columns are guessed to be, if nobody named them.
 
 A column with the name of a role is taken for it, and a column without a role for a feature. Both
-go wrong: a decision that is called "action" makes the reward and is no arm, and the number of a
-row is no feature. Such columns are left out, and told.
+can go wrong: a decision that is called "action" determines the reward and is no arm, and a row
+number is no feature. Such columns are left out, with a warning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evenhand.audit._settings import Settings
 from evenhand.errors import InputWarning, setting
 from evenhand.events.columns import NEEDED
 
-MOST_COUNTED = 20_000_000  # rows of which distinct values are counted to the last one
+MOST_COUNTED = 20_000_000  # rows up to which distinct values are counted exactly
 
 
 def with_guesses(source: Source, settings: Settings) -> Source:
@@ -40,18 +40,18 @@ def with_guesses(source: Source, settings: Settings) -> Source:
 
 
 def _looked_at(source: Source, settings: Settings) -> list[str]:
-    """The columns of which the first rows are looked at: here, and to centre them."""
+    """The columns whose first rows are read: for the guesses, and to centre them."""
     columns = columns_of(source, settings)
     names = [columns.reward, *guessed_roles(columns, settings).values(), *columns.features]
     return [name for name in dict.fromkeys(names) if _plain(source, name)]
 
 
-# Columns that make the reward ---------------------------------------------------------------------
+# Columns that determine the reward ----------------------------------------------------------------
 
 
 def _without_decisions(source: Source, settings: Settings) -> Source:
     columns = columns_of(source, settings)
-    # A true reward under its own name may well say what the reward is.
+    # A true reward under its own name may well determine the reward.
     names = {
         name: role
         for role, name in guessed_roles(columns, settings).items()
@@ -63,12 +63,12 @@ def _without_decisions(source: Source, settings: Settings) -> Source:
     suspects = [name for name in names if _decides(sample[name], sample[columns.reward])]
     deciding = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in deciding:
-        told = InputWarning(
+        warning = InputWarning(
             f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
             f"reward; to use it all the same say {setting(names[name], name)}"
         )
-        warnings.warn(told, stacklevel=5)
+        warnings.warn(warning, stacklevel=5)
     return replace(source, idle=(*source.idle, *deciding))
 
 
@@ -79,22 +79,22 @@ def _plain(source: Source, name: str) -> bool:
 
 
 def _decides(column: pd.Series[Any], reward: pd.Series[Any]) -> bool:
-    """Whether the reward varies, and never does at the same value of a column that repeats."""
-    both = pd.DataFrame({"c": column, "r": reward}).dropna()
-    values = both["c"].nunique()
-    if values < 2 or 2 * values > len(both) or both["r"].nunique() < 2:
+    """Whether the reward varies, but never at the same value of a column whose values repeat."""
+    pairs = pd.DataFrame({"c": column, "r": reward}).dropna()
+    values = pairs["c"].nunique()
+    if values < 2 or 2 * values > len(pairs) or pairs["r"].nunique() < 2:
         return False
-    return len(both.drop_duplicates()) == values
+    return len(pairs.drop_duplicates()) == values
 
 
 def _always_decides(source: Source, name: str, reward: str) -> bool:
-    """The same of all rows."""
+    """The same for all rows."""
     value = source.table[reward]
-    value = as_number(value) if value.type().is_boolean() else value  # PostgreSQL compares no truth
+    value = as_number(value) if value.type().is_boolean() else value  # no min in PostgreSQL
     table = source.table.select(c=source.table[name], r=value)
     table = table.filter(~is_missing(table.c) & ~is_missing(table.r))
-    each = table.group_by("c").aggregate(low=table.r.min(), high=table.r.max())
-    apart = each.aggregate(apart=(each.low != each.high).cast("int32").sum())
+    by_value = table.group_by("c").aggregate(low=table.r.min(), high=table.r.max())
+    apart = by_value.aggregate(apart=(by_value.low != by_value.high).cast("int32").sum())
     return not source.fetch(apart)["apart"].iloc[0]
 
 
@@ -135,7 +135,7 @@ def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
 
 
 def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
-    """Those that tell the rows of the whole log apart."""
+    """Those that identify the rows of the whole log."""
     schema, table = source.table.schema(), source.table
     asked = dict[str, Any]()
     for i, name in enumerate(names):
@@ -151,7 +151,7 @@ def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
         for i, name in enumerate(names)
         if f"high{i}" in counts
     }
-    # Rough counts err by some per cent: what may be another value in every row is counted again.
+    # Rough counts err by some per cent: columns that may differ in every row are counted again.
     likely = [
         name for name in names if rough[name] > (0.4 if sounds_like_one(name) else 0.8) * rows[name]
     ]

@@ -14,11 +14,11 @@ from typing import Any
 from evenhand.audit._input.engines import VIEW, for_spark
 from evenhand.audit._input.log_files import as_pattern
 
-ALL_ROWS = -1  # a key that is in late rows only is a column as well
+ALL_ROWS = -1  # a key that occurs only in late rows is a column too
 
 
 def duckdb_kinds(con: Any, paths: Sequence[str]) -> dict[str, str]:
-    """What the columns are, by DuckDB's names of kinds; what is mixed is text."""
+    """The types of the columns by DuckDB's names; mixed ones are text."""
     read = f"read_json({_listed(paths)}, sample_size={ALL_ROWS}, union_by_name=true)"
     rows = con.con.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()
     return {name: "VARCHAR" if kind == "JSON" else kind for name, kind, *_ in rows}
@@ -60,7 +60,7 @@ def _is_array(path: str) -> bool:
 
 
 def _first_object(path: str) -> dict[str, Any]:
-    """The first object of a file, for the order of its keys; nothing where that is not easy."""
+    """The first object of a file, for the order of its keys; empty where that is not easy."""
     try:
         with Path(path).open(encoding="utf-8-sig") as file:
             start = file.read(1 << 20).lstrip(" \t\r\n[")

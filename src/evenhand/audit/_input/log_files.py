@@ -16,8 +16,8 @@ from evenhand.errors import DataError, InputError, setting
 KINDS = "Parquet, CSV, JSON or Excel"
 PATTERN = re.compile(r"([*?\[])")
 NO_PARQUET = "is no Parquet file, or not a whole one; write it again"
-FIRST_LINE = 1_000_000  # bytes that are read of it at most
-FIRST_BYTES = 1000  # in which text has no zero
+FIRST_LINE = 1_000_000  # bytes that are read for it at most
+FIRST_BYTES = 1000  # among which UTF-8 text has no zero
 MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 SEPARATORS = (",", ";", "\t", "|")
 
@@ -28,13 +28,13 @@ class Files(NamedTuple):
     paths: list[str]
     form: str
     label: str
-    shuffled: str = ""  # one whose columns are in another order than those of the first
+    shuffled: str = ""  # a file whose columns are in another order than those of the first
 
 
 def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Files:
     """The files that a path, a folder or a pattern means.
 
-    A path that exists is that path, whatever characters it has.
+    A path that exists is taken literally, whatever characters it has.
 
     Args:
         name: the path, folder or pattern.
@@ -50,7 +50,7 @@ def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Fil
             for file in path.rglob("*")
             if file.is_file() and _form(file) and not file.name.startswith(("_", "."))
         ]
-        # Beside tables, a .json is about one of them, or is a report.
+        # Next to tables, a .json describes one of them, or is a report.
         logs = [file for file in inside if file.suffix.lower() != ".json"]
         paths = sorted(map(str, logs or inside))
         if not paths:
@@ -61,7 +61,7 @@ def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Fil
         paths = sorted(glob(name, recursive=True))  # noqa: PTH207
     if not paths:
         raise InputError(
-            f"{setting('log')} is {name!r}, where there is nothing; allowed are a {KINDS} "
+            f"{setting('log')} is {name!r}, which matches no file; allowed are a {KINDS} "
             f"file, a folder, a glob, or a table as {otherwise}",
             value=name,
         )
@@ -70,7 +70,7 @@ def find_files(name: str, otherwise: str, reading: Reading | None = None) -> Fil
 
 
 def as_pattern(path: str) -> str:
-    """A path as DuckDB wants it, which takes every path for a pattern.
+    """A path escaped for DuckDB, which takes every path for a pattern.
 
     Example:
         >>> from evenhand.audit._input.log_files import as_pattern
@@ -101,15 +101,16 @@ def _checked(name: str, paths: list[str], label: str, reading: Reading) -> Files
             value=name,
         )
     reading.check(form, label)
-    kept = [path for path in paths if Path(path).stat().st_size > 0]  # engines write empty parts
-    if not kept:
+    # Engines write empty parts.
+    nonempty = [path for path in paths if Path(path).stat().st_size > 0]
+    if not nonempty:
         raise InputError(
             f"{setting('log')} is {name!r}, which is empty; an audit needs columns and rows",
             value=name,
         )
     if form == "parquet":
         return Files(paths, form, label, _alike_parquet(paths) if len(paths) > 1 else "")
-    return Files(kept, form, label, _alike_csv(kept, reading) if form == "csv" else "")
+    return Files(nonempty, form, label, _alike_csv(nonempty, reading) if form == "csv" else "")
 
 
 # The columns of several files ---------------------------------------------------------------------
@@ -133,7 +134,7 @@ def _alike_parquet(paths: Sequence[str]) -> str:
 
 
 def _kinds(path: str) -> dict[str, str]:
-    """What the columns of a Parquet file hold, in words; nothing of one without any value."""
+    """What the columns of a Parquet file hold, in words; "" for one without any value."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -189,7 +190,7 @@ def _first_line(path: str, reading: Reading) -> str | None:
     except (OSError, EOFError) as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
     if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
-        raise DataError(f"{path} is UTF-16 and no UTF-8 text; say {setting('encoding', 'utf-16')}")
+        raise DataError(f"{path} is UTF-16 and not UTF-8; say {setting('encoding', 'utf-16')}")
     text = start.decode(encoding, errors="replace").lstrip("\r\n")
     return text.replace("\r", "\n").partition("\n")[0]
 
@@ -199,9 +200,11 @@ def _same_names(path: str, names: Sequence[str], other: str, others: Sequence[st
         return
     lacks = [name for name in names if name not in others]
     more = [name for name in others if name not in names]
-    said = [f"lacks {lacks[0]!r}" if lacks else "", f"has {more[0]!r}" if more else ""]
-    what = " and ".join(filter(None, said)) or f"has {len(others)} columns and not {len(names)}"
+    parts = [f"lacks {lacks[0]!r}" if lacks else "", f"has {more[0]!r}" if more else ""]
+    difference = (
+        " and ".join(filter(None, parts)) or f"has {len(others)} columns and not {len(names)}"
+    )
     raise DataError(
-        f"{other} {what}, unlike {path}; allowed are files with the same columns: name those that "
-        "belong together by a pattern, or write them alike"
+        f"{other} {difference}, unlike {path}; allowed are files with the same columns: name those "
+        "that belong together by a pattern, or write them alike"
     )

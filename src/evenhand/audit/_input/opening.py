@@ -96,20 +96,20 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
         raise DataError(
-            f"column {twice[0]!r} is there more than once, or with another case; allowed are "
-            "columns with names of their own: rename or drop one"
+            f"column {twice[0]!r} occurs more than once, or with another case; allowed are "
+            "columns with different names: rename or drop one"
         )
     con, taken = open_duckdb(spill) if engine == "duckdb" else open_spark(), set[tuple[str, str]]()
     for name in named.columns:  # engines do not know pandas' categories
         if isinstance(named[name].dtype, pd.CategoricalDtype):
             named[name] = named[name].astype(object)
-        if isinstance(named[name].dtype, pd.DatetimeTZDtype):  # DuckDB does not do with ns
+        if isinstance(named[name].dtype, pd.DatetimeTZDtype):  # DuckDB takes no ns here
             named[name] = named[name].dt.as_unit("us")
-        here = marks.of_column(name)
-        if here and named[name].dtype == object:  # Arrow takes no column of numbers and words
+        own_marks = marks.of_column(name)
+        if own_marks and named[name].dtype == object:  # Arrow refuses numbers mixed with words
             words = named[name].map(written, na_action="ignore")
-            taken |= {(name, mark) for mark in here if words.eq(mark).any()}
-            named[name] = named[name].mask(words.isin(["", *here]), None).infer_objects()
+            taken |= {(name, mark) for mark in own_marks if words.eq(mark).any()}
+            named[name] = named[name].mask(words.isin(["", *own_marks]), None).infer_objects()
     import ibis
     import pyarrow as pa
 

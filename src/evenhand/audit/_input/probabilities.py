@@ -1,8 +1,8 @@
 """Groups that are known by probability: a column of the log for every group.
 
-They sum to 1 in a row, up to the rounding of whoever made them. A row without any of them is of the
-group "not stated": nobody's group is guessed. In the log they become features of the rows, with
-names of their own, so that everything that is done about columns is done about them too.
+They sum to 1 in a row, up to rounding. A row without any of them is of the group "not stated":
+nobody's group is guessed. In the log they become features of the rows, with names of their own, so
+that all checks of columns cover them too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenhand.audit._settings import Settings
 from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import NOT_STATED
 
-ROUNDING = 0.01  # by how much the probabilities of a row may miss 1
+ROUNDING = 0.01  # by how much the sum of a row may differ from 1
 SURE = 1.0 - 1e-9
 
 
@@ -30,7 +30,7 @@ class Membership:
         groups: their names.
         given: the columns that the user named; "" for those who did not say.
         columns: the same probabilities, summing to 1, as the rest of the audit finds them.
-        rows: how many rows there are, and
+        rows: how many rows there are.
         uncertain: how many of them have no probability of 1.
     """
 
@@ -45,15 +45,15 @@ def with_probabilities(
     source: Source, settings: Settings
 ) -> tuple[Source, Settings, Membership | None]:
     """The log with a column per group whose sum is 1, if groups are known by probability."""
-    asked = settings.group_probability
-    if asked is None:
+    given = settings.group_probability
+    if given is None:
         return source, settings, None
-    _check(source, settings, asked)
+    _check(source, settings, given)
     table = source.table
-    raw = {group: as_number(table[column]) for group, column in asked.items()}
+    raw = {group: as_number(table[column]) for group, column in given.items()}
     lacking, wrong = _literal(True), _literal(False)
     total: Any = number(0.0)
-    for group, column in asked.items():
+    for group, column in given.items():
         value, missing = raw[group], is_missing(table[column])
         lacking = lacking & missing
         total = total + missing.ifelse(number(0.0), value)
@@ -61,36 +61,36 @@ def with_probabilities(
     off = ~lacking & (wrong | ((total - number(1.0)).abs() > number(ROUNDING)))
     safe = (lacking | (total <= number(0.0))).ifelse(number(1.0), total)
     shares = {
-        group: is_missing(table[asked[group]]).ifelse(number(0.0), value) / safe
+        group: is_missing(table[given[group]]).ifelse(number(0.0), value) / safe
         for group, value in raw.items()
     }
-    some = _counted(source, shares, lacking, off)
-    _check_sums(asked, some)
-    if some["lacking"]:
+    counts = _counted(source, shares, lacking, off)
+    _check_sums(given, counts)
+    if counts["lacking"]:
         unstated = lacking.ifelse(number(1.0), number(0.0))
         shares[NOT_STATED] = unstated + shares.get(NOT_STATED, number(0.0))
-    said = some["sums"] | ({NOT_STATED: 1.0} if some["lacking"] else {})
-    kept = [group for group in shares if said[group] > 0.0]
+    expected = counts["sums"] | ({NOT_STATED: 1.0} if counts["lacking"] else {})
+    kept = [group for group in shares if expected[group] > 0.0]
     if len(kept) < 2:
         raise DataError(
             f"{setting('group_probability')} has {shown(list(shares))}, and only "
             f"{shown(kept)} is ever probable; an audit compares at least two groups"
         )
     names = {group: f"evenhand probability of {group}" for group in kept}
-    gone = list(dict.fromkeys(asked.values()))
-    made = {names[g]: shares[g].cast("float64") for g in kept}
-    table = table.mutate(**made).drop(*gone)
+    replaced = list(dict.fromkeys(given.values()))
+    probabilities = {names[g]: shares[g].cast("float64") for g in kept}
+    table = table.mutate(**probabilities).drop(*replaced)
     settings = replace(
         settings,
         features=None if settings.features is None else [*settings.features, *names.values()],
-        leave_out=[name for name in settings.leave_out if name not in gone],
+        leave_out=[name for name in settings.leave_out if name not in replaced],
     )
     membership = Membership(
         tuple(kept),
-        tuple(asked.get(g, "") for g in kept),
+        tuple(given.get(g, "") for g in kept),
         tuple(names.values()),
-        int(some["rows"]),
-        int(some["rows"] - some["sure"] - some["lacking"]),
+        int(counts["rows"]),
+        int(counts["rows"] - counts["sure"] - counts["lacking"]),
     )
     return replace(source, table=table), settings, membership
 
@@ -119,9 +119,9 @@ def _literal(value: Any) -> Any:
     return ibis.literal(value)
 
 
-def _check(source: Source, settings: Settings, asked: Mapping[str, str]) -> None:
+def _check(source: Source, settings: Settings, given: Mapping[str, str]) -> None:
     known = source.table.columns
-    for group, column in asked.items():
+    for group, column in given.items():
         if column not in known:
             raise InputError(
                 f"{setting('group_probability')} has {column!r} for {group}, which is no column; "
@@ -129,16 +129,16 @@ def _check(source: Source, settings: Settings, asked: Mapping[str, str]) -> None
             )
         if not source.table.schema()[column].is_numeric():
             raise DataError(
-                f"column {column!r} is the probability of {group}, and is no number; allowed are "
-                "numbers from 0 to 1"
+                f"column {column!r} is the probability of {group}, and is not a number; allowed "
+                "are numbers from 0 to 1"
             )
-    for what, value in (("errors", "classical"), ("weighting", "arms")):
-        if getattr(settings, what) == value:
+    for name, value in (("errors", "classical"), ("weighting", "arms")):
+        if getattr(settings, name) == value:
             raise InputError(
-                f"{setting(what)} is {value!r} with groups by probability; allowed is 'auto': "
+                f"{setting(name)} is {value!r} with groups by probability; allowed is 'auto': "
                 + (
                     "noise is not equal where groups are mixed"
-                    if what == "errors"
+                    if name == "errors"
                     else "arms are not compared then"
                 )
             )
@@ -150,7 +150,7 @@ def _check(source: Source, settings: Settings, asked: Mapping[str, str]) -> None
 
 
 def _counted(source: Source, shares: Mapping[str, Any], lacking: Any, off: Any) -> dict[str, Any]:
-    """Rows, those without any probability, those that do not sum to 1, and sums by group."""
+    """The number of all rows, of those with no probability, of bad and sure ones; sums by group."""
     import ibis
 
     largest = ibis.greatest(*shares.values())
@@ -161,17 +161,17 @@ def _counted(source: Source, shares: Mapping[str, Any], lacking: Any, off: Any) 
         "sure": (~lacking & (largest >= number(SURE))).cast("int32").sum(),
         **{f"s{i}": share.sum() for i, share in enumerate(shares.values())},
     }
-    found: dict[Any, Any] = (
+    counts: dict[Any, Any] = (
         source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0).to_dict()
     )
-    found["sums"] = {group: float(found[f"s{i}"]) for i, group in enumerate(shares)}
-    return found
+    counts["sums"] = {group: float(counts[f"s{i}"]) for i, group in enumerate(shares)}
+    return counts
 
 
-def _check_sums(asked: Mapping[str, str], some: Mapping[str, Any]) -> None:
-    if some["off"]:
+def _check_sums(given: Mapping[str, str], counts: Mapping[str, Any]) -> None:
+    if counts["off"]:
         raise DataError(
-            f"the probabilities {shown(list(asked.values()))} do not sum to 1 in "
-            f"{int(some['off']):,} of {int(some['rows']):,} rows, or are outside of 0 to 1; name a "
-            "column for every group, or make one for all others"
+            f"the probabilities {shown(list(given.values()))} do not sum to 1 in "
+            f"{int(counts['off']):,} of {int(counts['rows']):,} rows, or are outside 0 to 1; name "
+            "a column for every group, or make one for all others"
         )

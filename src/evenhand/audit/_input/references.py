@@ -59,18 +59,18 @@ def find_references(given: str | None, cells: Cells) -> tuple[dict[str, str], st
     if given in table.index:
         return {str(name): str(category) for name, category in table.loc[given].items()}, given
     named = _named(given, cells)
-    held = {
+    wanted = {
         name: category
         for name, category in named.items()
         if category != MEAN or category in cells.of(name)
     }
-    if not held:
+    if not wanted:
         return named, MEAN if len(named) == len(table.columns) else None
-    here = (table[list(held)] == pd.Series(held)).all(axis=1)
+    here = (table[list(wanted)] == pd.Series(wanted)).all(axis=1)
     if not here.any():
         raise InputError(
-            f"{setting('reference')} is {given!r}, and no row has {shown(held.values())} at once; "
-            "name categories that meet"
+            f"{setting('reference')} is {given!r}, and no row has {shown(wanted.values())} at "
+            "once; name categories that meet"
         )
     return named, str(cells.n[here].idxmax())
 
@@ -104,7 +104,7 @@ def _alone(given: str, value: str, places: list[str]) -> str:
     if places:
         raise InputError(
             f"{setting('reference')} is {given!r}, and {shown([value])} is a category of "
-            f"{shown(places)}; say of which, such as {setting('reference', {places[0]: value})}",
+            f"{shown(places)}; say which, such as {setting('reference', {places[0]: value})}",
             value=given,
         )
     raise InputError(

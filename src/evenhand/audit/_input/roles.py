@@ -13,13 +13,13 @@ from evenhand.events.columns import NEEDED, Columns, find_columns
 
 
 def columns_of(source: Source, settings: Settings) -> Columns:
-    """Which column of a log is what. Those left out, or without a name, are as if not there."""
+    """The columns of a log by role. Those left out, or without a name, are ignored."""
     names = list(source.table.schema().names)
     check_named("leave_out", settings.leave_out, tuple(names))
     out = {*settings.leave_out, *settings.attributes, *idle_names(source, settings), *source.idle}
     left = [name for name in names if name not in out]
     columns = find_columns(left, settings.columns, settings.features)
-    if settings.features is not None:  # whoever names these names the roles as well
+    if settings.features is not None:  # who names features names the roles as well
         guessed = [role for role in guessed_roles(columns, settings) if role not in NEEDED]
         columns = replace(columns, **dict.fromkeys(guessed))  # type: ignore[arg-type]
     if columns.group in columns.features:
@@ -55,14 +55,14 @@ def with_reference(source: Source, settings: Settings) -> Settings:
 
 
 def idle_names(source: Source, settings: Settings) -> list[str]:
-    """Columns without a name that nobody asks for: most often they number the rows."""
-    asked = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
-    asked |= {*settings.attributes}
-    return [name for name in source.unnamed if name not in asked]
+    """Columns without a name that no setting mentions: most often they number the rows."""
+    mentioned = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
+    mentioned |= {*settings.attributes}
+    return [name for name in source.unnamed if name not in mentioned]
 
 
-def check_named(what: str, names: Any, known: tuple[str, ...]) -> None:
-    """An error for a name that is no column of these."""
+def check_named(parameter: str, names: Any, known: tuple[str, ...]) -> None:
+    """Raise for a name that is none of the known columns."""
     for name in names:
         if name not in known:
-            raise InputError(f"{setting(what)} has {name!r}; allowed are {shown(known)}")
+            raise InputError(f"{setting(parameter)} has {name!r}; allowed are {shown(known)}")

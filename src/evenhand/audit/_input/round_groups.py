@@ -19,8 +19,8 @@ def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Setti
     """The log with a column per attribute in place of those of its levels, if it is such a log.
 
     Candidates who did not say are a group of their own, "not stated". Groups of one attribute that
-    are given as probabilities stay probabilities (`_input.probabilities`), unless rows that lack
-    something are to be left out: then these are.
+    are given as probabilities stay probabilities (`_input.probabilities`), unless rows with missing
+    values are to be dropped: then rows without a certain group are dropped.
     """
     group = next((name for name in ROLES["group"] if name in source.table.columns), None)
     attributes = membership_columns(source.table.columns)
@@ -30,7 +30,7 @@ def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Setti
     if not ours and not table.schema()[group].is_string():
         return source, settings
     asked = {"rows": table.count()}
-    if not ours:  # an older log has a word there, and another file may have columns of such names
+    if not ours:  # an older log has a word there, and other files may have such columns
         asked["other"] = (table[group] != PER_ROUND).cast("int32").sum()
     for i, levels in enumerate(attributes.values()):
         asked[f"u{i}"] = (_largest(table, levels) < number(CERTAIN)).cast("int32").sum()
@@ -45,7 +45,7 @@ def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Setti
         raise DataError(
             f"{uncertain[0]} is given as probabilities in {number_of:,} of "
             f"{int(counted['rows']):,} rows, and with several attributes an audit compares groups "
-            f"that are known: leave these rows out by {setting('missing', DROP)}, or replay the "
+            f"that are known: leave these rows out with {setting('missing', DROP)}, or replay the "
             "log and ask the policy's bias(), which takes probabilities as they are"
         )
     return _labelled(source, settings, attributes, group)
@@ -80,19 +80,22 @@ def _labelled(
 
     table, taken = source.table, set(source.table.columns) - {group}
     names = {name: name if name not in taken else f"{name} (group)" for name in attributes}
-    made = {
+    labels = {
         names[attribute]: ibis.cases(
-            *((as_number(table[column]) >= number(CERTAIN), level) for level, column in by.items())
+            *(
+                (as_number(table[column]) >= number(CERTAIN), level)
+                for level, column in levels.items()
+            )
         )
-        for attribute, by in attributes.items()
+        for attribute, levels in attributes.items()
     }
-    gone = [column for by in attributes.values() for column in by.values()]
-    table = table.mutate(**made).drop(*gone, *([] if group in made else [group]))
+    replaced = [column for levels in attributes.values() for column in levels.values()]
+    table = table.mutate(**labels).drop(*replaced, *([] if group in labels else [group]))
     columns = tuple(names.values())
     settings = replace(
         settings,
         columns={**settings.columns, "group": columns[0]},
         attributes=columns if len(columns) > 1 else (),
-        leave_out=[name for name in settings.leave_out if name not in (*gone, group)],
+        leave_out=[name for name in settings.leave_out if name not in (*replaced, group)],
     )
     return replace(source, table=table), settings

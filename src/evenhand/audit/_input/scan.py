@@ -31,12 +31,12 @@ from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
 
 MOST_GROUPS, MOST_ARMS = 200, 200
-ASIDE = 0.05  # parts of a sample, on both sides of its median, where that of all is looked for
-MOST_LABELS = 50_000  # groups, or arms of groups, that are counted to the last one
+ASIDE = 0.05  # of a sample, on each side of its median: the range to look for that of all rows
+MOST_LABELS = 50_000  # groups, or arms of groups, up to which all are counted exactly
 MOST_SUMS = 500_000  # of all cells together, if windows are cells of their own
 WINDOWS = 8
 RARE, SMALL_GROUP = 0.01, 30  # a part of all rows, and rows of a group
-PER_WINDOW = 20  # rows that a window has to have for every coefficient, to be one by itself
+PER_WINDOW = 20  # rows that a window must have for every coefficient
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What the first look found."""
+    """The results of the first look."""
 
     columns: Columns
     rows: int  # 0 where they were not counted
@@ -226,7 +226,7 @@ def _count(
         names = labels.drop(columns="n").astype(object)
         row["labels"] = list(names.where(names.notna(), None).itertuples(index=False, name=None))
     if columns.timestamp is not None:
-        # By themselves, for Parquet says what they are without its rows.
+        # In a query of their own, which Parquet answers without reading rows.
         kind, column = schema[columns.timestamp], table[columns.timestamp]
         ends = [seconds(end, kind, columns.timestamp) for end in (column.min(), column.max())]
         row |= source.fetch(table.aggregate(first=ends[0], last=ends[1])).iloc[0].to_dict()
@@ -240,8 +240,8 @@ def _labels(source: Source, columns: Columns) -> pd.DataFrame | None:
     if columns.arm is not None:
         picked["a"] = table[columns.arm].cast("string")
     pairs = table.select(**picked)
-    each = pairs.group_by(list(picked)).aggregate(n=pairs.count())
-    labels = source.fetch(each.limit(MOST_LABELS + 1))
+    sizes = pairs.group_by(list(picked)).aggregate(n=pairs.count())
+    labels = source.fetch(sizes.limit(MOST_LABELS + 1))
     return labels if len(labels) <= MOST_LABELS else None
 
 
@@ -339,7 +339,7 @@ def _is_plain(values: Array) -> bool:
 def _centre(values: Array) -> float:
     """A number near the mean of a column, by its sample; 0 for columns of 0 and 1.
 
-    It is short, so that it is the same number in SQL as here.
+    It has few digits, so that it is the same number in SQL as here.
     """
     return 0.0 if _is_plain(values) else float(f"{values.mean():.6g}")
 

@@ -23,15 +23,15 @@ from evenhand.audit._input.json_files import duckdb_json, spark_json
 from evenhand.audit._input.log_files import NO_PARQUET, as_pattern
 from evenhand.errors import DataError, InputError, setting
 
-# What DuckDB says of a Parquet file that was cut off, or of which bytes were changed.
+# What DuckDB says of a Parquet file that was cut off, or whose bytes were changed.
 DAMAGED = (
     "too small to be a Parquet file|No magic bytes found|corrupt|TProtocolException|Out of buffer|"
     "don't know what type|Information loss on integer cast"
 )
-SAMPLE = 20_000  # rows that say about what is in a column
-SNIFFED = 100_000  # rows of a CSV file that say what its columns are
-SMALL = 50_000_000  # bytes of what is read or worked out once, into a table
-TRUTH = {"true", "false"}  # what is 0 or 1 in a CSV file; other words are words
+SAMPLE = 20_000  # rows by which the content of a column is judged
+SNIFFED = 100_000  # rows of a CSV file by which the types of its columns are detected
+SMALL = 50_000_000  # bytes up to which rows are read or computed once, into a table
+TRUTH = {"true", "false"}  # what means 0 or 1 in a CSV file; other words stay words
 # Columns in the answer to a query. PostgreSQL allows 1664; DuckDB dies of too many sums at once.
 WIDEST = {"postgres": 1500, "duckdb": 2000, "pyspark": 2000}
 
@@ -48,12 +48,12 @@ class Source:
     paths: tuple[str, ...] = ()  # of all files, where the user has them
     files: tuple[str, ...] = ()  # of CSV, as the engine reads them
     reading: Mapping[str, Any] = field(default_factory=dict)  # how they are read
-    called: Mapping[str, str] = field(default_factory=dict)  # where files that were converted were
+    called: Mapping[str, str] = field(default_factory=dict)  # the originals of converted files
     json: Mapping[str, str] | None = None  # the kinds of columns of JSON files, by name
     decimal: str = "."  # what stands before the decimals of numbers in text
     unnamed: tuple[str, ...] = ()  # columns that have no name but one that was made up
     repeated: Mapping[str, str] = field(default_factory=dict)  # made up for a name used before
-    taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, gone already
+    taken: frozenset[tuple[str, str]] = frozenset()  # columns and their marks, replaced already
     idle: tuple[str, ...] = ()  # columns that nobody named, and that are no role and no feature
     passwords: tuple[str, ...] = field(default=(), repr=False)  # never to be shown
     sampled: tuple[Any, pd.DataFrame] | None = field(default=None, repr=False)  # a table, its rows
@@ -69,12 +69,12 @@ class Source:
         return WIDEST.get(self.kind)
 
     def close(self) -> None:
-        """Let go of the engine, unless it is the caller's; Spark's session stays for the next."""
+        """Disconnect, unless the engine is the caller's; Spark's session stays for the next."""
         if self.ours and self.kind != "pyspark":
             self.engine.disconnect()
 
     def as_text(self) -> Any | None:
-        """CSV files as they are written, with their marks; None of others, and with Spark."""
+        """CSV files as they are written, with their marks; None for others, and with Spark."""
         if not self.files or self.kind != "duckdb":
             return None
         read = {
@@ -88,8 +88,8 @@ class Source:
         """The log with these columns of CSV files as they are written, whatever they look like.
 
         "no" is no truth value there, "007" no number and "1" not the same as "1.0". Other columns
-        that an engine takes for truth values are, if they say true and false, and words if they
-        say anything else.
+        that an engine takes for truth values stay so if they say only true and false, and are words
+        otherwise.
         """
         if not self.files and self.json is None:
             return self
@@ -113,17 +113,17 @@ class Source:
         return self._held(table)
 
     def _held(self, table: Any) -> Any:
-        """The rows of a query as a table of DuckDB, which goes with the connection."""
+        """The rows of a query as a table of DuckDB, which lasts as long as the connection."""
         from ibis.util import gen_name
 
-        name = gen_name("evenhand")  # another would change what an older query reads
+        name = gen_name("evenhand")  # a used one would change what an older query reads
         create = f'CREATE TEMP TABLE "{name}" AS {self.engine.compile(table)}'
         self.engine._run_pre_execute_hooks(table)
         answer_of(lambda: self.engine.con.execute(create), self.engine.con, self.progress)
         return self.engine.table(name)
 
     def worked_out_once(self, rows: Any, count: float) -> Any:
-        """Rows that many queries use, worked out once if they are few; otherwise as they are.
+        """Rows that many queries use, computed once if they are few; otherwise as they are.
 
         Args:
             rows: a query; all its columns are numbers.
@@ -184,7 +184,7 @@ class Source:
         return rows.set_axis(list(names), axis=1)
 
     def with_sample(self, names: Sequence[str]) -> Source:
-        """The same, with the first rows of these columns kept for all that look at them."""
+        """The same, with the first rows of these columns kept for `first_rows`."""
         return replace(self, sampled=(self.table, self.first_rows(names)))
 
     def told(self, error: Exception) -> DataError:
@@ -200,9 +200,9 @@ class Source:
         """
 
         def run() -> None:
-            asked = self.engine.con.sql(self.engine.compile(query))
+            relation = self.engine.con.sql(self.engine.compile(query))
             # DuckDB 1 has another name for it.
-            read = getattr(asked, "to_arrow_reader", None) or asked.fetch_record_batch
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
             for batch in read(most):
                 take(batch)
 
@@ -216,7 +216,7 @@ class Source:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings of engines about each other's versions, which users cannot heed."""
+    """Suppress engines' warnings about each other's versions, on which users cannot act."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)
@@ -229,7 +229,7 @@ def told_of(
     passwords: Sequence[str] = (),
     called: Mapping[str, str] | None = None,
 ) -> DataError:
-    """What an engine complains of, in one line and in words of users where it is about a file."""
+    """An engine's error in one line, and in users' words where it is about a file."""
     said = str(error)
     for read, path in (called or {}).items():
         said = said.replace(read, path)
@@ -238,7 +238,7 @@ def told_of(
     if "not utf-8 encoded" in said:
         line = re.search(r"Line: (\d+)", said)
         return DataError(
-            f"{name}{f' (line {line[1]})' if line else ''} is no UTF-8 text; say what it is in, "
+            f"{name}{f' (line {line[1]})' if line else ''} is not UTF-8 text; say what it is, "
             f"such as {setting('encoding', 'latin-1')} or {setting('encoding', 'windows-1252')}"
         )
     if re.search(DAMAGED, said):

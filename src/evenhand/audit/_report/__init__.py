@@ -1,1 +1,1 @@
-"""What an audit says: tables, sentences, method and page."""
+"""The report of an audit: tables, sentences, method and page."""

@@ -1,8 +1,9 @@
 """Equal averages and true rewards together, in sentences and on the page.
 
-What would make a sentence false, and what is said instead: a true reward in every row (then its
-arrival depends on nothing), in rows of one kind only (then that is not tested), in too few rows of
-a group (then nothing is blended), and a gap within time windows that is not that of the whole log.
+Cases that would make a sentence false, and what is said instead: a true reward in every row (then
+its arrival depends on nothing), in rows of one kind only (then that is not tested), in too few rows
+of a group (then nothing is blended), and a gap within time windows that differs from that of the
+whole log.
 """
 
 from __future__ import annotations
@@ -22,57 +23,57 @@ if TYPE_CHECKING:
 
 METHOD = (
     "Together, the bias is the mean of what equal averages and what true rewards say, weighted by "
-    "their precisions; that both are of the same rows is allowed for. How far true averages may "
-    "differ is estimated (REML), for features and outcomes in standard deviations. Equal averages "
-    "are given up where the likelihood is 7 times as large without them. The test of equal "
-    "averages is of all coefficients at once (Wald)."
+    "their precisions; their dependence, as both use the same rows, is allowed for. How far true "
+    "averages may differ is estimated (REML), for features and outcomes in standard deviations. "
+    "Equal averages are given up where the likelihood is 7 times as large without them. The test "
+    "of equal averages is of all coefficients at once (Wald)."
 )
 ARRIVAL = (
-    "Whether a true reward is known is tested against the outcome: the indicator of it joins the "
-    "features in the regression of every group."
+    "Whether a true reward is known is tested against the outcome: an indicator of it is added to "
+    "the features in the regression of every group."
 )
 
 
 def blend_sentences(audit: Audit) -> list[str]:
-    """What both say together, what that rests on, and whether it can be trusted."""
-    both, columns = audit.blend, audit.facts.columns
-    if both is None:
+    """The blended estimate, what it rests on, and whether it can be trusted."""
+    blended, columns = audit.blend, audit.facts.columns
+    if blended is None:
         return []
     reward, true = quoted(columns.reward), quoted(str(columns.true_reward))
-    return [*_together(audit, both, true), arrival_sentence(both, reward, true)]
+    return [*_together(audit, blended, true), arrival_sentence(blended, reward, true)]
 
 
-def _together(audit: Audit, both: Blended, true: str) -> list[str]:
-    if both.measured is None or both.bias is None:
-        return [f"What equal averages and {true} say is not taken together: {both.why}."]
-    said = together(both, f"By equal averages and {true} together, ")
+def _together(audit: Audit, blended: Blended, true: str) -> list[str]:
+    if blended.measured is None or blended.bias is None:
+        return [f"What equal averages and {true} say is not taken together: {blended.why}."]
+    said = together(blended, f"By equal averages and {true} together, ")
     if audit.believe != WHOLE_LOG:
         said.append("That takes the gap over the whole log, not the one within time windows.")
     return said
 
 
-def together(both: Blended, start: str) -> list[str]:
+def together(blended: Blended, start: str) -> list[str]:
     """The blend at the average context, and what it rests on."""
-    assert both.measured is not None and both.bias is not None
+    assert blended.measured is not None and blended.bias is not None
     return [
-        *(f"{start}{words[0].lower()}{words[1:]}" for words in totals(both.bias)),
-        averages(both.measured, "That", "the true rewards"),
+        *(f"{start}{words[0].lower()}{words[1:]}" for words in totals(blended.bias)),
+        averages(blended.measured, "That", "the true rewards"),
     ]
 
 
-def arrival_sentence(both: Blended, reward: str, true: str) -> str:
-    """Whether it depends on the outcome where a true reward is known."""
-    if not both.rest.any():
+def arrival_sentence(blended: Blended, reward: str, true: str) -> str:
+    """Whether the arrival of true rewards depends on the outcome."""
+    if not blended.rest.any():
         return f"{true} is known in every row, so the outcome does not decide where it is known."
-    rule = f"This holds if it does not depend on the outcome whether {true} is known"
-    if both.depends is None:
+    rule = f"This holds if whether {true} is known does not depend on the outcome"
+    if blended.depends is None:
         return f"{rule}. That could not be tested here."
-    if not both.depends:
+    if not blended.depends:
         return (
             f"{rule}. The {reward} of these rows shows no sign of the contrary "
-            f"({p_value(both.p_arrival)}), but not every dependence shows there."
+            f"({p_value(blended.p_arrival)}), but not every dependence shows there."
         )
-    table = both.arrival.dropna(subset="difference")
+    table = blended.arrival.dropna(subset="difference")
     sizes = [
         f"{in_digits(float(f'{abs(size):.3g}'))} {'higher' if size > 0.0 else 'lower'} in group "
         f"{quoted(str(name))}"
@@ -80,26 +81,30 @@ def arrival_sentence(both: Blended, reward: str, true: str) -> str:
         if size != 0.0
     ]
     return (
-        f"WARNING: {rule[0].lower()}{rule[1:]}, and that seems not to be so: where {true} is "
+        f"WARNING: {rule[0].lower()}{rule[1:]}, and that does not seem to be so: where {true} is "
         f"known, {reward} is on average {few(sizes)} than where it is not, at the same features by "
-        f"straight lines ({p_value(both.p_arrival)}). What rests on {true} may be wrong by an "
+        f"straight lines ({p_value(blended.p_arrival)}). What rests on {true} may be wrong by an "
         "amount that this log cannot show."
     )
 
 
 def blend_view(audit: Audit) -> dict[str, Any] | None:
     """What the page shows: the three estimates side by side, and the rows with a true reward."""
-    both, truth = audit.blend, audit.against_truth
-    if both is None:
+    blended, truth = audit.blend, audit.against_truth
+    if blended is None:
         return None
     table = None
-    if both.bias is not None and truth is not None:
-        reports = {"equal averages": audit.bias, "true rewards": truth, "both together": both.bias}
+    if blended.bias is not None and truth is not None:
+        reports = {
+            "equal averages": audit.bias,
+            "true rewards": truth,
+            "both together": blended.bias,
+        }
         table = of_frame(side_by_side(reports), keys=2)
     return {
         "sentences": blend_sentences(audit),
         "table": table,
-        "arrival": of_frame(both.arrival),
+        "arrival": of_frame(blended.arrival),
     }
 
 

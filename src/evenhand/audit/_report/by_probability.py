@@ -1,8 +1,8 @@
 """Audits whose groups are known by probability: sentences, method, limits and the page.
 
-What would make a sentence false, and what is said instead: counts of people by group (they are
-expected counts), probabilities that are all 0 or 1 (then nothing is uncertain), rows without any
-(then they are "not stated"), and roles of the log that play no part here (they are named).
+Cases that would make a sentence false, and what is said instead: counts of people by group (they
+are expected counts), probabilities that are all 0 or 1 (then nothing is uncertain), rows without
+any (then they are "not stated"), and roles of the log that play no part here (they are named).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEFT_OUT = (
 
 @dataclass(frozen=True, eq=False)
 class ByProbability:
-    """What an audit by probability has beside the bias.
+    """The parts of an audit by probability besides the bias.
 
     Attributes:
         membership: the groups, and the columns of their probabilities.
@@ -68,9 +68,9 @@ def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, and what it rests on."""
     from evenhand.audit._report.sentences import missing_sentences
 
-    found, facts, bias = audit.by_probability, audit.facts, audit.bias
-    assert found is not None
-    sizes = ", ".join(f"{quoted(name)} {n:,.0f}" for name, n in found.expected.items())
+    result, facts, bias = audit.by_probability, audit.facts, audit.bias
+    assert result is not None
+    sizes = ", ".join(f"{quoted(name)} {n:,.0f}" for name, n in result.expected.items())
     names = [quoted(name) for name in facts.columns.features]
     held = f"Held equal: {few_of(names, most=12)}." if names else "No feature is held equal."
     worse = f" A higher {quoted(facts.columns.reward)} is worse for people."
@@ -78,11 +78,11 @@ def summary(audit: Audit) -> list[str]:
         f"{facts.used:,} rows in {len(bias.groups)} groups, known by probability (expected: "
         f"{sizes}), are compared with {bias.against}. The outcome is "
         f"{quoted(facts.columns.reward)}. {held}{worse if facts.settings.unfavourable else ''}",
-        _certainty(found),
-        *(f"Before any adjustment, {_lower(words)}" for words in totals(found.unadjusted)),
+        _certainty(result),
+        *(f"Before any adjustment, {_lower(words)}" for words in totals(result.unadjusted)),
         *(bias.to_words().splitlines() if names else [*bias.warnings, bias.assumption]),
         CALIBRATED,
-        *_not_used(found),
+        *_not_used(result),
         LEFT_OUT,
         *missing_sentences(audit),
     ]
@@ -92,8 +92,8 @@ def _lower(sentence: str) -> str:
     return f"{sentence[0].lower()}{sentence[1:]}"
 
 
-def _certainty(found: ByProbability) -> str:
-    known = found.membership
+def _certainty(result: ByProbability) -> str:
+    known = result.membership
     if not known.uncertain:
         return "All probabilities are 0 or 1, so every group is known."
     said = (
@@ -105,28 +105,28 @@ def _certainty(found: ByProbability) -> str:
     return said
 
 
-def _not_used(found: ByProbability) -> list[str]:
-    if not found.not_used:
+def _not_used(result: ByProbability) -> list[str]:
+    if not result.not_used:
         return []
-    names = ", ".join(role.replace("_", " ") for role in found.not_used)
+    names = ", ".join(role.replace("_", " ") for role in result.not_used)
     return [f"The log also has columns for {names}: with groups by probability they play no part."]
 
 
 def method(audit: Audit) -> list[str]:
-    """How the numbers were made."""
+    """How the numbers were computed."""
     from evenhand import __version__
 
-    facts, found = audit.facts, audit.by_probability
-    assert found is not None
+    facts, result = audit.facts, audit.by_probability
+    assert result is not None
     errors = (
         f"Errors allow for rows of the same cluster that depend on each other (CR1, "
-        f"{found.clusters:,} clusters)."
-        if found.clusters
-        else "Errors do not take the noise as equal (HC1, from squared residuals of every row)."
+        f"{result.clusters:,} clusters)."
+        if result.clusters
+        else "Errors do not assume equal noise (HC1, from squared residuals of every row)."
     )
     return [
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
-        "summed up where they are, and everything here is made from the sums.",
+        "summed up where they are, and everything here is computed from the sums.",
         "The reward is fitted by least squares on the features and an intercept, each times the "
         f"probability of each group: {', '.join(facts.columns.features) or 'none'}. So every group "
         "has coefficients of its own, and no row is assigned to a group. The bias of a group is "
@@ -138,12 +138,12 @@ def method(audit: Audit) -> list[str]:
         f"Intervals are at {100 * audit.bias.level:.6g} %. Those of features in the summary hold "
         "for all groups and features at once (Bonferroni), those at the average context for all "
         "groups.",
-        "Probabilities of a row are divided by their sum, which may miss 1 by 0.01.",
+        "Probabilities of a row are divided by their sum, which may differ from 1 by 0.01.",
     ]
 
 
 def limits(audit: Audit) -> list[str]:
-    """What cannot be seen in this log."""
+    """What this log cannot show."""
     reward = audit.facts.columns.reward
     return [
         f"Probabilities. {CALIBRATED} If {reward} itself, or what it is made from, went into the "

@@ -25,18 +25,18 @@ def cautions(audit: Audit) -> list[str]:
     facts, said = audit.facts, list[str]()
     if facts.binary and facts.errors == "classical":
         said.append(
-            "Outcomes are 0 or 1, so their noise depends on the features, and errors here take it "
-            "as equal within a group: choose robust errors for exact ones "
+            "Outcomes are 0 or 1, so their noise depends on the features, and errors here assume "
+            "that it is equal within a group: choose robust errors for exact ones "
             f"({setting('errors', 'robust')})."
         )
     said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
         few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
-        alone = [quoted(name) for name, many in few.items() if many < 2]
-        if alone:
+        single = [quoted(name) for name, many in few.items() if many < 2]
+        if single:
             said.append(
-                f"{_groups(alone, 'has', 'have')} a single cluster, from which no error can be "
-                f"told: {'it is' if len(alone) == 1 else 'they are'} compared with nobody."
+                f"{_groups(single, 'has', 'have')} a single cluster, from which no error can be "
+                f"estimated: {'it is' if len(single) == 1 else 'they are'} compared with nobody."
             )
         short = [f"{quoted(name)} ({many})" for name, many in few.items() if many > 1]
         if short:
@@ -85,13 +85,13 @@ def cautions(audit: Audit) -> list[str]:
 
 
 def _classical(audit: Audit) -> list[str]:
-    """Groups whose errors are not those of the others, and why."""
+    """Groups whose errors are of another kind than those of the others, and why."""
     names = audit.facts.classical
     if not names:
         return []
     return [
         f"{_groups([quoted(name) for name in names], 'has', 'have')} fewer than {FEW_ROWS} rows "
-        f"for every coefficient: {_their(names)} errors take the noise as equal within the group. "
+        f"for every coefficient: {_their(names)} errors assume equal noise within the group. "
         "Those of the other groups do not."
     ]
 

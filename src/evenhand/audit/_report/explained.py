@@ -1,6 +1,6 @@
 """The gap explained, in sentences: before any adjustment, what features account for, what is left.
 
-Tables that would make such sentences false: intervals that hold zero (then no direction is told),
+Tables that would make such sentences false: intervals that hold zero (then no direction is given),
 a gap at the average context that is not identified (then nothing is said to be left), vectors that
 average over arms (then a part belongs to the arms), and features that cannot be told apart (then
 none is named).
@@ -53,14 +53,14 @@ def explained(audit: Audit) -> list[str]:
 
 
 def told_why(audit: Audit) -> set[str]:
-    """The groups of which `explained` says why it is not known what is left."""
+    """The groups for which `explained` says why what is left is not known."""
     table = audit.decomposition
     left = table[(table["part"] == LEFT) & table["estimate"].isna()]
     return set(left["group"].astype(str)) & set(_in_order(audit)[:MOST_GROUPS])
 
 
 def _in_order(audit: Audit) -> list[str]:
-    """The groups, as `explained` speaks of them."""
+    """The groups, in the order in which `explained` mentions them."""
     table = audit.decomposition
     if table.empty:
         return []
@@ -91,14 +91,14 @@ def _of_group(audit: Audit, part: pd.DataFrame) -> list[str]:
     who = f"the mean {outcome} of group {group}"
     if low <= 0.0 <= high:
         ends = f"{_signed(before, low)} to {_signed(before, high)}"
-        told = f"{who} cannot be told from that of group {reference}"
+        finding = f"{who} cannot be told from that of group {reference}"
     else:
         word = "lower" if before["estimate"] < 0.0 else "higher"
         near, far = sorted((abs(low), abs(high)))
         ends = f"{_digits(before, near)} to {_digits(before, far)}"
         size = _digits(before, abs(before["estimate"]))
-        told = f"{who} is {size} {word} than that of group {reference}"
-    start = f"Before any adjustment, {told} ({level} interval {ends})"
+        finding = f"{who} is {size} {word} than that of group {reference}"
+    start = f"Before any adjustment, {finding} ({level} interval {ends})"
     if not np.isfinite(rows[LEFT]["estimate"]):
         why = str(rows[LEFT]["why"]).removeprefix(NOT) or "the groups cannot be compared there"
         return [f"{start}. What is left between people with the same features is not known: {why}."]
@@ -158,6 +158,6 @@ def _signed(row: Mapping[Any, Any], value: float) -> str:
 
 
 def _half(row: Mapping[Any, Any]) -> float:
-    """Half of the interval; what has none is told as exactly as it is large."""
+    """Half of the interval; without one, a fifth of the estimate, for two digits or so."""
     half = float(row["high"] - row["low"]) / 2.0
     return half if half > 0.0 else abs(float(row["estimate"])) / 5.0

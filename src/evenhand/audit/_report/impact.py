@@ -21,7 +21,7 @@ REFERENCE = "reference_"
 
 
 def impact_sentences(audit: Audit) -> list[str]:
-    """The smallest impact ratio of every group column and of the cells, and what tests say."""
+    """The smallest impact ratio of every group column and of the cells, and the tests of it."""
     tables = audit.impact.groupby("attribute", sort=False)
     return [_sentence(audit, str(name), table) for name, table in tables]
 
@@ -35,20 +35,20 @@ def rate_name(audit: Audit) -> str:
 
 
 def _sentence(audit: Audit, attribute: str, table: pd.DataFrame) -> str:
-    by, what = f"By {quoted(attribute)}", rate_name(audit)
+    by, rate = f"By {quoted(attribute)}", rate_name(audit)
     highest = table[table["highest"]].iloc[0]
     compared = table[~table["highest"] & table["ratio"].notna()]
     if not highest["rate"] > 0.0 or compared.empty:
-        return f"{by} there is no impact ratio: the highest {what} is {_percent(highest['rate'])}."
+        return f"{by} there is no impact ratio: the highest {rate} is {_percent(highest['rate'])}."
     large = compared[~compared["small"]]
-    some = large if len(large) else compared
+    candidates = large if len(large) else compared
     if (compared["ratio"] == 1.0).all():
-        return f"{by} all categories have the same {what}, {_percent(highest['rate'])}."
-    lowest = some.iloc[int(some["ratio"].argmin())]
+        return f"{by} all categories have the same {rate}, {_percent(highest['rate'])}."
+    lowest = candidates.iloc[int(candidates["ratio"].argmin())]
     few = int(compared["small"].sum()) if len(large) else 0
     rest = f" ({few} with less than 2 % of the data left aside)" if few else ""
     return (
-        f"{by} the lowest {what}{rest} is that of {quoted(lowest['category'])}, "
+        f"{by} the lowest {rate}{rest} is that of {quoted(lowest['category'])}, "
         f"{_percent(lowest['rate'])} against {_percent(highest['rate'])} for "
         f"{quoted(highest['category'])}: an impact ratio of {lowest['ratio']:.3f}, "
         f"{100 * audit.bias.level:.6g} % interval {lowest['low']:.3f} to {lowest['high']:.3f}"
@@ -78,8 +78,11 @@ def impact_view(audit: Audit) -> dict[str, Any]:
     tables: list[tuple[str, Table]] = []
     for name, table in audit.impact.groupby("attribute", sort=False):
         named = table[f"{REFERENCE}ratio"].notna().any()
-        gone = ["attribute", *([] if named else [c for c in table if str(c).startswith(REFERENCE)])]
-        shown = table.drop(columns=gone).rename(
+        hidden = [
+            "attribute",
+            *([] if named else [c for c in table if str(c).startswith(REFERENCE)]),
+        ]
+        shown = table.drop(columns=hidden).rename(
             columns={"fisher_p": "Fisher's_p", "deviations": "standard_deviations"}
         )
         tables.append((str(name), of_frame(shown)))

@@ -28,7 +28,7 @@ MOST_DRAWN = 60  # cells: more would not be read
 
 
 def cell_sentences(audit: Audit) -> list[str]:
-    """What is found by each group column, and in the cells where they meet."""
+    """The findings by each group column, and in the cells where they meet."""
     crossed = audit.intersections
     if crossed is None:
         return []
@@ -47,16 +47,19 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
     report = crossed.believed(name)
     start = ""
     if report is not crossed.attributes[name]:
-        start = "within time windows, which find something else than the whole log, "
+        start = "within time windows, which do not find the same as the whole log, "
     said = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
     if name in crossed.against_truth:
         true = quoted(str(audit.facts.columns.true_reward))
         measured = totals(crossed.against_truth[name])
         said += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
-        both = crossed.blends.get(name)
-        if both is not None and both.measured is not None:
-            sentences = together(both, f"by equal averages and {true} together, ")
-            said += [*sentences, arrival_sentence(both, quoted(audit.facts.columns.reward), true)]
+        blended = crossed.blends.get(name)
+        if blended is not None and blended.measured is not None:
+            sentences = together(blended, f"by equal averages and {true} together, ")
+            said += [
+                *sentences,
+                arrival_sentence(blended, quoted(audit.facts.columns.reward), true),
+            ]
     tests = crossed.changes.get(name)
     if tests is None or tests.empty:
         return said
@@ -83,8 +86,8 @@ def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
     where = f"{meet}, with every cell {SHRUNK}" if crossed.freedom > 0 else meet
     if cells.empty:
         return [
-            f"{meet}, too few rows are in each cell for gaps with the same features: shown are "
-            "plain rates and means of the cells."
+            f"{meet}, too few rows are in each cell for gaps with the same features: the "
+            "cells are shown with plain rates and means."
         ]
     apart = cells[(cells["shrunk_low"] > 0.0) | (cells["shrunk_high"] < 0.0)]
     at = f"{100 * crossed.level:.6g} % interval of that cell alone"
@@ -109,14 +112,12 @@ def _borrowing(crossed: Intersections) -> list[str]:
     if cells["kind"].isin([COMMON_SLOPES, AS_THEY_ARE[COMMON_SLOPES]]).any():
         said.append(
             "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
-            "with the same slopes: a feature is taken to do the same in every cell, and the noise "
-            "to be equal."
+            "with the same slopes: a feature is assumed to do the same in every cell, and the "
+            "noise to be equal."
         )
     own = cells[cells["kind"].isin(OWN_ROWS)]["own_weight"]
     if crossed.freedom < 1:
-        said.append(
-            "There are too few cells to tell margins from cells, so that no cell is shrunk."
-        )
+        said.append("There are too few cells to tell margins from cells, so no cell is shrunk.")
     elif len(own):
         said.append(
             f"A cell's own rows count for {100 * own.min():.0f} % to {100 * own.max():.0f} % of "
@@ -126,8 +127,8 @@ def _borrowing(crossed: Intersections) -> list[str]:
     if len(few):
         names = few_of([quoted(name) for name in few["cell"]])
         said.append(
-            f"Of {names} too little is known for an estimate from own rows: shown is what the "
-            "margins alone say."
+            f"Of {names} too little is known for an estimate from own rows: only what the margins "
+            "say is shown."
         )
     return said
 
@@ -158,9 +159,9 @@ def _tables(crossed: Intersections, name: str) -> list[tuple[str, Table]]:
         reports.append(("within time windows", crossed.within[name]))
     if name in crossed.against_truth:
         reports.append(("measured against the truth", crossed.against_truth[name]))
-    both = crossed.blends.get(name)
-    if both is not None and both.bias is not None:
-        reports.append(("equal averages and the truth together", both.bias))
+    blended = crossed.blends.get(name)
+    if blended is not None and blended.bias is not None:
+        reports.append(("equal averages and the truth together", blended.bias))
     tables = [(words, _at_average(report, words)) for words, report in reports]
     if name in crossed.changes and not crossed.changes[name].empty:
         changes = crossed.changes[name]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand._prose import records
-from evenhand.bias._sentences import same_findings
+from evenhand.bias._findings import same_findings
 
 if TYPE_CHECKING:
     from evenhand.audit._stages.blend import Blended
@@ -24,7 +24,7 @@ OWN_ROWS = (*AS_THEY_ARE, *AS_THEY_ARE.values())
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intersections:
-    """What an audit of several group columns found.
+    """The findings of an audit of several group columns.
 
     Attributes:
         attributes: the bias by each group column; the others are not among the features.
@@ -35,12 +35,12 @@ class Intersections:
         cells: a row per cell that occurs. `estimate`, `low` and `high` are the gap to `reference`
             at the average context from its own rows; `shrunk`, `shrunk_low` and `shrunk_high` are
             the same, shrunk towards its margins, and `own_weight` is how much its own rows count
-            in it. `kind` says which it is, and `why` what is in the way of an estimate of its own.
-            Where hardly any cell has rows for a regression of its own, all have the same slopes.
+            in it. `kind` says which it is, and `why` why there is no estimate of its own. Where
+            hardly any cell has rows for a regression of its own, all have the same slopes.
         impact: impact tables of every group column and of the cells.
         reference: the cell that cells are compared with; None for their mean.
         tau: the standard deviation of what margins do not explain, in units of reward.
-        freedom: how many comparisons of cells say something of it.
+        freedom: how many comparisons of cells inform it.
         level: of the intervals.
     """
 
@@ -65,7 +65,7 @@ class Intersections:
         return f"Intersections({', '.join(self.attributes)}; {len(self.cells)} cells)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, but the impact tables: they are beside it in an audit."""
+        """Everything as plain data, except the impact tables, which an audit has beside it."""
         return {
             "attributes": {name: report.to_dict() for name, report in self.attributes.items()},
             "within_windows": {name: report.to_dict() for name, report in self.within.items()},

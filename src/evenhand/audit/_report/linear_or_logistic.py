@@ -1,4 +1,4 @@
-"""Which form rewards of 0 and 1 have, a straight line or a logistic one: words and tables."""
+"""Whether straight lines or logistic models have the form of rewards of 0 and 1, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ERRORS = {
     "robust": "robust (from squared scores, with the correction of the straight lines)",
     "cluster": "those of clusters (from sums of scores, with the correction of the straight lines)",
 }
-# What holds for all rows at once is what the summary speaks of.
+# The intervals that hold for all rows at once are those of the summary.
 _SHOWN = {
     "simultaneous_low": "low",
     "simultaneous_high": "high",
@@ -32,7 +32,7 @@ def link_sentence(models: Logistic) -> str:
     if models.linear_p_value is None and models.logistic_p_value is None:
         return (
             "Outcomes are 0 or 1, and no test can tell whether a straight line or a logistic model "
-            "is nearer to them. Numbers are those of straight lines unless it says otherwise."
+            "is nearer to them. Numbers are those of straight lines unless stated otherwise."
         )
     start = "Outcomes are 0 or 1. The link test"
     if models.fits == LOGISTIC:
@@ -44,30 +44,30 @@ def link_sentence(models: Logistic) -> str:
     if models.fits == LINEAR:
         return (
             f"{start} rejects logistic models ({logistic}) and not straight lines ({line}), so "
-            "numbers are those of the straight lines unless it says otherwise."
+            "numbers are those of the straight lines unless stated otherwise."
         )
     if models.fits == BOTH:
         return (
             f"{start} rejects neither straight lines ({line}) nor logistic models ({logistic}). "
-            "Numbers are those of straight lines, in which chances add up, unless it says "
+            "Numbers are those of straight lines, in which chances add up, unless stated "
             "otherwise."
         )
     return (
         f"{start} rejects straight lines ({line}) and logistic models ({logistic}): neither has "
         "the form of these outcomes, and part of what is found may come from that. Numbers are "
-        "those of straight lines unless it says otherwise."
+        "those of straight lines unless stated otherwise."
     )
 
 
 def method_of(models: Logistic) -> list[str]:
-    """How the logistic models were made, for the method of a report."""
+    """How the logistic models were fitted, for the method of a report."""
     level = f"{100 * (1 - models.line.level):.3g} %"
     said = [
         "Rewards are 0 or 1, so every group also has a logistic model with the same features, by "
-        "Newton's method with sums made where the rows are. A gap, and a change of it, is claimed "
-        "where straight lines and logistic models both find it at the same level and in the same "
-        "direction. A link test asks whether the square of a model's own predictions would add to "
-        f"them (a score test of all groups at once, at {level}).",
+        "Newton's method with sums computed where the rows are. A gap, and a change of it, is "
+        "claimed where straight lines and logistic models both find it at the same level and in "
+        "the same direction. A link test asks whether the square of a model's own predictions "
+        f"would add to them (a score test of all groups at once, at {level}).",
     ]
     if models.odds is not None:
         said.append(

@@ -1,4 +1,4 @@
-"""What logistic models say about rewards of 0 and 1, beside the straight lines, as tables."""
+"""Logistic models of rewards of 0 and 1, beside the straight lines, as tables."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Logistic:
     def by_feature(self) -> pd.DataFrame:
         """A row per group and feature.
 
-        `ratio` is what the odds ratio of the group to the reference is multiplied with for every
-        `unit` more of the feature. `claimed` is true where both models find a change of the gap,
-        in the same direction and with intervals for all features and groups at once.
+        `ratio` is the factor by which the odds ratio of the group to the reference changes for
+        every `unit` more of the feature. `claimed` is true where both models find a change of the
+        gap, in the same direction and with intervals for all features and groups at once.
         """
         line, d = self.line, len(self.line.features)
         odds = None if self.odds is None else self.odds.to_frame()
@@ -165,11 +165,11 @@ _GAPS = {
 def make_logistic(
     line: BiasReport, fit: LogisticFit | str, odds: BiasReport | None, weighted: bool
 ) -> Logistic:
-    """The result, from what was fitted about the centres.
+    """The result, from the models fitted about the centres.
 
     Args:
         line: the report of the straight lines, in the features' own units.
-        fit: what the logistic models found, or why there are none.
+        fit: the logistic models, or why there are none.
         odds: the same report with their vectors in place of the straight lines'.
         weighted: whether rows have weights.
     """
@@ -199,9 +199,9 @@ def sign_of(comparison: Comparison) -> Array:
 
 
 def _reason(fit: LogisticFit) -> str:
-    """Why no group has a logistic model: what is in the way of the first."""
-    told = [f"group {quoted(name)} has none, for {why}" for name, why in fit.why.items()]
-    return told[0] if told else "no group is known at all"
+    """Why no group has a logistic model, by the example of the first."""
+    reasons = [f"group {quoted(name)} has none, for {why}" for name, why in fit.why.items()]
+    return reasons[0] if reasons else "no group is known at all"
 
 
 def _exp(logarithm: Array) -> Array:

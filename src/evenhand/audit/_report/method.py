@@ -1,4 +1,4 @@
-"""How an audit works, what it assumes and where it ends: the last part of every report."""
+"""How an audit works, what it assumes and what it cannot show: the last part of every report."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
 ERRORS = {
-    "classical": "Errors take the noise as equal within a group, and groups may differ in it.",
-    "robust": "Errors do not take the noise as equal (HC1, from squared residuals of every row).",
+    "classical": "Errors assume equal noise within a group; groups may differ in it.",
+    "robust": "Errors do not assume equal noise (HC1, from squared residuals of every row).",
     "cluster": "Errors allow for rows of the same cluster that depend on each other (CR1), with as "
     "many degrees of freedom in a group as it has clusters, less one.",
 }
@@ -27,14 +27,14 @@ BORROWED = (
 
 
 def method(audit: Audit) -> list[str]:
-    """How the numbers were made."""
+    """How the numbers were computed."""
     from evenhand import __version__
 
     facts = audit.facts
     columns = facts.columns
     said = [
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
-        "summed up where they are, and everything here is made from the sums.",
+        "summed up where they are, and everything here is computed from the sums.",
         "For every group the reward is fitted by least squares on the features and an intercept: "
         f"{', '.join(columns.features) or 'none'}. The bias of a group is its coefficients less "
         "those that it is compared with: the gap at a context is that vector times the context. "
@@ -104,7 +104,8 @@ def method(audit: Audit) -> list[str]:
         if columns.cluster is not None:
             said.append(
                 "In a window a group has the degrees of freedom of its clusters there. With few of "
-                "them intervals are too short rather than too long: with 8, of 95 % they hold 93."
+                "them intervals are too short rather than too long: with 8, those of 95 % cover "
+                "in 93 %."
             )
         if audit.within is not None:
             said.append(
@@ -119,15 +120,15 @@ def method(audit: Audit) -> list[str]:
             )
     if facts.filled:
         said.append(
-            "A number that is missing stands at about the mean, and a column of its own says "
-            "where; a missing category is a category. Which value stands there changes the "
+            "A missing number is filled in with about the mean, and a column of its own says "
+            "where; a missing category is a category. The value that is filled in changes the "
             "coefficient of that column and no other."
         )
     return said
 
 
 def limits(audit: Audit) -> list[str]:
-    """What cannot be seen in this log."""
+    """What this log cannot show."""
     facts = audit.facts
     reward = facts.columns.reward
     said = [
@@ -160,9 +161,9 @@ def limits(audit: Audit) -> list[str]:
     if facts.binary:
         said.append(
             "Chances. Outcomes are 0 or 1, and differences are in their chance of being 1, by a "
-            "straight line. How a difference is shared out among features depends on that scale; "
-            "with chances near 0 or 1 another one (odds) may share it out otherwise."
-            + ("" if audit.logistic is None else " What both share out alike is claimed here.")
+            "straight line. How a difference is divided among features depends on that scale; "
+            "with chances near 0 or 1 another one (odds) may divide it differently."
+            + ("" if audit.logistic is None else " What both divide alike is claimed here.")
         )
     if facts.columns.cluster is None:
         said.append(

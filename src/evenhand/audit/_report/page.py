@@ -1,4 +1,4 @@
-"""The audit as one HTML page with its pictures, which needs nothing else and no network."""
+"""The audit as one HTML page with its pictures, which needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def drift_pictures(audit: Audit) -> list[tuple[Markup, str]]:
         return []
     at = f"{100 * audit.bias.level:.6g} % intervals"
     terms, means = audit.bias._terms, ("mean_reward", "mean_low", "mean_high")
-    asked = [(f"The {terms.outcome} by time window, unadjusted; {at}.", means)]
+    wanted = [(f"The {terms.outcome} by time window, unadjusted; {at}.", means)]
     if audit.changes is not None and len(audit.changes):
         words = f"The gap to {audit.bias.against} {terms.alike}, by time window; {at}."
-        asked.append((words, ("estimate", "low", "high")))
+        wanted.append((words, ("estimate", "low", "high")))
     pictures = []
-    for words, (value, low, high) in asked:
+    for words, (value, low, high) in wanted:
         is_bias = value == "estimate"
         chart = charts.windows_chart(
             audit.drift,
@@ -107,7 +107,7 @@ Named = list[tuple[str, Table]]  # tables that open on a click, with the words t
 
 
 def html(audit: Audit) -> str:
-    """The whole page: words first, then numbers, then the method and where it ends."""
+    """The whole page: words first, then numbers, then the method and its limits."""
     facts = audit.facts
     return render(
         "audit.html",
@@ -176,7 +176,7 @@ def _explained(audit: Audit) -> dict[str, Any] | None:
 
 
 def _adjusted(audit: Audit) -> str:
-    """By which model the picture's adjustment is."""
+    """The model behind the adjustment in the picture."""
     if not audit.facts.columns.features:
         return "There are no features to hold equal."
     models = set(audit.decomposition["model"])
@@ -262,7 +262,7 @@ def _against_truth(audit: Audit) -> dict[str, Any] | None:
 
 
 def _error_rates(audit: Audit) -> dict[str, Any] | None:
-    """Decisions beside what came true."""
+    """Error rates and calibration: rewards beside true rewards."""
     if audit.truth is None:
         return None
     errors, calibration = audit.truth.errors, audit.truth.calibration.reset_index()

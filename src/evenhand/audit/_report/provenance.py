@@ -1,4 +1,4 @@
-"""What it takes to repeat an audit: which log it was, which versions, and what was asked for."""
+"""What it takes to repeat an audit: the log, the versions and the settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PACKAGES = {"ibis": "ibis-framework", "numpy": "numpy", "pandas": "pandas", "scipy": "scipy"}
 ENGINES = {"duckdb": "duckdb", "pyspark": "pyspark", "postgres": "PostgreSQL"}
 IN_PYTHON_ALONE = ("units",)  # settings without a flag
-ELSEWHERE = ("columns", "missing_marks", "probability_of")  # said otherwise
+ELSEWHERE = ("columns", "missing_marks", "probability_of")  # given in other ways
 TITLES = ("Audit", "Audit of ")  # that nobody gave
 
 
@@ -33,8 +33,8 @@ class Provenance:
     Attributes:
         checksum: of the log.
         columns: of the log, all of them.
-        versions: of Python, evenhand, the engine and what numbers are made with.
-        command: that repeats it, without passwords; None where a command cannot.
+        versions: of Python, evenhand, the engine and the numerical packages.
+        command: the command that repeats it, without passwords; None where none can.
         call: the same in Python.
     """
 
@@ -66,19 +66,21 @@ class Provenance:
         """The same for the page."""
         from evenhand._html.tables import of_rows
 
-        told = [("log", f"{rows:,} rows; columns: {', '.join(self.columns)}")]
-        told.append(("checksum", self.checksum.value or self.checksum.method))
+        rows_shown = [("log", f"{rows:,} rows; columns: {', '.join(self.columns)}")]
+        rows_shown.append(("checksum", self.checksum.value or self.checksum.method))
         if self.checksum.value:
-            told.append(("how it is made", self.checksum.method))
+            rows_shown.append(("how it is made", self.checksum.method))
         if len(self.checksum.files) > 1:
-            told += [(f"SHA-256 of {name}", digest) for name, _, digest in self.checksum.files]
-        told.append(
+            rows_shown += [
+                (f"SHA-256 of {name}", digest) for name, _, digest in self.checksum.files
+            ]
+        rows_shown.append(
             ("versions", ", ".join(f"{name} {version}" for name, version in self.versions.items()))
         )
         if self.command is not None:
-            told.append(("the command", self.command))
-        told.append(("in Python", self.call))
-        return of_rows(["to repeat it", ""], told)
+            rows_shown.append(("the command", self.command))
+        rows_shown.append(("in Python", self.call))
+        return of_rows(["to repeat it", ""], rows_shown)
 
 
 def provenance(
@@ -88,7 +90,7 @@ def provenance(
     columns: tuple[str, ...],
     given: tuple[str | None, Reading, Settings],
 ) -> Provenance:
-    """Put together what is known when an audit ends.
+    """Collect what is known when an audit ends.
 
     Args:
         log: what the user gave.
@@ -98,32 +100,32 @@ def provenance(
         given: the engine that was asked for, how files are read, and the settings.
     """
     engine, reading, settings = given
-    asked = {**settings_of(settings), **reading.chosen}
+    chosen = {**settings_of(settings), **reading.chosen}
     if engine is not None:
-        asked["engine"] = engine
+        chosen["engine"] = engine
     named = str(log) if isinstance(log, (str, PathLike)) else None  # otherwise it is in memory
     return Provenance(
         checksum=checksum,
         columns=columns,
         versions=versions(source),
-        command=None if named is None else command(without_password(named), asked),
-        call=call(None if named is None else without_password(named), asked),
+        command=None if named is None else command(without_password(named), chosen),
+        call=call(None if named is None else without_password(named), chosen),
     )
 
 
 def settings_of(settings: Settings) -> dict[str, Any]:
-    """What was chosen: roles first, and then all that is not as it would be anyway."""
+    """What was chosen: roles first, and then all settings that differ from their defaults."""
     chosen: dict[str, Any] = dict(settings.columns)
     for declared in fields(settings):
         value = getattr(settings, declared.name)
-        usual = (
+        default = (
             declared.default_factory()
             if declared.default_factory is not MISSING
             else declared.default
         )
         if declared.name in ("columns", "missing_marks", "probability_of") or _plain(
             value
-        ) == _plain(usual):
+        ) == _plain(default):
             continue
         if declared.name == "attributes":  # several group columns
             chosen["group"] = _plain(value)
@@ -136,22 +138,22 @@ def settings_of(settings: Settings) -> dict[str, Any]:
     return chosen
 
 
-def command(log: str, asked: dict[str, Any]) -> str | None:
-    """The command that asks for the same; None where there is no flag for it.
+def command(log: str, chosen: dict[str, Any]) -> str | None:
+    """The command for the same audit; None where there is no flag for a setting.
 
     Example:
         >>> from evenhand.audit._report.provenance import command
         >>> command("my log.csv", {"group": "sex", "leave_out": ["a", "b"], "level": 0.9})
         "evenhand audit 'my log.csv' --group sex --leave-out a --leave-out b --level 0.9"
     """
-    if any(name in IN_PYTHON_ALONE for name in asked) or not _sayable(asked):
+    if any(name in IN_PYTHON_ALONE for name in chosen) or not _sayable(chosen):
         return None
-    flags = [in_language(setting(name, value), "command line") for name, value in asked.items()]
+    flags = [in_language(setting(name, value), "command line") for name, value in chosen.items()]
     return " ".join(["evenhand audit", quote(log), *flags])
 
 
-def call(log: str | None, asked: dict[str, Any]) -> str:
-    """The call in Python that asks for the same; a log without a name is called `log`.
+def call(log: str | None, chosen: dict[str, Any]) -> str:
+    """The call in Python for the same audit; a log without a name is called `log`.
 
     Example:
         >>> from evenhand.audit._report.provenance import call
@@ -159,18 +161,18 @@ def call(log: str | None, asked: dict[str, Any]) -> str:
         'evenhand.audit(log, group="sex", missing="drop")'
     """
     first = "log" if log is None else in_language(literal(log), "python")
-    parts = [in_language(setting(name, value), "python") for name, value in asked.items()]
+    parts = [in_language(setting(name, value), "python") for name, value in chosen.items()]
     return f"evenhand.audit({', '.join([first, *parts])})"
 
 
 def versions(source: Source) -> dict[str, str]:
-    """Of all that numbers come from."""
+    """The versions of everything that affects the numbers."""
     from evenhand import __version__
 
     versions = {"python": platform.python_version(), "evenhand": __version__}
     try:
         versions[ENGINES.get(source.kind, source.kind)] = str(source.engine.version)
-    except Exception:  # whatever an engine of another kind does not tell
+    except Exception:  # an engine of another kind may not tell
         versions[source.kind] = "unknown"
     for name, package in PACKAGES.items():
         try:
@@ -180,9 +182,9 @@ def versions(source: Source) -> dict[str, str]:
     return versions
 
 
-def _sayable(asked: dict[str, Any]) -> bool:
-    """Whether values in lists have none of the characters that flags are taken apart at."""
-    marks, worth = asked.get("missing_marks", ()), asked.get("reward_values") or {}
+def _sayable(chosen: dict[str, Any]) -> bool:
+    """Whether values in lists have none of the characters at which flags are split."""
+    marks, worth = chosen.get("missing_marks", ()), chosen.get("reward_values") or {}
     words = [*worth, *(marks if not isinstance(marks, dict) else sum(marks.values(), [*marks]))]
     return not any(set(str(word)) & set(",=") for word in words)
 

@@ -1,4 +1,4 @@
-"""What an audit found: tables, words, JSON and a page."""
+"""The result of an audit: tables, words, JSON and a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenhand.audit._report.provenance import Provenance
 from evenhand.audit._report.schema import SCHEMA_ID, schema
 from evenhand.audit._settings import Settings
 from evenhand.audit._sums.error_rates import KnownTruth
-from evenhand.bias._sentences import same_findings
+from evenhand.bias._findings import same_findings
 from evenhand.bias.report import BiasReport
 from evenhand.errors import InputError, in_language, setting
 from evenhand.events.columns import Columns
@@ -37,7 +37,7 @@ WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """About the log and the run itself."""
+    """Facts about the log and the run itself."""
 
     settings: Settings
     columns: Columns
@@ -76,22 +76,22 @@ class Facts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What an audit found. Made by `evenhand.audit`.
+    """The result of an audit, as `evenhand.audit` returns it.
 
     Attributes:
         bias: the bias report: estimates and intervals by group and feature.
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         blend: the bias from equal averages and from true rewards together, the test of equal
-            averages, and whether it depends on the outcome where true rewards are known; or None.
+            averages, and whether the arrival of true rewards depends on the outcome; or None.
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
         truth: error rates and calibration by group, where the true reward is known, or None.
         logistic: logistic models beside the straight lines where rewards are 0 and 1, or None.
         metrics: the fairness metrics with intervals, from the same sums.
         groups: a row per group: rows, and sums of rewards.
-        impact: selection rates and impact ratios by category, as `fairness.impact` makes them; of
-            every group column and of the cells where they meet.
+        impact: selection rates and impact ratios by category, as in `fairness.impact`; of every
+            group column and of the cells where they meet.
         intersections: the bias by each of several group columns, and the cells where they meet;
             None with a single one.
         extras: a row per group: sums of weights and of inverse propensities, and overrides.
@@ -135,7 +135,7 @@ class Audit:
 
     @cached_property
     def summary(self) -> list[str]:
-        """What was found, in sentences, the most important first."""
+        """The findings in sentences, the most important first."""
         from evenhand.audit._report import by_probability, sentences
 
         summary = sentences.summary if self.by_probability is None else by_probability.summary
@@ -143,7 +143,7 @@ class Audit:
 
     @cached_property
     def believe(self) -> str:
-        """Which comparison the summary speaks of: "whole log", or "within windows".
+        """Which comparison the summary reports: "whole log", or "within windows".
 
         It is the one within time windows where the two do not find the same.
         """
@@ -255,7 +255,7 @@ class Audit:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def to_html(self) -> str:
-        """A page that needs nothing else and no network. Needs the extra `charts`."""
+        """A page that needs no other file and no network. Needs the extra `charts`."""
         from evenhand.audit._report.page import html
 
         return html(self)

@@ -34,7 +34,7 @@ MOST_NAMED = 12  # features that are held equal
 
 
 def summary(audit: Audit) -> list[str]:
-    """What was summed up, what was found, what changed, what is missing, what to be careful of."""
+    """The data, the findings, changes over time, missing values, and what to be careful of."""
     return [
         _scope(audit),
         *_direction(audit),
@@ -53,7 +53,7 @@ def summary(audit: Audit) -> list[str]:
 
 
 def _compared(audit: Audit) -> list[str]:
-    """What the comparison found; where there are time windows, both, and which one to believe."""
+    """The comparison; with time windows both comparisons, and which one to believe."""
     bias, within = audit.bias, audit.within
     if not audit.facts.columns.features:  # then the gap itself is all there is
         return [*totals(bias), *bias.warnings, bias.assumption]
@@ -61,7 +61,7 @@ def _compared(audit: Audit) -> list[str]:
     lines = [line for line in bias.to_words().splitlines() if line not in told]
     if within is None:
         return lines
-    # What takes a comparison away over the whole log does so within windows: once is enough.
+    # What rules out a comparison over the whole log does so within windows: once is enough.
     told = {*told, *unidentified(bias).values()}
     inside = [_after("Within time windows", line) for line in totals(within) if line not in told]
     if audit.believe == WHOLE_LOG:
@@ -76,14 +76,14 @@ def _compared(audit: Audit) -> list[str]:
         *whole,
         "The comparison over the whole log does not find the same. Believe the one within time "
         "windows: it compares people of the same time. Over the whole log, what changes over time "
-        "counts as bias where the part of a group changes as well.",
+        "counts as bias where the share of a group changes as well.",
         *bias.warnings,
         bias.assumption,
     ]
 
 
 def _told(audit: Audit, report: BiasReport) -> set[str]:
-    """Sentences about what is not identified whose reason stands above them already."""
+    """Sentences about what is not identified whose reason was given above already."""
     groups = told_why(audit)
     return {line for name, line in unidentified(report).items() if name in groups}
 
@@ -93,7 +93,7 @@ def _after(start: str, sentence: str) -> str:
 
 
 def _many_lost(audit: Audit) -> bool:
-    """Whether so many rows are left out that it comes first."""
+    """Whether so many rows are left out that this comes first."""
     return audit.facts.used < (1.0 - MANY_LOST) * audit.facts.rows
 
 
@@ -120,7 +120,7 @@ def _scope(audit: Audit) -> str:
 
 
 def _by_name(audit: Audit) -> str:
-    """The roles that nobody gave: whoever reads on must know of them."""
+    """The roles that nobody gave: readers must know of them."""
     guessed = guessed_roles(audit.facts.columns, audit.facts.settings)
     roles = [
         f"{shown([name])} is the {ROLES.get(role, role.replace('_', ' '))}"
@@ -131,7 +131,7 @@ def _by_name(audit: Audit) -> str:
 
 
 def _leave_out(audit: Audit) -> list[str]:
-    """What takes the comparison of all away, where leaving out a column gives it back."""
+    """The columns that rule out a comparison of all groups, and that may be left out."""
     if audit.bias.by_group["estimate"].notna().all():
         return []
     table = audit.bias.to_frame()
@@ -158,7 +158,7 @@ def _direction(audit: Audit) -> list[str]:
     facts = audit.facts
     reward = quoted(facts.columns.reward)
     if facts.settings.unfavourable:
-        screened = f"; selected are those with {reward} = 0" if facts.binary else ""
+        screened = f"; those with {reward} = 0 count as selected" if facts.binary else ""
         return [f"A higher {reward} is worse for people{screened}."]
     word = bad_outcome(facts.columns.reward, facts.settings.reward_values)
     if word is None:
@@ -170,7 +170,7 @@ def _direction(audit: Audit) -> list[str]:
 
 
 def _against_truth(audit: Audit) -> list[str]:
-    """What the true rewards say, for they need no assumption about averages."""
+    """The comparison with true rewards, which needs no assumption about averages."""
     errors = None if audit.truth is None else audit.truth.errors
     return [*_of_outcomes(audit), *([] if errors is None else errors.to_words())]
 
@@ -214,11 +214,11 @@ def _drift(audit: Audit) -> list[str]:
     without = without if timeless else []
     if tests.empty:
         why = (
-            "the gap is known in too few of them to be compared"
+            "no change of the gap can be tested: it is known in too few of them"
             if "estimate" in table
             else "only counts and mean outcomes were compared, for there are too many arms"
         )
-        return [f"Of the {windows} time windows {why}.", *without]
+        return [f"For the {windows} time windows {why}.", *without]
     if audit.bias.reference is None and len(audit.bias.groups) == 2:
         tests = tests.iloc[:1]  # the other group is its mirror image
     said, alike = [], audit.bias._terms.alike
@@ -291,7 +291,7 @@ def _uneven(audit: Audit) -> str:
     low, high = (table["group"].iloc[int(at)] for at in (part.argmin(), part.argmax()))
     return (
         f": {100 * part.max():.0f} % of group {high} and {100 * part.min():.0f} % of group {low}, "
-        "so what is left may not stand for the whole"
+        "so what is left may not represent the whole"
     )
 
 
@@ -305,12 +305,12 @@ def _given_away(audit: Audit) -> list[str]:
         for name, fit in giveaways.reward.items()
     ]
     every = len(audit.bias.groups)
-    for name, told in giveaways.group.items():
-        few = f"group {', '.join(told)} from the others"
-        which = "the groups apart" if len(told) == every else few
+    for name, named in giveaways.group.items():
+        few = f"group {', '.join(named)} from the others"
+        which = "the groups apart" if len(named) == every else few
         said.append(
             f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
-            f"and bias cannot be told from what {name} does: leave it out with "
+            f"and bias cannot be told from the effect of {name}: leave it out with "
             f"{setting('leave_out', [name])}."
         )
     return said

@@ -33,7 +33,7 @@ def terms_of(columns: Columns, values: Mapping[Any, float] | None = None) -> Ter
 
 
 def terms_against_truth(columns: Columns) -> Terms:
-    """The words of a report on outcomes less what came true."""
+    """The words of a report on outcomes less true rewards."""
     outcome, truth = quoted(columns.reward), quoted(str(columns.true_reward))
     return Terms(
         outcome=f"mean excess of {outcome} over {truth}",

@@ -14,7 +14,8 @@ from evenhand._prose import in_digits, quoted
 from evenhand.audit._report.linear_or_logistic import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
-from evenhand.bias._sentences import _amount, _once, _percent, _reference, rounded, spoken_of
+from evenhand.bias._findings import _once, spoken_of
+from evenhand.bias._sentences import _amount, _percent, _reference, rounded
 from evenhand.bias._terms import SecondModel
 
 MOST_RATIOS = 5  # changes to speak of in odds
@@ -26,7 +27,7 @@ def second_model(models: Logistic, again: bool = False) -> SecondModel:
 
     Args:
         models: the logistic models.
-        again: whether another report has told the form of the rewards already.
+        again: whether another report has described the form of the rewards already.
     """
     spoken = spoken_of(models.line)
     gaps = _gap_signs(models)
@@ -35,14 +36,14 @@ def second_model(models: Logistic, again: bool = False) -> SecondModel:
     doubted = [g for g, (line, odds) in gaps.items() if not np.isnan(odds) and line != odds]
     agreed = [g for g, (line, odds) in gaps.items() if line != 0.0 and line == odds]
     headline = models.fits == LOGISTIC
-    told = _gaps(models, agreed)
+    sentences = _gaps(models, agreed)
     return SecondModel(
         frozenset(row for row in spoken if _unlike(models, row)),
         frozenset(doubted),
         "By straight lines" if headline else "",
-        (*(() if again else (link_sentence(models),)), *(told if headline else ())),
+        (*(() if again else (link_sentence(models),)), *(sentences if headline else ())),
         (
-            *(() if headline else told),
+            *(() if headline else sentences),
             *(_doubted_gap(models, g) for g in doubted),
             *(() if again else _lacking(models)),
         ),
@@ -53,7 +54,7 @@ def second_model(models: Logistic, again: bool = False) -> SecondModel:
 def _gap_signs(models: Logistic) -> dict[int, tuple[float, float]]:
     """By group: the sign of its gap by the straight line, and by the logistic model.
 
-    Of two groups that mirror each other it is the one that the report speaks of.
+    Of two groups that mirror each other it is the one that the report mentions.
     """
     line = models.line
     if line.overall is None:
@@ -85,7 +86,7 @@ def _gap_words(models: Logistic, g: int) -> str:
     half = (high - low) / 2.0
     if low <= 0.0 <= high:
         return (
-            f"not to be told apart ({_percent(models.line)} interval from {rounded(-low, half)} "
+            f"not distinguishable ({_percent(models.line)} interval from {rounded(-low, half)} "
             f"lower to {rounded(high, half)} higher)"
         )
     word, near, far = ("lower", -high, -low) if high < 0.0 else ("higher", low, high)
@@ -103,7 +104,7 @@ def _ratio(models: Logistic, g: int) -> str:
 
 
 def _with_interval(*ratios: float) -> str:
-    """A ratio and its ends, "0.8 (0.7 to 0.9)", with an exponent only if it is past reading."""
+    """A ratio and its ends, "0.8 (0.7 to 0.9)", with an exponent only if it is unreadable."""
     estimate, low, high = (
         in_digits(float(f"{ratio:.3g}")) if 1e-9 < ratio < 1e9 else f"{ratio:.3g}"
         for ratio in ratios
@@ -131,7 +132,7 @@ def _signed(number: float, half: float) -> str:
 
 
 def _unlike(models: Logistic, row: Pair) -> bool:
-    """Whether the models do not say the same of a change, or there is only one that says it."""
+    """Whether the models disagree on a change, or only one of them says anything."""
     line, odds = (signs[_at(models, row)] for signs in models.signs)
     return bool(line != odds if not np.isnan(odds) else line != 0.0)
 
@@ -151,22 +152,22 @@ def _ratios(models: Logistic, spoken: list[Pair]) -> list[str]:
     rows = [row for row in spoken if table["claimed"].iloc[_at(models, row)]]
     if not rows:
         return []
-    told = []
+    factors = []
     for g, k in rows[:MOST_RATIOS]:
         own = table.iloc[_at(models, (g, k))]
-        told.append(
+        factors.append(
             f"for group {quoted(line.groups[g])} with {_step(models, k)} by "
             + _with_interval(own["ratio"], own["simultaneous_low"], own["simultaneous_high"])
         )
-    more = len(rows) - len(told)
+    more = len(rows) - len(factors)
     return [
         "Logistic models find these changes too, in the same direction. The odds ratio is "
-        f"multiplied {', '.join(told)}{f' and {more} more in the table' if more else ''}."
+        f"multiplied {', '.join(factors)}{f' and {more} more in the table' if more else ''}."
     ]
 
 
 def _step(models: Logistic, k: int) -> str:
-    """ "every additional 10 of age", or the category, of which there is no more and no less."""
+    """ "every additional 10 of age", or the category, which has no steps."""
     name, unit = quoted(models.line.features[k]), models.line.units[k]
     if any(k in column.features and column.categories for column in models.line._columns):
         return name
@@ -186,12 +187,12 @@ def _doubted_changes(models: Logistic, spoken: list[Pair]) -> list[str]:
         if np.isnan(odds) or line == odds:
             continue
         (only_line if odds == 0.0 else only_odds if line == 0.0 else opposite).append(row)
-    told = [f"for {_named(models, rows)} {words}" for words, rows in kinds.items() if rows]
-    if not told:
+    findings = [f"for {_named(models, rows)} {words}" for words, rows in kinds.items() if rows]
+    if not findings:
         return []
     return [
         "Whether the gap changes depends on the form of the model here, and is not claimed: "
-        f"{'; '.join(told)}."
+        f"{'; '.join(findings)}."
     ]
 
 

@@ -1,14 +1,14 @@
 """Equal averages and pairs together: the estimator of `evenhand.bias.measured` for audits.
 
-Feedback says theta_g of every group, pairs say gamma_g, and both depend on each other
+Feedback estimates theta_g of every group, pairs estimate gamma_g, and the estimates are dependent
 (`_inference.pairs`). By the model, with m_g the mean of theta_g,
 
     gamma_g - gamma_h = (m_g - eta_g) - (m_h - eta_h) + noise     eta_g ~ N(0, kappa^2 I)
 
-eta_g - eta_h is how much better group g truly is than h. What pairs say beside the feedback is what
-is left of their differences after the regression on theta, which does not depend on theta.
+eta_g - eta_h is how much better group g truly is than h. What pairs add to the feedback is the
+residual of their differences after the regression on theta, which is independent of theta.
 
-Units matter to kappa^2 alone. Features are about their averages and in standard deviations, and so
+Units matter only for kappa^2. Features are about their averages and in standard deviations, and so
 are rewards: then it does not depend on where the zero of a feature is. A policy takes its features
 as they come, over their root mean square; for features with the mean 0 that is the same.
 """
@@ -49,11 +49,11 @@ class Blended:
         known: the rows of each that have a true reward.
         rest: the rows of each that have none.
         later: by how much feedback was higher in rows with a true reward, at the same features; NaN
-            where that cannot be told.
+            where that is not known.
         later_error: the standard errors of these.
-        p_arrival: the p-value of the test that all of them are 0; NaN if none can be told.
-        measured: the estimator; None where it cannot be made.
-        why: what is in the way then.
+        p_arrival: the p-value of the test that all of them are 0; NaN if none is known.
+        measured: the estimator; None where there can be none.
+        why: why there is none.
         bias: the blend as a bias report; None without it.
     """
 
@@ -88,7 +88,7 @@ class Blended:
 
     @property
     def depends(self) -> bool | None:
-        """Whether arrival seems to depend on the outcome; None where that cannot be told."""
+        """Whether arrival seems to depend on the outcome; None where that is not known."""
         return depends(self.p_arrival)
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _or_none(value: float) -> float | None:
 
 
 def blend(run: Run, fitted: Fitted, objection: str = "") -> Blended | None:
-    """Both together; None where no row has a true reward.
+    """Blend feedback and true rewards; None where no row has a true reward.
 
     Args:
         run: the audit.
@@ -122,37 +122,37 @@ def blend(run: Run, fitted: Fitted, objection: str = "") -> Blended | None:
         return None
     run.tell("blending with true rewards")
     pairs = find_pairs(run, fitted)
-    told = np.flatnonzero(np.isfinite(pairs.later) & (np.diag(pairs.later_covariance) > 0.0))
-    later = np.where(np.isin(np.arange(len(pairs.later)), told), pairs.later, np.nan)
-    found = Blended(
+    testable = np.flatnonzero(np.isfinite(pairs.later) & (np.diag(pairs.later_covariance) > 0.0))
+    later = np.where(np.isin(np.arange(len(pairs.later)), testable), pairs.later, np.nan)
+    arrivals = Blended(
         groups=fitted.stats.groups,
         level=run.settings.level,
         known=pairs.n,
         rest=pairs.rest,
         later=later,
         later_error=np.where(np.isnan(later), np.nan, np.sqrt(np.diag(pairs.later_covariance))),
-        p_arrival=_p_arrival(pairs, told),
+        p_arrival=_p_arrival(pairs, testable),
     )
     usable, why = _usable(fitted, pairs)
     if objection or why:
-        return replace(found, why=objection or why)
+        return replace(arrivals, why=objection or why)
     move, unit, rho = _units(fitted)
     start = _start(fitted, pairs, usable, move, unit, rho)
     number, feedback = int(pairs.n[usable].sum()), int(fitted.stats.n.sum())
     measured = Measured(number, feedback, lambda: start)
     if not np.isfinite(measured.bias).all():
-        return replace(found, why="their variances cannot be told from these rows")
-    return replace(found, measured=measured, bias=_report(run, fitted, pairs, usable, measured))
+        return replace(arrivals, why="their variances cannot be told from these rows")
+    return replace(arrivals, measured=measured, bias=_report(run, fitted, pairs, usable, measured))
 
 
-def _p_arrival(pairs: Pairs, told: Whole) -> float:
-    if not len(told):
+def _p_arrival(pairs: Pairs, testable: Whole) -> float:
+    if not len(testable):
         return float("nan")
-    return p_of_arrival(pairs.later[told], pairs.later_covariance[np.ix_(told, told)])
+    return p_of_arrival(pairs.later[testable], pairs.later_covariance[np.ix_(testable, testable)])
 
 
 def _usable(fitted: Fitted, pairs: Pairs) -> tuple[Whole, str]:
-    """The groups of which both say something in all directions; or why they are too few."""
+    """The groups with feedback and pairs in all directions; or why they are too few."""
     report, designs = fitted.centred, fitted.centred._fit.designs
     d = len(report.features)
     short = np.zeros(len(report.groups), dtype=np.bool_)
@@ -167,7 +167,7 @@ def _usable(fitted: Fitted, pairs: Pairs) -> tuple[Whole, str]:
 
 
 def _units(fitted: Fitted) -> tuple[Array, Array, float]:
-    """What moves coefficients to the average context, and the units of features and rewards."""
+    """The matrix that moves coefficients to the average context; units of features and rewards."""
     stats = fitted.stats
     gram, moment = stats.gram.sum(axis=0), stats.moment.sum(axis=0)
     total = gram[0, 0]
@@ -192,24 +192,34 @@ def _flat(blocks: Array, groups: Whole, map_: Array) -> Array:
 def _start(
     fitted: Fitted, pairs: Pairs, usable: Whole, move: Array, unit: Array, rho: float
 ) -> Evidence:
-    """What the estimator starts from."""
+    """What the estimator starts from.
+
+    With A, B and C the covariances of theta, of gamma and of theta with gamma, and D the
+    differences from the first group,
+
+        D gamma - D C' A^-1 theta  =  (D - D C' A^-1) m - D eta + noise
+
+    has noise that is independent of theta, with the covariance L = D B D' - D C' A^-1 C D'. Its
+    inverse, `weight`, is the information of the pairs. Variances in L have a floor, so that it has
+    an inverse.
+    """
     fit, m, d = fitted.centred._fit, len(usable), len(unit)
     map_ = unit[:, None] / rho * move
     theta, gamma = fit.vectors[usable] @ map_.T, pairs.vectors[usable] @ map_.T
     A, B, C = (_flat(table, usable, map_) for table in (pairs.feedback, pairs.own, pairs.cross))
     floor = FLOOR * np.diag(A) + TINY
     A = A + np.diag(floor)
-    apart = np.kron(np.eye(m)[1:] - np.eye(m)[:1], np.eye(d))  # differences from the first group
+    differences = np.kron(np.eye(m)[1:] - np.eye(m)[:1], np.eye(d))
     precision = np.linalg.inv(A)
-    by_theta = apart @ C.T @ precision
-    left = apart @ B @ apart.T - by_theta @ C @ apart.T
-    floor = np.abs(apart) @ floor
+    by_theta = differences @ C.T @ precision
+    left = differences @ B @ differences.T - by_theta @ C @ differences.T
+    floor = np.abs(differences) @ floor
     roots = np.sqrt(floor)
     left = 0.5 * (left + left.T) / (roots[:, None] * roots)
     values, vectors = np.linalg.eigh(left)  # rounding may leave a variance below 0
     weight = (vectors / np.maximum(values, 1.0)) @ vectors.T / (roots[:, None] * roots)
-    of_m = apart - by_theta
-    value = weight @ (apart @ gamma.ravel() - by_theta @ theta.ravel())
+    of_m = differences - by_theta
+    value = weight @ (differences @ gamma.ravel() - by_theta @ theta.ravel())
     least = 0.5 / float(np.linalg.eigvalsh(A)[-1])
 
     def blended(kappa2: float) -> Any:
@@ -217,10 +227,10 @@ def _start(
 
         said = Information(
             of_m.T @ weight @ of_m,
-            -of_m.T @ weight @ apart,
-            apart.T @ weight @ apart,
+            -of_m.T @ weight @ differences,
+            differences.T @ weight @ differences,
             of_m.T @ value,
-            -apart.T @ value,
+            -differences.T @ value,
         )
         return blend_said(said, precision, theta.ravel(), d, least, kappa2)
 
@@ -246,7 +256,7 @@ def _start(
 
 
 def _against(fitted: Fitted, usable: Whole) -> Array:
-    """Each group less what it is compared with: a group, or the mean of those that are known."""
+    """Each group less what it is compared with: a group, or the mean of the usable ones."""
     own, reference = np.eye(len(usable)), fitted.centred.reference
     if reference is None:
         mean: Array = own - own.mean(axis=0)

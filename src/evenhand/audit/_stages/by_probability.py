@@ -1,4 +1,4 @@
-"""An audit whose groups are known by probability: what can be said of it, and nothing else."""
+"""An audit whose groups are known by probability: the parts of a report that this allows."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ NOT_USED = ("arm", "propensity", "timestamp", "true_reward", "override", "positi
 
 
 def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audit:
-    """All of it; `begin` is when the audit began, by `time.perf_counter`."""
-    used = [role for role in NOT_USED if not (role == "propensity" and run.weighted)]
-    left = tuple(role for role in used if getattr(run.look.columns, role) is not None)
-    columns = replace(run.look.columns, **dict.fromkeys(used))  # type: ignore[arg-type]
+    """Run the whole audit; `begin` is when it began, by `time.perf_counter`."""
+    dropped = [role for role in NOT_USED if not (role == "propensity" and run.weighted)]
+    unused = tuple(role for role in dropped if getattr(run.look.columns, role) is not None)
+    columns = replace(run.look.columns, **dict.fromkeys(dropped))  # type: ignore[arg-type]
     run = replace(
         run, look=replace(run.look, columns=columns, times=None, by_arm=False, middle=None)
     )
@@ -47,25 +47,25 @@ def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audi
     if constant:
         raise DataError(
             f"the probability of {membership.groups[constant[0]]} is the same in every row, so "
-            "that nothing can be told of groups; give probabilities that differ from row to row"
+            "nothing can be said about the groups; give probabilities that differ from row to row"
         )
     chances = [(names.index(name), design.features[names.index(name)].centre)
                for name in membership.columns]  # fmt: skip
     rest = [i for i, name in enumerate(names) if name not in membership.columns]
     rows = prepared(run.source, run.look, run.settings, design, gaps)
     run.tell("fitting groups by probability")
-    own = replace(design, features=tuple(design.features[i] for i in rest))
+    rest_design = replace(design, features=tuple(design.features[i] for i in rest))
     mixed = mixed_rows(rows, chances, rest)
-    fit = fit_mixture(run.source, mixed, len(chances), len(rest) + 1, own.names)
-    bias = _report(run, membership, fit, own, cells, rest)
+    fit = fit_mixture(run.source, mixed, len(chances), len(rest) + 1, rest_design.names)
+    bias = _report(run, membership, fit, rest_design, cells, rest)
     features = tuple(name for name in columns.features if name not in membership.columns)
     columns = replace(columns, features=features)
-    found = ByProbability(
+    by_probability = ByProbability(
         membership=membership,
         unadjusted=_unadjusted(run, membership, fit, design.reward_centre),
         expected={name: float(n) for name, n in zip(membership.groups, fit.n, strict=True)},
         clusters=fit.clusters,
-        not_used=left,
+        not_used=unused,
     )
     counted = {"group": list(membership.groups), "n": fit.n}
     return Audit(
@@ -85,7 +85,7 @@ def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audi
         drift=None,
         changes=None,
         missing=gaps.table,
-        by_probability=found,
+        by_probability=by_probability,
         facts=Facts(
             settings=run.settings,
             columns=columns,
@@ -198,7 +198,7 @@ def _compared(
     own = covariances[each, each]
     apart = covariances.copy()
     apart[each, each] = 0.0
-    # Where all probabilities are 0 or 1, groups do not depend on each other but by clusters.
+    # Where all probabilities are 0 or 1, only clusters make the estimates of groups dependent.
     between = covariances if apart.any() else None
     solved = replace(
         report._fit,

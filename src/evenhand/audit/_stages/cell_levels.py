@@ -3,7 +3,7 @@
 A cell needs more rows than coefficients for a regression of its own. Where hardly any cell has
 them, as with many attributes or features, all cells together say what the features do: one slope
 for every feature, from how rows differ within their cells, and a level for every cell (the analysis
-of covariance). It takes the slopes as the same in all cells, and the noise too.
+of covariance). It assumes that slopes and noise are the same in all cells.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 SPARE = 2  # rows more than coefficients that a cell needs for an estimate of its own
-LEAST_FREEDOM = 0.5  # of Student's variance, which there is none of with two degrees
+LEAST_FREEDOM = 0.5  # of f - 2 in Student's variance, which does not exist with two degrees
 LEAST_LEFT = 10.0  # degrees of freedom for common slopes
-SEEN = 1e-9  # of a difference in features: the rest cannot be held equal
+SEEN = 1e-9  # of the largest eigenvalue: directions with less cannot be held equal
 
 
 class Levels(NamedTuple):
-    """The mean reward of each cell at everyone's average context, and how sure it is."""
+    """The mean reward of each cell at everyone's average context, and its errors."""
 
     level: Array  # (cells,)
     spread: Array  # (cells, cells): the covariance
@@ -38,9 +38,10 @@ class Levels(NamedTuple):
 
 
 def own_levels(report: BiasReport) -> Levels:
-    """Those of the cells' own regressions.
+    """The levels by the cells' own regressions.
 
-    With few rows the variance itself is an estimate: it is that of Student's distribution.
+    With few rows the variance itself is an estimate: it is widened to that of Student's
+    distribution, by f / (f - 2) with f degrees of freedom.
     """
     m, d = len(report.groups), len(report.features)
     place = np.zeros(d) if report.overall is None else report.overall
@@ -63,7 +64,11 @@ def own_levels(report: BiasReport) -> Levels:
 
 
 def common_levels(stats: Statistics, reference: str | None, level: float) -> Levels | None:
-    """Those with the same slopes in all cells; None where rows do not suffice for these either.
+    """The levels with common slopes; None where rows do not suffice for these either.
+
+    With S and s the sums of (x - x_c)(x - x_c)' and (x - x_c) y within cells, the slopes are
+    b = S^-1 s. The level of cell c is y_c + a_c' b, where a_c = mean x - x_c, and the covariance
+    of the levels is sigma^2 (diag(1 / n_c) + a_c' S^-1 a_d).
 
     Args:
         stats: the sums of the cells, about the centres, without weights.

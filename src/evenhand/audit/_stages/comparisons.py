@@ -1,6 +1,6 @@
 """The stages after the first: groups over time, beside logistic models, and against the truth.
 
-Each asks more of the rows of a run, for all of its groups or for one group column of several.
+Each runs more queries on the rows of a run, for all its groups or for one of several group columns.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from evenhand.audit._sums.aggregate import (
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
 from evenhand.audit._sums.missing import Gaps
+from evenhand.bias._findings import clear_features, clear_totals
 from evenhand.bias._fit import AUTO
-from evenhand.bias._sentences import clear_features, clear_totals
 from evenhand.bias.estimate import MEAN
 from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Statistics
@@ -38,7 +38,7 @@ from evenhand.errors import DataError, InputError
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """The groups in every time window; nothing where there are no times."""
+    """The groups in every time window; all None where there are no times."""
 
     windows: Windows | None = None  # None too where only means are known
     drift: pd.DataFrame | None = None
@@ -94,7 +94,7 @@ def _window_means(run: Run, cells: Cells, design: Design, gaps: Gaps) -> pd.Data
 
 
 def _window_clusters(run: Run, fitted: Fitted) -> Any:
-    """The means of clusters in windows, where rows belong together."""
+    """The means of clusters in windows, where rows belong to clusters."""
     times = run.look.times
     if times is None or run.look.columns.cluster is None:
         return None
@@ -139,7 +139,7 @@ def objection_of(run: Run, cells: Cells, centre: float) -> str:
 
 
 def against_truth(run: Run, cells: Cells, reference: str | None) -> BiasReport | None:
-    """The bias measured against true rewards, if there are any to compare groups by."""
+    """The bias measured against true rewards, if enough of them are known to compare groups."""
     if "r_n" not in cells.frame:
         return None
     known = cells.frame.groupby("g")["r_n"].sum()

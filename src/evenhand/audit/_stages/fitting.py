@@ -47,7 +47,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Sums of a log, and the report about the centres that is made of them."""
+    """The sums of a log, and the report about the centres that is computed from them."""
 
     cells: Cells
     design: Design
@@ -68,7 +68,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """An audit of a log that was looked at: what all its stages read."""
+    """An audit after the first look at its log: what all stages read."""
 
     source: Source
     settings: Settings
@@ -109,13 +109,13 @@ class Run:
         terms = terms_of(self.look.columns, self.settings.reward_values)
         report = replace(report, _instead=instead, _terms=terms)
         if clusters is not None or self.weighted:
-            report = replace(report, _apart=None)  # it would cry wolf
+            report = replace(report, _apart=None)  # it would raise false alarms
         return Fitted(cells, design, gaps, rows, by_window, stats, binary, errors, report, planned)
 
     def _sums(self) -> tuple[Cells, Design, Gaps, bool]:
         """Sum up as if nothing were missing; look closer only if something is."""
         gaps = missing_values.NONE
-        missing_values.chosen(self.look, self.settings)  # refuses what is no choice
+        missing_values.chosen(self.look, self.settings)  # raises for unknown choices
         design = make_design(self.look, {}, fill=False)
         sums = self._aggregate(design, gaps)
         check_chances(self.source, sums.frame, self.look.columns.propensity)
@@ -174,18 +174,18 @@ class Run:
         return robust(meat, stats, question.fits, weighting, binary, careful, enough)
 
     def _reference(self, stats: Statistics, errors: Errors) -> str:
-        """The group to compare with: one that has errors, for without it nothing has."""
-        given, alone = self.settings.reference, errors.blocked or {}
-        if given in alone:
+        """The group to compare with. It must have standard errors, or no comparison has any."""
+        given, blocked = self.settings.reference, errors.blocked or {}
+        if given in blocked:
             raise DataError(
-                f"{setting('reference')} is {given!r}, and {alone[given]}, so that nothing can be "
+                f"{setting('reference')} is {given!r}, and {blocked[given]}, so nothing can be "
                 f"compared with it; choose another group, or leave {setting('cluster')} out"
             )
-        return given or _largest(stats, alone)
+        return given or _largest(stats, blocked)
 
 
 def _largest(stats: Statistics, without: Container[str]) -> str:
-    """The group to compare with unless said: the largest is known best."""
+    """The group to compare with unless one is named: the largest is known best."""
     rows = np.bincount(stats.of, stats.n, len(stats.groups))
     known = [g for g, name in enumerate(stats.groups) if name not in without]
     return stats.groups[max(known, key=lambda g: rows[g])]

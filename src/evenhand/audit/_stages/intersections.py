@@ -1,4 +1,4 @@
-"""Several group columns: a report for each from the sums of the cells, and cells that borrow."""
+"""Several group columns: a report for each from the sums of cells, and cells that borrow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evenhand.bias.report import BiasReport
 def intersect(
     run: Run, fitted: Fitted, sums: pd.DataFrame, impact: pd.DataFrame, objection: str
 ) -> Intersections | None:
-    """What several group columns say; None where there is one.
+    """The comparisons by several group columns; None where there is one.
 
     Args:
         run: the audit by cell.
@@ -60,7 +60,7 @@ def intersect(
 
 
 class Single(NamedTuple):
-    """What there is to say by one of the group columns alone."""
+    """The comparisons by one of the group columns alone."""
 
     bias: BiasReport
     within: BiasReport | None  # with the time window held equal
@@ -88,19 +88,19 @@ def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, objection: str)
         crossing=None,
     )
     cells = replace(fitted.cells, frame=frame.assign(g=category))
-    alone = own.compared(cells, fitted.design, gaps, fitted.by_window)
-    centred = alone.centred
-    timed = over_time(own, alone)
+    refitted = own.compared(cells, fitted.design, gaps, fitted.by_window)
+    centred = refitted.centred
+    timed = over_time(own, refitted)
     bias, *_ = beside_logistic(
-        own, alone, centred, alone.stats, alone.rows, alone.errors, spare=True
+        own, refitted, centred, refitted.stats, refitted.rows, refitted.errors, spare=True
     )
     inside, held = None, timed.within
     if held is not None:
         inside, *_ = beside_logistic(
-            own, alone, held.report, held.stats, held.rows, held.errors, spare=True
+            own, refitted, held.report, held.stats, held.rows, held.errors, spare=True
         )
     measured = None if objection else against_truth(own, cells, centred.reference)
-    return Single(bias, inside, measured, blend(own, alone, objection), timed.changes)
+    return Single(bias, inside, measured, blend(own, refitted, objection), timed.changes)
 
 
 def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]:
@@ -114,7 +114,7 @@ def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]
     cells = crossing.cells.reindex(report.groups)
     shrunk = shrink(np.where(known, levels.level, np.nan), levels.spread, margins(cells))
     there = ~np.isnan(shrunk.level)
-    # Cells that nothing is known of are in no comparison, so that they spoil none.
+    # Cells of which nothing is known are in no comparison, so that they spoil none.
     gap = held @ np.where(there, shrunk.level, 0.0)
     reach = reach_of(held, np.nan_to_num(shrunk.covariance), report.level)
     gap, reach = np.where(there, gap, np.nan), np.where(there, reach, np.nan)

@@ -1,13 +1,13 @@
-"""The rows that have a true reward: the bias measured on them, and what it shares with the rest.
+"""The rows that have a true reward: the bias measured on them, and its covariance with theta.
 
 The bias of a group measured on pairs, gamma_g, is the regression of feedback less true reward on
-the features, of the rows that have both. The groups' vectors theta_g, of all feedback, are made of
-the same rows and more, so both depend on each other. With e what a row leaves over in the one
-regression, and u in the other, their covariance is A^-1 (sum of e u x x') G^-1, where A and G are
-the sums of x x' of all rows and of pairs.
+the features, of the rows that have both. The groups' vectors theta_g, of all feedback, come from
+the same rows and more, so the two are dependent. With e the residual of a row in theirs, and u in
+the regression on pairs, their covariance is A^-1 (sum of e u x x') G^-1, where A and G are the sums
+of x x' of all rows and of pairs.
 
-Whether a true reward is known may depend on the outcome. So the indicator of a true reward, less
-what the features explain of it, is held against e: v e has the mean 0 unless the rows with a true
+Whether a true reward is known may depend on the outcome. So v, the indicator of a true reward less
+what the features explain of it, is multiplied by e: v e has the mean 0 unless the rows with a true
 reward had another outcome than their features explain.
 """
 
@@ -37,14 +37,14 @@ from evenhand.audit._sums.cells import make_cells
 from evenhand.bias._fit import AUTO, solve_designs
 from evenhand.bias.statistics import Array, Bools, Whole, totals
 
-LEAST = 1e-9  # of the rows: what the features leave of the indicator, but for rounding
-LEAST_PART = 0.1  # of a classical variance: a robust one below that is no variance
+LEAST = 1e-9  # of the rows: if features leave less of the indicator, it is rounding
+LEAST_PART = 0.1  # of a classical variance: a robust one below that cannot be trusted
 FEW_KNOWN = 20  # rows with a true reward, or without: below that the noise is taken as equal
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """By group: rows with a true reward, what they measure, and what arrival has to do with it.
+    """By group: rows with a true reward, the bias that they measure, and a test of their arrival.
 
     Attributes:
         n: the rows with a true reward.
@@ -57,7 +57,7 @@ class Pairs:
         freedom: the degrees of freedom of a group's pairs.
         robust: whether their noise is not taken as equal.
         later: by how much feedback was higher where a true reward is known, NaN where that cannot
-            be told.
+            be estimated.
         later_covariance: the covariances of these, (groups, groups).
     """
 
@@ -91,7 +91,7 @@ class _Sums:
 
     @property
     def reach(self) -> Array:
-        """What the score of a row does to the vector of its group: (fits, d, d)."""
+        """The effect of the score of a row on the vector of its group: (fits, d, d)."""
         return self.fits.part[:, None, None] * self.fits.inverse
 
     @property
@@ -111,9 +111,9 @@ def find_pairs(run: Run, fitted: Fitted) -> Pairs:
     known = ~is_missing(rows["r"])
     added = rows["y"] + number(fitted.design.reward_centre) - rows["r"]
     rows = rows.mutate(known=known, added=known.ifelse(added, number(0.0)))
-    there = rows.filter(rows["known"])
-    there = there.mutate(y=there["added"])
-    frame = fetch_by(source, there, ["k"], sums(there, d - 1))
+    paired = rows.filter(rows["known"])
+    paired = paired.mutate(y=paired["added"])
+    frame = fetch_by(source, paired, ["k"], sums(paired, d - 1))
     cells, at = make_cells(frame, d - 1), frame["k"].to_numpy(dtype=np.int64)
     n, gram, moment = (
         totals(part, at, len(fits.n)) for part in (cells.n, cells.gram, cells.moment)
@@ -122,12 +122,12 @@ def find_pairs(run: Run, fitted: Fitted) -> Pairs:
     pairs = _Sums(fits, groups, n, gram, designs.inverse, designs.rank)
     vectors = np.einsum("gij,gj->gi", designs.inverse, pairs.by_group(moment))
     scored = _scored(run, rows, pairs, vectors)
-    made = _single if run.look.columns.cluster is None else _clustered
-    own, cross, feedback, score, freedom, robust = made(run, fitted, pairs, scored)
+    covariances_of = _single if run.look.columns.cluster is None else _clustered
+    own, cross, feedback, score, freedom, robust = covariances_of(run, fitted, pairs, scored)
     varies, rest = pairs.varies, pairs.by_group(fits.n - n)
-    told = (varies > LEAST * pairs.by_group(gram[:, 0, 0])) & (rest > 0.0)
+    testable = (varies > LEAST * pairs.by_group(gram[:, 0, 0])) & (rest > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        later = np.where(told, score[0] / varies, np.nan)
+        later = np.where(testable, score[0] / varies, np.nan)
         later_covariance = score[1] / (varies[:, None] * varies)
     return Pairs(
         n=pairs.by_group(n),
@@ -159,27 +159,32 @@ def _scored(run: Run, rows: Any, pairs: _Sums, vectors: Array) -> Any:
     return worked_out(run.source, rows.mutate(e=e, u=u, ve=v * e))
 
 
-Made = tuple[Array, Array, Array, tuple[Array, Array], Array, Bools]
+Covariances = tuple[Array, Array, Array, tuple[Array, Array], Array, Bools]
 
 
-def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
-    """Rows that do not belong together: robust where a group has pairs enough."""
+def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
+    """Independent rows: robust where a group has enough pairs.
+
+    With G = sum x x' of a group's pairs, gamma has the covariance G^-1 (sum u^2 x x') G^-1 where it
+    is robust, and sigma^2 G^-1 otherwise. That with theta is A^-1 (sum e u x x') G^-1, or with the
+    correlation of e and u in place of the single products.
+    """
     fits, source, d = pairs.fits, run.source, pairs.gram.shape[1]
     auto = run.settings.errors == AUTO
     of_group = pairs.by_group(pairs.n)
     robust = np.full(pairs.of_groups, run.weighted or run.settings.errors != CLASSICAL)
     if auto and not run.weighted:
         robust = of_group >= FEW_ROWS * d
-    there = rows.filter(rows["known"])
-    z = [None, *(there[f"z{i}"] for i in range(d - 1))]
-    asked = {}
-    for name, product in (("uu", there["u"] * there["u"]), ("eu", there["e"] * there["u"])):
+    paired = rows.filter(rows["known"])
+    z = [None, *(paired[f"z{i}"] for i in range(d - 1))]
+    wanted = {}
+    for name, product in (("uu", paired["u"] * paired["u"]), ("eu", paired["e"] * paired["u"])):
         for i in range(d):
             for j in range(i, d):
                 term = product if z[i] is None else product * z[i]
-                asked[f"{name}{i}_{j}"] = (term if z[j] is None else term * z[j]).sum()
-    asked |= {"ee": (there["e"] * there["e"]).sum(), "seen": there.count()}
-    frame = fetch_by(source, there, ["k"], asked)
+                wanted[f"{name}{i}_{j}"] = (term if z[j] is None else term * z[j]).sum()
+    wanted |= {"ee": (paired["e"] * paired["e"]).sum(), "seen": paired.count()}
+    frame = fetch_by(source, paired, ["k"], wanted)
     at = frame["k"].to_numpy(dtype=np.int64)
     _check(run, pairs, at, frame["seen"].to_numpy(dtype=np.float64))
     products = {}
@@ -203,22 +208,26 @@ def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
         pairs.by_group(part) for part in (products["uu"][:, 0, 0], products["eu"][:, 0, 0], ee)
     )
     variance = uu / np.maximum(freedom, 1.0)
-    alike = np.divide(eu, np.sqrt(ee * uu), out=np.zeros_like(eu), where=ee * uu > 0.0)
+    correlation = np.divide(eu, np.sqrt(ee * uu), out=np.zeros_like(eu), where=ee * uu > 0.0)
     of_feedback = fitted.centred._fit.noise
-    covariance = alike * np.sqrt(np.where(np.isfinite(of_feedback), of_feedback, 0.0) * variance)
+    covariance = correlation * np.sqrt(
+        np.where(np.isfinite(of_feedback), of_feedback, 0.0) * variance
+    )
     plain = covariance[:, None, None] * (pairs.by_group(pairs.reach @ pairs.gram) @ inverse)
     of_all = _between(fitted)
     equal = np.where(np.isfinite(of_feedback), of_feedback, 0.0)[:, None, None]
     equal = equal * pairs.by_group(fits.part[:, None, None] * pairs.reach)
     own, cross = (np.zeros((pairs.of_groups, pairs.of_groups, d, d)) for _ in range(2))
-    each = np.arange(pairs.of_groups)
+    diagonal = np.arange(pairs.of_groups)
     if not run.weighted:
         same = variance[:, None, None] * inverse
-        robust = robust & _tells(meat, same) & _tells(of_all[each, each], equal)
-        of_all[each, each] = np.where(robust[:, None, None], of_all[each, each], equal)
+        robust = robust & _trusted(meat, same) & _trusted(of_all[diagonal, diagonal], equal)
+        of_all[diagonal, diagonal] = np.where(
+            robust[:, None, None], of_all[diagonal, diagonal], equal
+        )
     wide = robust[:, None, None]
-    own[each, each] = np.where(wide, meat, variance[:, None, None] * inverse)
-    cross[each, each] = np.where(wide, shared, plain)
+    own[diagonal, diagonal] = np.where(wide, meat, variance[:, None, None] * inverse)
+    cross[diagonal, diagonal] = np.where(wide, shared, plain)
     return own, cross, of_all, _arrival(run, fitted, pairs, rows), freedom, robust
 
 
@@ -233,14 +242,14 @@ def _between(fitted: Fitted) -> Array:
     return whole
 
 
-def _tells(robust: Array, classical: Array) -> Bools:
-    """Whether robust variances of a group are none of a coefficient that a row or two decide.
+def _trusted(robust: Array, classical: Array) -> Bools:
+    """Whether the robust variances of a group can be trusted: no coefficient rests on a row or two.
 
-    Such rows leave nothing over, so their squares would say that the coefficient is certain.
+    Such rows have no residuals, so their squares would say that the coefficient is certain.
     """
     own, other = np.einsum("gkk->gk", robust), np.einsum("gkk->gk", classical)
-    tells: Bools = (own >= LEAST_PART * other).all(axis=1)
-    return tells
+    trusted: Bools = (own >= LEAST_PART * other).all(axis=1)
+    return trusted
 
 
 def _factors(n: Array, rank: Whole, d: int, careful: bool) -> Array:
@@ -254,8 +263,8 @@ def _factors(n: Array, rank: Whole, d: int, careful: bool) -> Array:
 def _arrival(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, Array]:
     """The sum of v e of each group, and its covariance."""
     fits = pairs.fits
-    asked = {"s": rows["ve"].sum(), "ss": (rows["ve"] * rows["ve"]).sum()}
-    frame = fetch_by(run.source, rows, ["k"], asked)
+    wanted = {"s": rows["ve"].sum(), "ss": (rows["ve"] * rows["ve"]).sum()}
+    frame = fetch_by(run.source, rows, ["k"], wanted)
     at = frame["k"].to_numpy(dtype=np.int64)
     score, square = np.zeros(len(fits.n)), np.zeros(len(fits.n))
     score[at], square[at] = frame["s"].to_numpy(np.float64), frame["ss"].to_numpy(np.float64)
@@ -267,11 +276,11 @@ def _arrival(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, 
     return pairs.by_group(score), np.diag(variance)
 
 
-def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
+def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
     """Rows that belong together: the scores of a cluster are summed up first (CR1)."""
     fits, source, d = pairs.fits, run.source, pairs.gram.shape[1]
-    there = rows.filter(rows["known"])
-    counts, all_counts = cluster_counts(source, there), cluster_counts(source, rows)
+    paired = rows.filter(rows["known"])
+    counts, all_counts = cluster_counts(source, paired), cluster_counts(source, rows)
     z = [None, *(rows[f"z{i}"] for i in range(d - 1))]
     scores = [rows[name] if x is None else rows[name] * x for name in ("e", "u") for x in z]
     crossing = all_counts.crossing > 0 or "a" in fits.keys
@@ -302,6 +311,6 @@ def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Made:
 
 
 def _check(run: Run, pairs: _Sums, at: Whole, seen: Array) -> None:
-    """An error if another pass saw other rows with a true reward."""
+    """Raise if another pass saw other rows with a true reward."""
     if not np.array_equal(seen, pairs.n[at]) or pairs.n.sum() != seen.sum():
         raise changed(run.source, "the rows with a true reward", pairs.n.sum(), float(seen.sum()))

@@ -1,1 +1,1 @@
-"""One aggregation of a log, in the engine that holds it, and what is made of its rows."""
+"""The aggregation of a log, in the engine that holds it, and what is computed from its answer."""

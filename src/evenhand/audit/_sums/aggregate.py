@@ -1,9 +1,10 @@
 """The one aggregation: all sums that the report needs, by group, arm and time window.
 
-DuckDB is asked for its rows, which `streamed` sums up; other engines are elsewhere, and a query of
-sums brings less from there than its rows.
+DuckDB gives its rows, which `streamed` sums up; other engines run elsewhere, and a query of sums
+transfers less from there than its rows.
 
-`group_sums` and its kin make the sums of the fairness metrics from the same answer.
+`group_sums` and the functions below it compute the sums of the fairness metrics from the same
+answer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from evenhand.audit._sums.streamed import streamed
 from evenhand.errors import DataError
 
 KEYS = ("g", "a", "t")
-ROWS = "evenhand_rows"  # in every answer to a part of a question
+ROWS = "evenhand_rows"  # in every answer to a part of a query
 
 
 def prepared(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Any:
@@ -77,7 +78,7 @@ def weights(table: Any, look: Look, settings: Settings) -> Any | None:
 
 
 def _inverse(propensity: Any) -> Any:
-    """1 over it, and nothing where it is 0: engines differ in what that would be."""
+    """1 over it, and null where it is 0: engines disagree on what that would be."""
     return number(1.0) / propensity.cast("float64").nullif(number(0.0))
 
 
@@ -86,7 +87,7 @@ def window(when: Any, times: Times) -> Any:
     import ibis
 
     position, last = (when - number(times.start)) / number(times.width), times.count - 1
-    # Cheaper than the least and the largest of two, which Ibis guards against NULL.
+    # Cheaper than `least` and `greatest`, which Ibis guards against NULL.
     return ibis.cases(
         (position < number(1.0), ibis.literal(0, "int64")),
         (position >= number(float(last)), ibis.literal(last, "int64")),
@@ -95,22 +96,26 @@ def window(when: Any, times: Times) -> Any:
 
 
 def sums(rows: Any, p: int) -> dict[str, Any]:
-    """The sums of products of features and reward, by name, of rows with p features, for SQL."""
+    """The sums of products of features and reward, by name, of rows with p features, for SQL.
+
+    With x the intercept and the features z, they are sum w x x', sum w x y and sum w y^2; w is 1
+    without weights.
+    """
     names, weighted = [f"z{i}" for i in range(p)], "w" in rows.columns
     y, z = rows["y"], [rows[name] for name in names]
     heavy = [rows["w"] * feature for feature in z] if weighted else z
     heavy_y = rows["w"] * y if weighted else y
     whole = sum(z, y)
-    asked = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
+    totals = {"n": rows.count(), "complete": whole.count(), "low": y.min(), "high": y.max()}
     if weighted:
-        asked |= {"w": rows["w"].sum(), "wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
+        totals |= {"w": rows["w"].sum(), "wy": heavy_y.sum(), "wyy": (heavy_y * y).sum()}
     else:
-        asked |= {"y": y.sum(), "yy": (y * y).sum()}
-    asked |= {f"z{i}": feature.sum() for i, feature in enumerate(heavy)}
-    asked |= {f"least{i}": feature.min() for i, feature in enumerate(z)}
-    asked |= {f"most{i}": feature.max() for i, feature in enumerate(z)}
-    asked |= {f"zy{i}": (feature * y).sum() for i, feature in enumerate(heavy)}
-    return asked | {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
+        totals |= {"y": y.sum(), "yy": (y * y).sum()}
+    totals |= {f"z{i}": feature.sum() for i, feature in enumerate(heavy)}
+    totals |= {f"least{i}": feature.min() for i, feature in enumerate(z)}
+    totals |= {f"most{i}": feature.max() for i, feature in enumerate(z)}
+    totals |= {f"zy{i}": (feature * y).sum() for i, feature in enumerate(heavy)}
+    return totals | {f"z{i}_{j}": (heavy[i] * z[j]).sum() for i in range(p) for j in range(i, p)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +125,8 @@ class Sums:
     Attributes:
         frame: the sums.
         by_window: whether windows are cells.
-        beyond: by group the rows, and those above and below the median reward; None where that is
-            a question of its own.
+        beyond: by group the rows, and those above and below the median reward; None where that
+            takes a query of its own.
     """
 
     frame: pd.DataFrame
@@ -130,7 +135,7 @@ class Sums:
 
 
 def aggregated(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Sums:
-    """Sum up."""
+    """Sum up the rows of a log by cell."""
     rows, p = prepared(source, look, settings, design, gaps), len(design.features)
     attended = {name: rows[name] for name in ("q", "s") if name in rows.columns}
     more = details(rows) | attention_sums(attended, rows["y"])
@@ -151,16 +156,16 @@ def aggregated(source: Source, look: Look, settings: Settings, design: Design, g
 def queried(
     source: Source, rows: Any, keys: list[str], p: int, more: dict[str, Detail]
 ) -> pd.DataFrame:
-    """The sums by SQL, as `streamed` makes them from the rows themselves."""
+    """The sums by SQL, as `streamed` computes them from the rows themselves."""
     asked = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
     return fetch_by(source, rows, keys, asked)
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
-    """One query; several where an engine does not do with so many columns in an answer.
+    """One query, or several where an engine does not allow so many columns in an answer.
 
-    Every query counts the rows of every cell as well. If these are not the same, the log changed
-    in between, and its sums do not belong together.
+    Every query counts the rows of every cell as well. If these counts differ, the log changed in
+    between, and its sums do not belong together.
     """
     names, most = list(asked), source.widest or len(asked)
     parts = [names[i : i + most] for i in range(0, len(names), most)]
@@ -204,7 +209,7 @@ def spoiled(frame: pd.DataFrame, weighted: bool) -> bool:
 
 
 def is_binary(frame: pd.DataFrame, reward_centre: float) -> bool:
-    """Whether all rewards are 0 or 1: only then is the sum of their squares their sum."""
+    """Whether all rewards are 0 or 1: from 0 to 1, only then is the sum of y^2 that of y."""
     if reward_centre != 0.0 or frame["low"].min() < 0.0 or frame["high"].max() > 1.0:
         return False
     return bool(frame["yy"].sum() == frame["y"].sum())
@@ -215,12 +220,12 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
     frame, centre, groups = cells.frame, reward_centre, list(cells.groups())
     names = [name for name in ("n", "y", "yy", "r_n", "r", "rr") if name in frame]
     total = frame[names].astype(float).fillna(0.0).groupby(frame["g"].astype(str)).sum().loc[groups]
-    every, told = total["n"], attention(frame, frame["g"].astype(str), total["n"], centre)
+    every, attended = total["n"], attention(frame, frame["g"].astype(str), total["n"], centre)
     if gaps.sums is not None:  # rows that only lack a feature have a reward all the same
         centre, every = gaps.centre, pd.Series(gaps.by_group).astype(float).loc[groups]
         total[["n", "y", "yy"]] = gaps.sums.loc[groups, ["n", "y", "yy"]].astype(float).fillna(0.0)
         whole = gaps.sums.loc[groups].rename_axis("g").reset_index()
-        told = attention(whole, whole["g"].astype(str), every, centre)
+        attended = attention(whole, whole["g"].astype(str), every, centre)
         binary = binary and bool((total["y"] == total["yy"]).all())
     n = total["n"].to_numpy()
     square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
@@ -230,7 +235,7 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         "n_reward": n,
         "sum_reward": (total["y"] + n * centre).to_numpy(),
         "square_reward": square.to_numpy(),
-        **told,
+        **attended,
     }
     if binary:
         columns["positives"] = total["y"].round().to_numpy()
@@ -243,14 +248,14 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         }
     if "a" in frame:
         pairs = frame[["g", "a"]].astype(str).drop_duplicates()
-        if not pairs["a"].duplicated().any():  # arms that serve several groups are no shares
+        if not pairs["a"].duplicated().any():  # arms that serve several groups have no share
             counts = pairs.groupby("g").size()
             columns["arms"] = np.array([float(counts[name]) for name in total.index])
     return pd.DataFrame(columns)
 
 
 def extra_sums(cells: Cells) -> pd.DataFrame:
-    """A row per group of what else was summed up: weights, inverse propensities, overrides."""
+    """A row per group with the other sums: weights, inverse propensities, overrides."""
     names = {
         "w": "sum_weight",
         "ww": "square_weight",

@@ -1,8 +1,8 @@
 """Rows of DuckDB as batches, in the order of their cells: what both passes over a log start from.
 
-The engine makes one number per row of the labels of its keys and of its window. Here a small table
-turns that number into a cell, and a batch is put in the order of its cells, so that the rows of a
-cell are neighbours and a product of matrices sums them up.
+The engine encodes the labels of a row and its window as one number. Here a small table turns that
+number into a cell, and a batch is sorted by cell, so that the rows of a cell are neighbours and a
+product of matrices sums them up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from evenhand.bias.statistics import Array, Whole
 
 MOST_NUMBERS = 1_000_000  # of a batch, as doubles: 8 MB, and as much again for their products
-MOST_ROWS = 122_880  # of a batch; DuckDB has as many together in Parquet
+MOST_ROWS = 122_880  # of a batch; the size of DuckDB's row groups in Parquet
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,8}")  # as engines write whole numbers
 NUMBER_OF = {"a": "arm_number"}  # by key: the column that has its labels as whole numbers
 
@@ -33,7 +33,7 @@ class Coding:
     """The cells of a pass: a label per cell, each in every time window.
 
     Attributes:
-        keys: the columns that labels are of.
+        keys: the columns that have the labels.
         labels: a value for every key; None for one that is missing.
         times: how many windows there are, and one more, the last, for rows without a time.
     """
@@ -49,14 +49,14 @@ class Coding:
 
     @cached_property
     def _values(self) -> list[list[object]]:
-        """The values of every key; of whole numbers that are close together all in between."""
+        """The values of every key; whole numbers close together come with all in between."""
         by_key = [list(dict.fromkeys(values)) for values in zip(*self.labels, strict=True)]
         return [_without_gaps(values) for values in by_key]
 
     @cached_property
     def _cell_of(self) -> Whole:
         """The cell of every number that `number_of` makes; below 0 for none."""
-        # The first number of a key is that of values that no label has.
+        # The first number of a key stands for values that no label has.
         place = np.full([len(values) + 1 for values in self._values], -1, dtype=np.int64)
         for i, label in enumerate(self.labels):
             at = [known.index(value) + 1 for known, value in zip(self._values, label, strict=True)]
@@ -116,13 +116,13 @@ def _place_of(rows: Any, key: str, values: list[object]) -> Any:
 
 
 class Room:
-    """Memory for a matrix of every batch in turn: new memory would have to be cleared each time."""
+    """Memory that every batch reuses for its matrix: new memory would be cleared each time."""
 
     def __init__(self) -> None:
         self._held: Array = np.empty(0)
 
     def of(self, rows: int, columns: int) -> Array:
-        """A matrix of this shape, with whatever is in it; the one before is gone."""
+        """A matrix of this shape, not initialized; it overwrites the one before."""
         if len(self._held) < rows * columns:
             self._held = np.empty(rows * columns)
         return self._held[: rows * columns].reshape(rows, columns)
@@ -172,7 +172,7 @@ class Batch:
     def column(self, name: str, out: Array | None = None) -> Array:
         """The values of a column, NaN where there is none."""
         values = self._batch.column(name).to_numpy(zero_copy_only=False)
-        # Numbers of rows need no check; with it they would be copied once more.
+        # "clip", because row numbers need no check; with one they would be copied once more.
         wanted: Array = values.astype(np.float64, copy=False).take(
             self._order, out=out, mode="clip"
         )

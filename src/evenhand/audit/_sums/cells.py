@@ -45,12 +45,12 @@ class Cells:
     def statistics(
         self, groups: Sequence[str], window: int | None = None, by_arm: bool | None = None
     ) -> Statistics:
-        """What a bias report is made from: a row per arm, or per group where there are no arms.
+        """The statistics of a bias report: a row per arm, or per group where there are no arms.
 
         Args:
             groups: the names of the groups.
             window: one time window; all of them unless given.
-            by_arm: whether rows are arms, those without data as well; not in windows unless said.
+            by_arm: whether rows are arms, even those without data; by default not in windows.
         """
         keep = np.ones(len(self.frame), dtype=bool)
         if window is not None:
@@ -83,10 +83,10 @@ class Cells:
 
     @cached_property
     def arms(self) -> list[str] | None:
-        """The name of the arm of each cell, unlike in unlike groups; None without arms.
+        """The name of the arm of each cell, different in different groups; None without arms.
 
-        Where the same arms serve several groups, an arm of a group is named by both. If a group
-        then has a single arm, arms say nothing of groups.
+        Where the same arms serve several groups, the name has the arm and the group. If a group
+        then has a single arm, arms say nothing about groups, and are not used.
         """
         if "a" not in self.frame:
             return None
@@ -95,14 +95,14 @@ class Cells:
             return self.frame["a"].astype(str).tolist()
         if (pairs.groupby("g").size() < 2).any():
             return None
-        both = self.frame["a"].astype(str) + " in " + self.frame["g"].astype(str)
-        if both.nunique() < len(pairs):  # "x" in "b in c", and "x in b" in "c"
+        names = self.frame["a"].astype(str) + " in " + self.frame["g"].astype(str)
+        if names.nunique() < len(pairs):  # "x" in "b in c", and "x in b" in "c"
             return [f"{a!r} in {g!r}" for a, g in self.frame[["a", "g"]].astype(str).to_numpy()]
-        return both.tolist()
+        return names.tolist()
 
     @cached_property
     def places(self) -> dict[str, tuple[str, str]]:
-        """The group and the arm, as they are in the log, by the name of the arm here."""
+        """The group and the arm as the log has them, by the name of the arm here."""
         names = self.arms
         if names is None:
             return {}
@@ -121,7 +121,7 @@ class Cells:
         return np.flatnonzero((alike | (square == 0.0))[1:]).tolist()
 
     def without(self, features: Sequence[int]) -> Cells:
-        """The sums of the other features."""
+        """The sums without these features."""
         keep = np.setdiff1d(np.arange(self.gram.shape[1]), np.asarray(features, dtype=int) + 1)
         return replace(
             self,
@@ -158,7 +158,7 @@ class Cells:
 
 
 def make_cells(frame: pd.DataFrame, p: int) -> Cells:
-    """Sums as the engine gave them, as matrices."""
+    """The engine's sums, as matrices."""
     d, rows = p + 1, len(frame)
     weighted = "w" in frame
     gram, moment = np.zeros((rows, d, d)), np.zeros((rows, d))

@@ -1,4 +1,4 @@
-"""What is wrong with sums, and what they say about weights."""
+"""Errors that show in the sums, and what the sums say about weights."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from evenhand.events.columns import Columns
 
 
 def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> None:
-    """An error if propensities are outside of 0 to 1; their inverse is then below 1.
+    """Raise if propensities are outside 0 to 1; their inverse is then below 1.
 
-    What they are is asked for only then: the sums have the least inverse anyway.
+    Only then are they queried themselves: the sums have the least inverse anyway.
     """
     if column is None or not (frame["surest"] < 1.0 - 1e-5).any():
         return
@@ -31,10 +31,10 @@ def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> No
 
 
 def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> None:
-    """An error if weights or propensities are outside of what is allowed."""
+    """Raise if weights or propensities are outside what is allowed."""
     if settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
         raise DataError(
-            f"propensity {columns.propensity!r} has values outside of 0 to 1; allowed are "
+            f"propensity {columns.propensity!r} has values outside 0 to 1; allowed are "
             "numbers above 0 and up to 1"
         )
     if columns.weight is not None and not (frame["least"] > 0.0).all():
@@ -47,7 +47,7 @@ def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> 
 def not_finite(
     frame: pd.DataFrame, design: Design, columns: Columns, settings: Settings
 ) -> DataError:
-    """What is wrong with sums that are no numbers although nothing is missing."""
+    """The error for sums that are not finite although nothing is missing."""
     if settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():
         return DataError(
             f"propensity {columns.propensity!r} has values of 0; allowed are numbers above 0 "
@@ -66,7 +66,7 @@ def not_finite(
 
 
 def recentred(design: Design, cells: Cells, features: Bools, reward: bool) -> Design:
-    """The design about the means that are known now, of those features and of the reward."""
+    """The design centred at the means that are known now, for these features and the reward."""
     means = cells.means()
     moved = tuple(
         replace(feature, centre=float(f"{feature.centre + mean:.12g}"))
@@ -87,7 +87,7 @@ def whole_weights(cells: Cells) -> bool:
 
 
 def effective_rows(cells: Cells, groups: tuple[str, ...]) -> dict[str, float] | None:
-    """Kish's effective number of rows of each group, if rows have weights."""
+    """Kish's effective number of rows, (sum w)^2 / sum w^2, by group, if rows have weights."""
     if cells.weights is None:
         return None
     by_group = cells.frame.groupby("g")[["w", "ww"]].sum().astype(float)

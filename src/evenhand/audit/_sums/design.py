@@ -24,13 +24,13 @@ class Feature:
     name: str
     column: str
     kind: str
-    category: str | None = None  # None with kind CATEGORY: none of those that have their own
+    category: str | None = None  # None with kind CATEGORY: all those that have none of their own
     centre: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The columns of the regression but the intercept, which comes first and is always there."""
+    """The columns of the regression except the intercept, which always comes first."""
 
     features: tuple[Feature, ...]
     kept: dict[str, tuple[str, ...]]  # by nominal column: the categories that are not merged
@@ -73,12 +73,12 @@ class Design:
         return tuple(columns.values())
 
     def without(self, numbers: Sequence[int]) -> Design:
-        """The others, if these features, by number, have the same value in every row."""
-        gone = [self.features[i] for i in numbers]
+        """The design without these features, by number, which are constant over all rows."""
+        dropped = [self.features[i] for i in numbers]
         return replace(
             self,
-            features=tuple(feature for feature in self.features if feature not in gone),
-            constant={feature.name: feature.centre for feature in gone},
+            features=tuple(feature for feature in self.features if feature not in dropped),
+            constant={feature.name: feature.centre for feature in dropped},
         )
 
     def expression(self, table: Any, feature: Feature) -> Any:
@@ -88,7 +88,7 @@ class Design:
             return as_number(is_missing(column))
         if feature.kind == NUMBER:
             value = as_number(column) - number(feature.centre)
-            # A filled gap stands at the centre; its own column takes what that does.
+            # A filled gap is at the centre; the coefficient of its GAP column absorbs the effect.
             return is_missing(column).ifelse(number(0.0), value) if self.fill else value
         text = column.cast("string")
         if self.fill:
@@ -103,7 +103,7 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
 
     Args:
         look: the first look at the log.
-        gaps: how many values each column lacks that is filled in, where it lacks some.
+        gaps: how many values a column to fill in lacks, where it lacks some.
         fill: whether these are filled in.
     """
     features, kept = [], {}

@@ -1,4 +1,4 @@
-"""Decisions beside what came true, per group, from the sums that the audit has anyway."""
+"""Rewards beside true rewards, per group, from the sums that the audit has anyway."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def known_truth(cells: Cells, reward_centre: float, level: float) -> KnownTruth 
         ),
         level,
     )
-    # Only 0 and 1 are their own squares, so only then the sums of both agree.
+    # Only 0 and 1 are their own squares, so only then do the sums of both agree.
     binary = centre == 0.0 and (score == square).all() and (total["r"] == total["rr"]).all()
     if not binary:
         return KnownTruth(table, None)

@@ -1,4 +1,4 @@
-"""Sums about exploring and about positions, for the metrics of exploration and exposure."""
+"""Sums of explored rows and of positions, for the metrics of exploration and exposure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Sums = dict[str, Array]
 
 
 def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
-    """The columns that are needed of a log, with short names: q explored, s position."""
+    """The columns of a log that are needed, with short names: q explored, s position."""
     picked = {}
     if columns.explored is not None and _is_flag(table[columns.explored]):
         picked["q"] = as_number(table[columns.explored])
@@ -27,28 +27,29 @@ def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
 def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Detail]:
     """What to sum up.
 
-    Positions begin at 0 or at 1, which shows only in the end: exposure is summed up for both.
+    The exposure at rank k, from 1, is 1 / log2(k + 1). Positions begin at 0 or at 1, which shows
+    only in the end: exposure is summed up for both.
 
     Args:
         have: what `attention_of` picked.
         y: the reward, NULL where it is missing.
     """
-    asked: dict[str, Detail] = {}
+    wanted: dict[str, Detail] = {}
     if "q" in have:
         q = have["q"]
-        asked |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
+        wanted |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
         rewarded = y.notnull().ifelse(q, number(0.0))
-        asked |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
+        wanted |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
     if "s" in have:
         s = have["s"]
-        asked |= {"s_n": Detail(s, "count")}
-        asked |= {"s_low": Detail(s, "min"), "s_high": Detail(s, "max")}
+        wanted |= {"s_n": Detail(s, "count")}
+        wanted |= {"s_low": Detail(s, "min"), "s_high": Detail(s, "max")}
         for first in (0, 1):
             place = s + number(2.0 - first)
-            # Below the first position there is no exposure: the logarithm would be none.
+            # Below the first position there is no exposure: there may be no logarithm.
             seen = (place > number(1.0)).ifelse(number(1.0) / place.log2(), number(0.0))
-            asked |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
-    return asked
+            wanted |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
+    return wanted
 
 
 # All of them may be missing in a row, and so may their sums.
@@ -72,7 +73,7 @@ OPTIONAL = (
 def attention(
     frame: pd.DataFrame, groups: pd.Series[str], every: pd.Series[float], centre: float
 ) -> Sums:
-    """Columns of the sums per group, of what every row of the log tells.
+    """Columns of the sums per group, of what is known of every row of the log.
 
     Args:
         frame: sums, a row per cell.

@@ -1,8 +1,8 @@
 """Who is above the median of all rewards, in the same pass that sums up.
 
-A sample says about where the median is. The pass counts what is below that, and keeps the rewards
-that are there: some per cent of all. If the median turns out to be among them it is exact, and no
-other pass is needed. If not, because the log begins unlike it goes on, the engine is asked for it.
+A sample says in which span the median should be. The pass counts the rewards below it, and keeps
+those in it: some per cent of all. If the median turns out to be among them it is exact, and no
+other pass is needed. If not, because later rows are unlike the first, the engine is asked for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand.audit._sums.batches import Batch, Coding
 from evenhand.bias.statistics import Array, Whole
 
-MOST_SORTED = 20_000_000  # rows of which the median is exact; of more it is an engine's estimate
+MOST_SORTED = 20_000_000  # rows up to which the median is exact; of more it is an engine's estimate
 
 
 class Middle:
@@ -30,7 +30,7 @@ class Middle:
         self._kept: list[tuple[Array, Whole]] = []
 
     def add(self, batch: Batch, y: Array) -> None:
-        """Take the rewards of a batch in, which are in the order of its cells."""
+        """Take in the rewards of a batch, which are in the order of its cells."""
         y = y[batch.strange :]
         starts = batch.starts - batch.strange
         self.below[batch.present] += np.add.reduceat((y < self.low).astype(np.int64), starts)
@@ -58,5 +58,5 @@ class Middle:
         no_more = self.below + np.bincount(cell[values <= median], minlength=len(n))
         counts = pd.DataFrame({"n": n, "above": n - no_more, "below": less})
         group = np.repeat([str(label[0]) for label in coding.labels], coding.times)
-        held = n > 0
-        return counts[held].groupby(group[held]).sum().astype(float)
+        present = n > 0
+        return counts[present].groupby(group[present]).sum().astype(float)

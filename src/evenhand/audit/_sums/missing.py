@@ -1,4 +1,4 @@
-"""Missing values: counted by group and column, and never left out without a word."""
+"""Missing values: counted by group and column, and never left out silently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evenhand.audit._settings import Settings
 from evenhand.audit._sums.exposure import attention_of, attention_sums
 from evenhand.events.columns import Columns
 
-# What was done about it.
+# What was done about a missing value.
 FILLED, LEFT_OUT = "filled in", "rows left out"
 NOT_FILLABLE = "rows left out, for it cannot be filled in"
 
@@ -70,7 +70,7 @@ def chosen(look: Look, settings: Settings) -> dict[str, str]:
 
 
 def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
-    """Count what is missing, and settle what is done; with missing="error" that is an error."""
+    """Count missing values and decide what to do; with missing="error" they are an error."""
     import ibis
 
     names = used(look.columns, settings, look.by_arm)
@@ -78,26 +78,26 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     how = chosen(look, settings)
     roles = needed(look, settings)
     fill = [name for name in names if how[name] == FILL and name not in roles]
-    gone = {name: is_missing(table[name]) for name in names}
-    asked = {f"c{i}": flag.sum() for i, flag in enumerate(gone.values())}
-    asked["rows"] = table.count()
-    out = _any([gone[name] for name in names if name not in fill])
-    asked["left_out"] = out.sum()
-    strict = [gone[name] for name in names if how[name] == ERROR]
-    asked["refused"] = _any(strict).sum() if strict else table.count() * 0
-    asked["filled"] = (
-        (_any([gone[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
+    lacks = {name: is_missing(table[name]) for name in names}
+    wanted = {f"c{i}": flag.sum() for i, flag in enumerate(lacks.values())}
+    wanted["rows"] = table.count()
+    out = _any([lacks[name] for name in names if name not in fill])
+    wanted["left_out"] = out.sum()
+    strict = [lacks[name] for name in names if how[name] == ERROR]
+    wanted["refused"] = _any(strict).sum() if strict else table.count() * 0
+    wanted["filled"] = (
+        (_any([lacks[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
     )
-    reward = gone[look.columns.reward].ifelse(
+    reward = lacks[look.columns.reward].ifelse(
         ibis.null("float64"), as_number(table[look.columns.reward]) - number(look.reward_centre)
     )
-    asked |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
-    told = attention_sums(attention_of(table, look.columns), reward)
-    asked |= {name: detail.asked for name, detail in told.items()}
-    counts = source.fetch(table.group_by("evenhand_group").aggregate(**asked))
+    wanted |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
+    attended = attention_sums(attention_of(table, look.columns), reward)
+    wanted |= {name: detail.asked for name, detail in attended.items()}
+    counts = source.fetch(table.group_by("evenhand_group").aggregate(**wanted))
     known = counts["evenhand_group"].astype(object)
-    nobody = MISSING if MISSING not in set(known) else f"({MISSING})"
-    counts = counts.assign(evenhand_group=known.fillna(nobody)).sort_values("evenhand_group")
+    no_group = MISSING if MISSING not in set(known) else f"({MISSING})"
+    counts = counts.assign(evenhand_group=known.fillna(no_group)).sort_values("evenhand_group")
     totals = {name: int(counts[f"c{i}"].sum()) for i, name in enumerate(names)}
     concerned = {name: many for name, many in totals.items() if many}
     rows = int(counts["rows"].sum())
@@ -153,6 +153,6 @@ def _any(flags: list[Any]) -> Any:
 
 
 def finite(frame: pd.DataFrame) -> bool:
-    """Whether every number of an answer is one."""
+    """Whether every number of an answer is finite."""
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return bool(np.isfinite(values).all())

@@ -25,20 +25,20 @@ TOGETHER = "no exact test: rows belong together"
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """How many people of each group there are and were selected: sums of weights, if rows have any.
+    """How many people a group has, and how many are selected: sums of weights, if rows have any.
 
     Attributes:
         counts: by group column, and group of it: n, selected and, where rows have weights or belong
-            together, square: n squared over the number of rows of equal weight, each on its own,
-            that they are worth. With weights alone it is the sum of their squares.
-        scores: whether being above the median is being selected.
+            together, square: n squared over the effective number of rows, that is of independent
+            rows of equal weight. With weights alone it is the sum of their squares.
+        scores: whether to be selected is to be above the median.
     """
 
     counts: dict[str, pd.DataFrame]
     scores: bool
 
     def table(self, column: str) -> pd.DataFrame:
-        """What an impact table is made from."""
+        """The counts of an impact table."""
         table = self.counts[column].rename_axis("category").reset_index()
         if "square" in table:
             table["effective"] = table["n"] ** 2 / table.pop("square")
@@ -103,11 +103,11 @@ def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> A
 
 def _counted(source: Source, rows: Any, beyond: Any) -> pd.DataFrame:
     """The rows of each group, and those that are selected."""
-    asked = {"n": rows.count(), "selected": beyond.sum()}
+    wanted = {"n": rows.count(), "selected": beyond.sum()}
     if "w" in rows.columns:
         w = rows["w"]
-        asked = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
-    counts = fetch_by(source, rows, ["g"], asked)
+        wanted = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
+    counts = fetch_by(source, rows, ["g"], wanted)
     return counts.assign(g=counts["g"].astype(str)).set_index("g").astype(float)
 
 
@@ -118,10 +118,15 @@ def _with_clusters(
     counts: pd.DataFrame,
     category: pd.Series[str] | None = None,
 ) -> pd.DataFrame:
-    """The counts, with what they are worth where rows belong together.
+    """The counts, with their effective number of rows where rows belong together.
 
-    The variance of a rate is that of the sums of clusters (CR1). It is never taken as less than
-    that of rows on their own, nor where all or none are selected as of more rows than clusters.
+    With the sums s_c of the selected and v_c of all rows in each of G clusters, the rate is
+    r = sum s_c / sum v_c, with the variance of cluster sums (CR1)
+
+        G / (G - 1) * sum (s_c - r v_c)^2 / (sum v_c)^2
+
+    The effective number of rows is r (1 - r) over it. It is never more than that of independent
+    rows and, where all or none are selected, never more than the number of clusters.
     """
     if "c" not in rows.columns:
         return counts
@@ -130,21 +135,24 @@ def _with_clusters(
     if category is not None:
         rows = rows.mutate(g=rows["g"].cases(*category.items(), else_=None))
     size = rows["w"].sum() if weighted else rows.count().cast("float64")
-    each = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=size)
-    asked = {"clusters": each.count(), "v": each["v"].sum(), "s": each["s"].sum()}
-    asked |= {"ss": (each["s"] * each["s"]).sum(), "sv": (each["s"] * each["v"]).sum()}
-    asked |= {"vv": (each["v"] * each["v"]).sum()}
-    answer = fetch_by(source, each, ["g"], asked)
+    clusters = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=size)
+    wanted = {"clusters": clusters.count(), "v": clusters["v"].sum(), "s": clusters["s"].sum()}
+    wanted |= {
+        "ss": (clusters["s"] * clusters["s"]).sum(),
+        "sv": (clusters["s"] * clusters["v"]).sum(),
+    }
+    wanted |= {"vv": (clusters["v"] * clusters["v"]).sum()}
+    answer = fetch_by(source, clusters, ["g"], wanted)
     sums = answer.assign(g=answer["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
     rate, many = sums["s"] / sums["v"], sums["clusters"]
-    apart = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]
-    variance = many / (many - 1.0).clip(lower=0.5) * apart.clip(lower=0.0) / sums["v"] ** 2
+    squares = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]
+    variance = many / (many - 1.0).clip(lower=0.5) * squares.clip(lower=0.0) / sums["v"] ** 2
     chance = rate * (1.0 - rate)
-    alone = counts["square"] if "square" in counts else counts["n"]
+    independent = counts["square"] if "square" in counts else counts["n"]
     per_row = sums["v"] ** 2 * variance / chance.where(chance > 0.0)
     certain = sums["v"] ** 2 / many
     worth = per_row.fillna(certain) * (counts["n"] / sums["v"])  # rows that lack a feature too
-    return counts.assign(square=worth.where(worth > alone, alone))
+    return counts.assign(square=worth.where(worth > independent, independent))
 
 
 def impact_of(

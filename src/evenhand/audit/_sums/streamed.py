@@ -1,8 +1,9 @@
 """The first pass over rows of DuckDB: the sums of `aggregate` by products of matrices.
 
-DuckDB lives in this process. Its rows come as columns in batches, and one product of matrices per
-cell and batch is the sums that SQL would write out as hundreds: of 10 million rows with 20 features
-in Parquet that takes 2.6 seconds of processors, and the bare GROUP BY of these sums 3.6.
+DuckDB runs in this process. Its rows come as columns in batches, and one product of matrices per
+cell and batch gives the sums that SQL writes out by the hundred: for 10 million rows with 20
+features in Parquet that takes 2.6 seconds of processor time, and the bare GROUP BY of these sums
+3.6.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def streamed(
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """The sums, a row per cell, from one pass over the rows; and who is above the median.
 
-    The second is what `Middle.beyond` says; None if it was not looked for, or not found.
+    The second is the result of `Middle.beyond`; None if it was not looked for, or not found.
 
     Args:
         source: where they are.
@@ -44,7 +45,7 @@ def streamed(
         p: how many features there are.
         windows: how many windows there are, if cells are by window.
         more: what else to sum up.
-        labels: the groups, and their arms, that there may be; asked for unless given.
+        labels: the groups, and their arms, that may occur; queried unless given.
         span: of rewards, where the median may be.
     """
     named = [key for key in keys if key != "t"]
@@ -52,17 +53,17 @@ def streamed(
     if labels is None:
         labels = _labels(source, rows, named)
     coding = Coding(named, list(dict.fromkeys(label[: len(named)] for label in labels)), times)
-    # Several sums are of the same numbers, which come once.
+    # Several sums use the same numbers, which are fetched once.
     numbers = {detail.column.op(): detail.column for detail in more.values()}
     short = {op: f"d{i}" for i, op in enumerate(numbers)}
-    taken = {name: (short[detail.column.op()], detail.how) for name, detail in more.items()}
+    summed = {name: (short[detail.column.op()], detail.how) for name, detail in more.items()}
     wanted = {f"z{i}": rows[f"z{i}"] for i in range(p)}
     wanted |= {"w": rows["w"]} if "w" in rows.columns else {}
     wanted |= {short[op]: column.cast("float64") for op, column in numbers.items()}
-    asked = rows.select(cell=coding.number_of(rows), y=rows["y"], **wanted)
+    query = rows.select(cell=coding.number_of(rows), y=rows["y"], **wanted)
     middle = None if span is None else Middle(span, coding.cells)
-    totals = _Totals(coding, p + 1, taken, middle)
-    source.stream(asked, totals.add, rows_of_batch(p + 2 + len(numbers)))
+    totals = _Totals(coding, p + 1, summed, middle)
+    source.stream(query, totals.add, rows_of_batch(p + 2 + len(numbers)))
     if totals.strange:
         raise DataError(
             f"{source.label} changed while it was read, so its sums do not belong together; "
@@ -74,9 +75,9 @@ def streamed(
 
 def _labels(source: Source, rows: Any, keys: list[str]) -> list[tuple[object, ...]]:
     """The values of the keys that occur together, in order."""
-    found = source.fetch(rows.select(keys).distinct()).astype(object)
-    found = found.sort_values(keys).where(found.notna(), None)
-    return list(found.itertuples(index=False, name=None))
+    pairs = source.fetch(rows.select(keys).distinct()).astype(object)
+    pairs = pairs.sort_values(keys).where(pairs.notna(), None)
+    return list(pairs.itertuples(index=False, name=None))
 
 
 class _Totals:
@@ -88,15 +89,15 @@ class _Totals:
         self.coding, self.d, self.more, self.middle = coding, d, more, middle
         self.strange, self.weighted, self.room = 0, False, Room()
         cells = coding.cells
-        # The reward is the last: one product has the sums of features and reward.
+        # With x = (1, z, y), sum w x x' has all sums of features and reward: the reward is last.
         self.products = np.zeros((cells, d + 1, d + 1))
         self.low, self.high = np.full((cells, d + 1), np.inf), np.full((cells, d + 1), -np.inf)
         self.n = np.zeros(cells, dtype=np.int64)
         self.details = {name: np.full(cells, NOTHING[how]) for name, (_, how) in more.items()}
 
     def add(self, arrow: Any) -> None:
-        """Take a batch in. A value that is missing is NaN, and so are its products."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is told later
+        """Take in a batch. A missing value is NaN, and so are its products."""
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are found later
             self._add(arrow)
 
     def _add(self, arrow: Any) -> None:
@@ -117,9 +118,9 @@ class _Totals:
             self.products[cell] += heavy[:, here] @ x[:, here].T
         self.low[at] = np.minimum(self.low[at], np.minimum.reduceat(x, starts, axis=1).T)
         self.high[at] = np.maximum(self.high[at], np.maximum.reduceat(x, starts, axis=1).T)
-        held = {column: batch.column(column) for column, _ in self.more.values()}
+        columns = {column: batch.column(column) for column, _ in self.more.values()}
         for name, (column, how) in self.more.items():
-            values, merge, total = held[column], MERGE.get(how, np.add), self.details[name]
+            values, merge, total = columns[column], MERGE.get(how, np.add), self.details[name]
             if how == "count":
                 values = (~np.isnan(values)).astype(np.float64)
             elif batch.nulls(column):
@@ -140,7 +141,7 @@ class _Totals:
             timeless = window == self.coding.times - 1
             columns["t"] = np.where(timeless, np.nan, window) if timeless.any() else window
         n, d, products = self.n[there], self.d, self.products[there]
-        columns |= {"n": n, "complete": n}  # what is not complete is NaN
+        columns |= {"n": n, "complete": n}  # incomplete rows have made it NaN
         columns |= {"low": self.low[there, d], "high": self.high[there, d]}
         own = ("w", "wy", "wyy") if self.weighted else ("", "y", "yy")
         columns |= {own[0]: products[:, 0, 0]} if self.weighted else {}
