@@ -1,6 +1,6 @@
-"""What a rule does without a kernel of its own: the highest upper bound, or any arm at random.
+"""Defaults for rules without kernels of their own: the highest upper bound, or any arm at random.
 
-The pieces (`pick`, `best`, `best_chance`) serve rules that do otherwise as well.
+The pieces (`pick`, `best`, `best_chance`) also serve rules with kernels of their own.
 """
 
 from __future__ import annotations
