@@ -108,7 +108,7 @@ def test_compiling_is_told_once_and_only_where_the_cache_has_nothing(tmp_path, c
     assert compiled_anew(tmp_path, "one")(2) == 4
     assert compiled_anew(tmp_path, "two")(2) == 4
     (said,) = [record.getMessage() for record in caplog.records if record.name == "evenhand"]
-    assert said.startswith("evenhand is compiling, which can take a minute; it is kept on disk")
+    assert said.startswith("evenhand is compiling, which can take a minute; the result is kept on")
 
 
 @pytest.mark.usefixtures("listening")

@@ -113,10 +113,10 @@ def numbers(
         )
     bad = np.isinf(array) if missing else ~np.isfinite(array)
     if bad.any():
-        what = "an infinity" if missing else "a NaN or an infinity"
-        also = ", and NaN where it is missing" if missing else ""
+        problem = "an infinity" if missing else "a NaN or an infinity"
+        exception = ", and NaN where it is missing" if missing else ""
         raise DataError(
-            f"{setting(name)} has {what}; allowed are finite numbers{also}",
+            f"{setting(name)} has {problem}; allowed are finite numbers{exception}",
             value=float(array[bad][0]),
         )
     return array

@@ -19,13 +19,13 @@ from evenhand.groups import NOT_STATED, Attribute, Groups
 
 CLOSE = 1e-6  # how far from 1 a sum of probabilities may be
 UNCERTAIN = "by probability"
-"""The label of whoever has several levels with a probability each, in tables of labels."""
+"""The label, in tables of labels, of a candidate who has several levels with a probability each."""
 
 Array = NDArray[np.float64]
 
 
 def membership(groups: Groups, given: Any, number: int) -> Array:
-    """The rows of so many candidates.
+    """The rows of `number` candidates.
 
     Args:
         groups: made by `Groups.per_round`.
@@ -81,15 +81,15 @@ def _label(groups: Groups, row: Array) -> list[str]:
         names = (*attribute.levels, NOT_STATED)
         chances = row[first : first + len(names)]
         first += len(names)
-        some = [(name, chance) for name, chance in zip(names, chances, strict=True) if chance > 0]
-        certain = len(some) == 1
-        shown = [name if certain else f"{name} {100 * chance:.0f} %" for name, chance in some]
+        likely = [(name, chance) for name, chance in zip(names, chances, strict=True) if chance > 0]
+        certain = len(likely) == 1
+        shown = [name if certain else f"{name} {100 * chance:.0f} %" for name, chance in likely]
         parts.append(", ".join(shown))
     return parts
 
 
 def check_rows(groups: Groups, rows: Array) -> Array:
-    """Rows that `membership` made, such as those of a log; refused if they cannot be."""
+    """Rows that `membership` made, such as those of a log; refused if it cannot have made them."""
     first = 0
     for attribute in groups.attributes:
         last = first + len(attribute.levels) + 1
@@ -106,7 +106,7 @@ def _by_attribute(groups: Groups, given: Any) -> dict[str, Any]:
     if given is None:
         raise InputError(
             "groups is None; the groups of this policy come with each round: give groups=[...], a "
-            f"level of {' and of '.join(names)} for every candidate, or None for who did not say"
+            f"level of {' and of '.join(names)} for every candidate, or None if they did not say"
         )
     unmasked("groups", given)
     if hasattr(given, "columns"):

@@ -1,13 +1,13 @@
-"""Random numbers in compiled code: of policies by a counter, of worlds from NumPy's generator.
+"""Random numbers in compiled code: for policies by a counter, for worlds from NumPy's generator.
 
 Those of a policy come from a counter and a mixer, which are cheap, exact and portable: they depend
 only on the policy's seed and the number of the round. So they cost two nanoseconds, the live
 decision and the simulation draw the same ones, and a saved policy needs no generator state besides
 its seed and round. The mixer is SplitMix64 (Steele, Lea and Flood, 2014).
 
-Those of a world are the same as `generator.random()` gives, by NumPy's PCG64, inlined. Numba calls
-a function of NumPy for every single number. Here the state of the generator stays in registers
-while many are drawn: 2 nanoseconds a number instead of 5, which saves a sixth of a simulated round
+Those of a world are the numbers that `generator.random()` gives, by NumPy's PCG64, inlined. Numba
+calls a function of NumPy for every single number. Here the state of the generator stays in
+registers while many are drawn: 2 nanoseconds a number instead of 5, which saves a sixth of a round
 at n = 10, d = 2. The state is written back, so NumPy continues from there. The step is O'Neill's
 PCG XSL RR 128/64: state * multiplier + increment modulo 2^128. The upper and the lower half are
 xored, and rotated by the six highest bits.
@@ -144,7 +144,7 @@ def _fill(typing: Any, generator: Any, numbers: Any, size: Any) -> Any:
 
 
 def _uniform(builder: Any, state: Any) -> Any:
-    """The number in [0, 1) that a state stands for: 53 of its bits."""
+    """The number in [0, 1) of a state: 53 of its bits."""
     high = builder.trunc(builder.lshr(state, ir.Constant(_WIDE, 64)), _WORD)
     mixed = builder.xor(high, builder.trunc(state, _WORD))
     turn = builder.lshr(high, ir.Constant(_WORD, 58))

@@ -1,4 +1,4 @@
-"""How to read what the paper leaves open: as its text and proofs say, or as its code does.
+"""How to read what the paper leaves open: by its text and proofs, or by its code.
 
 `PAPER` is the default. `AUTHORS_CODE` gave the published curves; use it to compare with them. The
 table in docs/explanation/conventions.md says what each point changes, with measured effects.

@@ -113,7 +113,7 @@ class Groups:
 
     @classmethod
     def of_attributes(cls, table: Any, sensitive: object = None) -> Groups:
-        """Intersections as groups, which know the attributes that they are made of.
+        """Intersections as groups that know the attributes they are made of.
 
         Policies that can, such as `PooledGroupFair`, learn a bias per attribute and what an
         intersection adds to it. Only intersections that occur count.
@@ -179,7 +179,7 @@ class Groups:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a row of membership has a number for: every level, and "not stated".
+        """The columns of a row of membership: every level, and "not stated".
 
         Example:
             >>> import evenhand as eh
@@ -269,7 +269,7 @@ def _columns(table: Any) -> dict[str, list[Any]]:
         )
     columns = {str(name): list(table[name]) for name in (table if names is None else names)}
     if not columns:
-        raise InputError(f"{setting('table')} is empty; give an attribute at least")
+        raise InputError(f"{setting('table')} is empty; give at least one attribute")
     return columns
 
 

@@ -51,7 +51,7 @@ def shares(arms: ArrayLike, groups: Groups) -> pd.DataFrame:
     """
     given = numbers("arms", arms)
     if given.size and not (given.min() >= 0 and given.max() < groups.n_arms):
-        raise InputError(f"{setting('arms')} has numbers outside of 0 to {groups.n_arms - 1}")
+        raise InputError(f"{setting('arms')} has numbers outside 0 to {groups.n_arms - 1}")
     chosen = given.astype(np.int64)
     if (chosen != given).any():
         raise InputError(
@@ -123,8 +123,8 @@ def prices(runs: pd.DataFrame, reference: str = "TopInterval", level: float = 0.
         means = summarise(frame, ["which"], "value", level)
         share, regret = (float(value) for value in means["mean"])
         share_reach, regret_reach = (float(value) for value in means["high"] - means["mean"])
-        bought = share > share_reach
-        price = price_of_fairness(regret, 0.0, share, 0.0) if bought else float("nan")
+        gained_share = share > share_reach
+        price = price_of_fairness(regret, 0.0, share, 0.0) if gained_share else float("nan")
         rows.append((policy, share, share_reach, regret, regret_reach, price))
     columns = ["policy", "share_gained", "share_reach", "regret_paid", "regret_reach", "price"]
     return pd.DataFrame(rows, columns=columns)

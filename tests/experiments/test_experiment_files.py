@@ -151,7 +151,7 @@ TOP_LEVEL = [
     ("seed = 1", 'conventions = "PAPER"', "line 4: conventions is 'PAPER'; allowed is a list"),
     ("seed = 1", 'conventions = ["MINE"]', "conventions has 'MINE', which is unknown; allowed are"),
     ("seed = 1", "conventions = [1]", "line 4: conventions is [1]"),
-    ("seed = 1", "conventions = []", "line 4: conventions is []; allowed is each once, at least"),
+    ("seed = 1", "conventions = []", "line 4: conventions is []; name at least one, and each"),
     ("seed = 1", 'conventions = ["PAPER", "PAPER"]', "line 4: conventions is ['PAPER', 'PAPER']"),
     ("seed = 1", 'chart = "pie"', "line 4: chart is 'pie'; allowed is one of share and regret"),
     ("seed = 1", 'order = "first"', "line 4: order is 'first'"),
@@ -283,7 +283,7 @@ POLICIES = [
     ('["unfinished.py:A"]', "cannot be imported: SyntaxError"),
     ('["divides.py:A"]', "divides.py cannot be imported: ZeroDivisionError: division by zero"),
     ('["leaves.py:A"]', "leaves.py cannot be imported: SystemExit: 3"),
-    ('["copied.py:TopInterval"]', "TopInterval is the name of a policy of evenhand's"),
+    ('["copied.py:TopInterval"]', "TopInterval is the name of a policy in evenhand"),
     ('["json.py:Mine"]', "json is also the name of another module; rename json.py"),
 ]
 

@@ -2,12 +2,11 @@
 
 Numba's own cache notices a change in the file of a cached function, but not in another file whose
 functions it calls. So the cache lives in a folder named by a hash of every source file of this
-package that has to do with compiling: change any of them, and everything is compiled once more.
+package that has to do with compiling: change any of them, and everything is compiled again.
 
-A word when compiling begins: a first use would be silent for a minute otherwise.
-
-It goes to the logger "evenhand", which writes to the error stream unless logging is set up
-otherwise. `logging.getLogger("evenhand").setLevel("ERROR")` silences it.
+A notice says when compiling begins: otherwise a first use would be silent for a minute. It goes to
+the logger "evenhand", which writes to the error stream unless logging is set up otherwise.
+`logging.getLogger("evenhand").setLevel("ERROR")` silences it.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _DIGESTS: dict[Path, str] = {}
 
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
-# Unless it is said, a function takes over from its caller whether it is copied into it.
+# Unless `forceinline` is set, a function takes it over from its caller.
 OPTIONS: Any = {
     "nogil": True,
     "error_model": "numpy",
@@ -80,10 +79,10 @@ def compiled(function: Function) -> Function:
 
 
 def live(function: Function) -> Function:
-    """Like `compiled`, for what is called for every live decision, and by many threads.
+    """Like `compiled`, for functions called in every live decision, and by many threads.
 
-    It keeps the interpreter's lock, so two such functions never run at once: none sees what another
-    has written by half. They take microseconds, so nobody waits.
+    They keep the interpreter's lock, so two of them never run at once: none sees what another has
+    half written. They take microseconds, so nobody waits long.
     """
     return _njit(function, {**OPTIONS, "nogil": False}, cache_folder(sources_of(function)))
 
@@ -96,8 +95,8 @@ def subroutine(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile `function` into each of its callers; it cannot be called from Python.
 
-    For what runs in every round: a call that is not inlined puts its arguments into memory and
-    fetches them again.
+    For code that runs in every round: a call that is not inlined writes its arguments to memory and
+    reads them again.
     """
     return _njit(function, INLINED, cache_folder(sources_of(function)))
 
@@ -105,25 +104,25 @@ def inlined(function: Function) -> Function:
 def woven(function: Function) -> Function:
     """Put the lines of `function` into each of its callers, before anything is compiled.
 
-    For what is short, or takes a policy's memory of some fifty machine words. Unlike an inlined
-    function it is not compiled on its own first, and then again in each function around it: that
-    was half of the time to compile. Not for what is called often in one place, since its lines are
-    looked at once per call.
+    For functions that are short, or take a policy's memory of some fifty machine words. Unlike an
+    inlined function it is not compiled on its own first, and then again in each function around it:
+    that was half of the time to compile. Not for functions called often in one place, since their
+    lines are analysed once per call.
     """
     return _njit(function, WOVEN, cache_folder(sources_of(function)))
 
 
 def open_to_users(function: Function) -> Function:
-    """Like `woven`, for a function that takes rules or worlds of the user's: never cached itself.
+    """Like `woven`, for a function that takes a user's rules or worlds: never cached itself.
 
-    Numba cannot read a function's cache any more once it holds a type whose module is gone. So
-    user's types stay out of our caches: what calls this is compiled by `for_sources`.
+    Numba can no longer read a function's cache once it holds a type whose module is gone. So users'
+    types stay out of our caches: the callers of such a function are compiled by `for_sources`.
     """
     return _njit(function, WOVEN, None)
 
 
 def for_sources(function: Function, sources: Sources) -> Function:
-    """`function`, or, for types of the user's, a copy with a cache that follows their files."""
+    """`function` or, for a user's types, a copy with a cache that follows their files."""
     return function if sources == () else _copy(function, sources)
 
 
@@ -137,10 +136,10 @@ def _copy(function: Function, sources: Sources) -> Function:
 
 
 def sources_of(*things: Any) -> Sources:
-    """The files outside of this package that classes and functions stand in.
+    """The files outside this package that define these classes and functions.
 
-    None if one has no file, because it was typed at a prompt, or stands in the script that runs:
-    such code cannot be cached, since another process does not find it under its name.
+    None if one has no file, because it was typed at a prompt, or is defined in the script that
+    runs: such code cannot be cached, since another process does not find it under its name.
     """
     files = set()
     for thing in things:
@@ -157,18 +156,18 @@ def sources_of(*things: Any) -> Sources:
 
 
 def note_source(path: Path) -> str:
-    """Remember what a file of the user's held when its functions were defined.
+    """Remember the content of a user's file at the time its functions were defined.
 
-    That, and not what the file holds when they are first compiled, is the code that runs.
+    That is the code that runs, and not the content when they are first compiled.
     """
     _DIGESTS[path] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
     return _DIGESTS[path]
 
 
 def entry_point(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """`function` compiled for arguments of just these types, without Numba's look at them.
+    """`function` compiled for arguments of exactly these types, without Numba's dispatch.
 
-    That look costs more than a decision does. Whoever calls the result vouches for the types.
+    Dispatch costs more than a decision does. The caller of the result vouches for the types.
     """
     if config.DISABLE_JIT:
         return function
@@ -208,8 +207,7 @@ def source_digest(everything: bool = False) -> str:
 def cache_folder(sources: Sources = ()) -> Path | None:
     """Where compiled code is kept: a folder per state of the package's (and the user's) sources.
 
-    None where nothing can be written or the code has no file: then it is compiled in every process
-    anew.
+    None where nothing can be written or the code has no file: then every process compiles it again.
     """
     if sources is None:
         return None
@@ -241,7 +239,7 @@ LOGGER = logging.getLogger("evenhand")
 class Notice(numba_event.Listener):
     """Says once per process that code of this package is being compiled, and not read from disk.
 
-    Numba tells of a function when it is not in its cache, so nothing is said where it is.
+    Numba sends the event only for a function that is not in its cache.
     """
 
     def __init__(self) -> None:
@@ -255,12 +253,12 @@ class Notice(numba_event.Listener):
         self.said = True
         if multiprocessing.parent_process() is not None:  # a worker: its parent speaks
             return
-        kept = function.stats.cache_path is not None
+        cached = function.stats.cache_path is not None
         LOGGER.warning(
             "evenhand is compiling, which can take a minute; %s",
-            "it is kept on disk, and the next start is quick"
-            if kept
-            else "it cannot be kept on disk here, and is done once per process",
+            "the result is kept on disk, so the next start is quick"
+            if cached
+            else "the result cannot be kept on disk here, so every process compiles again",
         )
 
     def on_end(self, event: Any) -> None:
@@ -290,8 +288,10 @@ class Undisturbed(numba_event.Listener):
         """Also after an error."""
         self._depth -= 1
         if self._depth == 0 and self._searched:
-            if gc.get_freeze_count() == 0:  # nobody else's: all counts as old, and is not searched
-                gc.freeze()  # at once, which took 0.3 seconds
+            # Unless others froze objects, all of them now count as old: they are not searched at
+            # once, which took 0.3 seconds.
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
                 gc.unfreeze()
             gc.enable()
 

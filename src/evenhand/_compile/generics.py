@@ -112,7 +112,7 @@ class Generic:
 def telling(who: str) -> Iterator[None]:
     """Turn errors of Numba into an InputError of one line; Numba's text stays as the cause.
 
-    So are plain ValueErrors, the only errors that compiled code can raise.
+    The same is done with plain ValueErrors, the only errors that compiled code can raise.
     """
     try:
         yield

@@ -3,13 +3,13 @@
 `borrowed`: arrays without the counting of references. Numba counts references to every array of a
 tuple whenever the tuple, or a field of it, is named or passed on. It was a third of a simulated
 round at n = 10, d = 2 (1.04 against 0.69 microseconds). Borrowing is safe where somebody else holds
-the arrays for as long as they are used here: whoever calls a compiled function holds its arguments
+the arrays for as long as they are used here: the caller of a compiled function holds its arguments
 until it returns. So only the arguments of functions that are called from Python are borrowed, at
 their beginning, and nothing borrowed is ever returned or kept.
 
-`stays_a_function`: a function that is not copied into its callers. LLVM copies what it thinks small
-enough, and copies again in the copies. What is rarely needed inside of what runs in every round
-takes registers from the lines around it, and is optimised anew in every caller, which was most of
+`stays_a_function`: a function that is not copied into its callers. LLVM copies functions that it
+thinks small enough, and copies again in the copies. Rare code inside code that runs in every round
+takes registers from the lines around it, and is optimised again in every caller, which was most of
 the time to compile.
 """
 # ruff: noqa: ARG001  # an intrinsic is called with the types of its arguments, and says which it takes
@@ -24,12 +24,12 @@ from numba.extending import intrinsic
 
 
 def operation(function: Callable[..., Any]) -> Any:
-    """Numba's `intrinsic`, of whose result a type checker should not think that it knows."""
+    """Numba's `intrinsic`, typed as Any: a type checker would misread its result."""
     return intrinsic(function)
 
 
 def _ownerless(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The value, with nobody to count its references, in tuples however deep."""
+    """The value without reference counts, in tuples however deep."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
@@ -51,7 +51,7 @@ def _ownerless(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @operation
 def borrowed(typing: Any, value: Any) -> Any:
-    """The value with arrays that nobody counts: valid as long as the caller's own is."""
+    """The value, with arrays whose references nobody counts: valid as long as the caller's are."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return _ownerless(context, builder, signature.args[0], given[0])
@@ -61,7 +61,7 @@ def borrowed(typing: Any, value: Any) -> Any:
 
 @operation
 def stays_a_function(typing: Any) -> Any:
-    """Said at the beginning of a compiled function: LLVM must not copy it into its callers."""
+    """At the beginning of a compiled function: LLVM must not copy it into its callers."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         builder.function.attributes.add("noinline")

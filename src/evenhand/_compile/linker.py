@@ -1,22 +1,23 @@
 """How compiled functions are linked: nothing is optimised twice, and no machine code is idle.
 
-Four things that Numba does for each function are left out where they are in vain. What runs is the
-same to the bit. In seconds of processor time, the first `select` and the first `update`:
+Four things that Numba does for each function are left out where they are wasted. The code that runs
+is the same to the bit. In seconds of processor time, the first `select` and the first `update`:
 
 - Machine code of a function whose callers hold it already, copied or linked in: a seventh of the
   first `select` (10.6 against 12.2).
-- All that a function calls is put into its module before that is optimised, so what is four calls
-  deep is optimised four times more. What is copied into its caller has to be there. A function that
-  is never copied (`stays_a_function`) does not: it waits apart, and joins the outermost caller when
-  that has been optimised. The first `update` of PooledGroupFair: 17.7 against 26.2.
-- A function is compiled for each whole number that is named in a call, such as 1 and 4 lanes, and
-  even for the 0 that a variable begins with. See `once`: 13.8 against 17.7, and for the `select` of
-  GroupFairTopInterval 8.3 against 11.0.
-- What is copied into all of its callers is optimised before. It is in vain, and it makes the copies
-  longer: rows of any length are unrolled of which the caller knows that they have two numbers. LLVM
-  optimises for 2.0 against 4.1 of the seconds of PooledGroupFair, both calls together.
+- Numba puts everything that a function calls into its module before optimising that, so code four
+  calls deep is optimised four times more. Code that is copied into its caller has to be there. A
+  function that is never copied (`stays_a_function`) does not: it is kept apart, and joins the
+  outermost caller once that has been optimised. The first `update` of PooledGroupFair: 17.7 against
+  26.2.
+- Numba compiles a function for each whole number that is named in a call, such as 1 and 4 lanes,
+  and even for the 0 that a variable begins with. See `once`: 13.8 against 17.7, and for the
+  `select` of GroupFairTopInterval 8.3 against 11.0.
+- Numba optimises a function before it is copied into all of its callers. That is wasted, and makes
+  the copies longer: rows of any length are unrolled, where the caller knows that they have two
+  numbers. LLVM optimises for 2.0 against 4.1 seconds of PooledGroupFair, both calls together.
 
-It hangs on some methods inside of Numba (0.68 is what we measured). Where they are not, functions
+This depends on some methods inside Numba (measured with 0.68). Where they are missing, functions
 are compiled as Numba does it. For `evenhand._compile` alone.
 """
 
@@ -28,7 +29,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import codegen, compiler, types
 
-# Of a Numba that has none of these, functions are compiled in its own way.
+# A Numba without these compiles functions in its own way.
 _LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
 _COMPILER: Any = getattr(compiler, "Compiler", object)
 _NEEDED = (
@@ -38,11 +39,11 @@ _NEEDED = (
     "_optimize_final_module",
     "serialize_using_object_code",
 )
-_ENVIRONMENT = "_ZN08NumbaEnv"  # names of what Numba sets once a function is there
+_ENVIRONMENT = "_ZN08NumbaEnv"  # the names of variables that Numba sets once a function exists
 
 
 class Library(_LIBRARY):  # type: ignore[misc]
-    """A function and what is copied into it; those that it only calls are kept apart."""
+    """A function and the code copied into it; functions that it only calls are kept apart."""
 
     _final_module: Any
     _shared_module: Any
@@ -55,13 +56,14 @@ class Library(_LIBRARY):  # type: ignore[misc]
         self.is_copied = _is_copied(self._final_module)
         called = list(dict.fromkeys(self._linking_libraries))
         needed = {f.name for f in self._final_module.functions if f.is_declaration}
-        self._linking_libraries = [one for one in called if not _stands_alone(one, needed)]
+        self._linking_libraries = [lib for lib in called if not _stands_alone(lib, needed)]
         self.apart = {}
         for library in called:
             alone = () if library in self._linking_libraries else (library,)
             for needed_later in (*alone, *getattr(library, "apart", ())):
-                self.apart.pop(needed_later, None)  # to the end, behind all that call it:
-                self.apart[needed_later] = None  # LLVM links only what is called already
+                # To the end, behind all its callers: LLVM links only what is called already.
+                self.apart.pop(needed_later, None)
+                self.apart[needed_later] = None
         super().finalize()
 
     def _optimize_final_module(self) -> None:
@@ -104,9 +106,9 @@ class InnerLibrary(Library):
         stub = self._codegen._create_empty_module(self.name)
         for variable in self._final_module.global_variables:
             if variable.name.startswith(_ENVIRONMENT):
-                kept = ir.GlobalVariable(stub, ir.IntType(8).as_pointer(), variable.name)
-                kept.linkage = "common"
-                kept.initializer = ir.Constant(kept.value_type, None)
+                copy = ir.GlobalVariable(stub, ir.IntType(8).as_pointer(), variable.name)
+                copy.linkage = "common"
+                copy.initializer = ir.Constant(copy.value_type, None)
         self._final_module = llvm.parse_assembly(str(stub))
         super()._finalize_final_module()
 
@@ -134,7 +136,7 @@ def _is_copied(module: Any) -> bool:
 
 
 class OuterCompiler(_COMPILER):  # type: ignore[misc]
-    """Numba's compiler, into a library of ours."""
+    """Numba's compiler, with one of our libraries as its target."""
 
     library: Any = OuterLibrary
 
@@ -155,23 +157,23 @@ class InnerCompiler(OuterCompiler):
 
 
 def options(inner: bool) -> dict[str, Any]:
-    """What `njit` is told for a function, which only compiled functions call if it is `inner`."""
+    """The options of `njit` for a function; if `inner`, only compiled functions call it."""
     if all(hasattr(_LIBRARY, name) for name in _NEEDED):
         return {"pipeline_class": InnerCompiler if inner else OuterCompiler}
     return {}
 
 
 def once(function: Any) -> Any:
-    """Let Numba compile `function` for whole numbers, and not for each that is named in a call.
+    """Let Numba compile `function` once for all whole numbers, and not for each named in a call.
 
-    It tells the types of `1` and of `LANES` apart, and even tries the value that a variable begins
-    with. Where it matters what the number is, the function is copied into its caller, and LLVM
-    knows it there.
+    Numba tells the types of `1` and of `LANES` apart, and even tries the value that a variable
+    begins with. Where it matters what the number is, the function is copied into its caller, and
+    LLVM knows it there.
     """
     choose = getattr(function, "get_call_template", None)
     if choose is not None:
         function.get_call_template = lambda args, kws: choose(
-            tuple(types.unliteral(one) for one in args),
-            {name: types.unliteral(one) for name, one in kws.items()},
+            tuple(types.unliteral(kind) for kind in args),
+            {name: types.unliteral(kind) for name, kind in kws.items()},
         )
     return function

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.bias._contexts import FLAGS, INTERCEPT
+from evenhand._columns.column import FLAGS
+from evenhand.bias._contexts import INTERCEPT
 from evenhand.bias.statistics import Array
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def round_of(seed: int = 1) -> NDArray[np.float64]:
 
 
 def learned(kind: type[Policy], number: int = 120, **settings: Any) -> Policy:
-    """A policy that has learned from so many rows."""
+    """A policy that has learned from `number` rows."""
     policy = make(kind, **settings)
     policy.absorb(*rows(number))
     return policy

@@ -117,7 +117,7 @@ def _no_nan(policy: Policy, contexts: NDArray[np.float64], reward: float) -> Non
 def widths_shrink(kind: type[Policy]) -> None:
     """In a fixed direction, the width of an arm never grows with data.
 
-    Not so for a policy that estimates its variances: data may show that they are larger.
+    Policies that estimate their variances are exempt: data may show that these are larger.
     """
     if kind.estimates_variances:
         return

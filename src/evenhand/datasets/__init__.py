@@ -5,8 +5,8 @@ network. A data card says what a set is, what is wrong with it and what its trap
 before you use a number: `print(evenhand.datasets.card("compas"))`.
 
 A file is looked for in the given folder, else in the folder that the environment variable
-EVENHAND_DATA names, else in the user's cache. If it is not there, it is downloaded into that
-folder. Files are used only after their SHA-256 has been checked.
+EVENHAND_DATA names, else in the user's cache. If it is missing, it is downloaded into that folder.
+Files are used only after their SHA-256 has been checked.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def fetch(name: str, folder: str | PathLike[str] | None = None, progress: bool =
 def find(name: str, folder: str | PathLike[str] | None = None) -> Path | None:
     """The path of a set's file, or None: nothing is downloaded.
 
-    A file with the right name but the wrong content is an error in a folder of yours. In the cache
-    it counts as missing and is downloaded again.
+    A file with the right name but the wrong content is an error in your own folder. In the cache it
+    counts as missing and is downloaded again.
 
     Args:
         name: One of `names()`.

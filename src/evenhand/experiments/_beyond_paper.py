@@ -1,8 +1,8 @@
 """Beyond the paper: PooledGroupFair and the floor, in the rounds of the paper's own experiments.
 
 The paper's policies are not run again: the figures take their runs from the paper's experiments,
-which meet the same worlds, contexts and noise. What we say about PooledGroupFair there is checked
-like the paper's claims.
+which meet the same worlds, contexts and noise. Our own claims about PooledGroupFair there are
+checked like the paper's.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ POOLED, PROPORTIONAL = PooledGroupFair.__name__, "PooledGroupFair, proportional"
 # Where the features of groups differ, equal averages do not make equal shares; a price does.
 HELD = {PROPORTIONAL: partial(PooledGroupFair, shares="proportional")}
 # With many features a round takes long, so there are fewer points and fewer replications: the
-# number of those of the paper is divided by this.
+# paper's number of replications is divided by this.
 FEWER = {"d": 2, "family-income": 5, "student": 2}
 
 
 def beside(experiments: Sequence[Experiment]) -> list[Experiment]:
-    """For every experiment that it makes sense for, one with PooledGroupFair and the floor.
+    """For every experiment where it makes sense, one with PooledGroupFair and the floor.
 
     They are run under the last reading of each, which is PAPER if it is among them, and in the
     first panel: PooledGroupFair does not depend on delta.
     """
-    return [_pooled(one) for one in experiments if one.name in (*SWEEPS, *TABLES)]
+    names = (*SWEEPS, *TABLES)
+    return [_pooled(experiment) for experiment in experiments if experiment.name in names]
 
 
 def _pooled(experiment: Experiment) -> Experiment:
@@ -63,9 +64,9 @@ def _pooled(experiment: Experiment) -> Experiment:
 
 
 def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs that the figures of an experiment show: its own, after those that it is beside.
+    """The runs that the figures of an experiment show: its own, after those of `beside`.
 
-    Of the others, it takes the first panel, and the points and replications that it has itself.
+    Of the latter, only the first panel, and the points and replications that it has itself.
     """
     own: pd.DataFrame = runs[runs["experiment"] == experiment.name]
     if not experiment.beside:
@@ -77,28 +78,28 @@ def shown(experiment: Experiment, runs: pd.DataFrame) -> pd.DataFrame:
         & others["x"].isin(experiment.sweep.values)
         & (others["replication"] < experiment.replications)
     )
-    both = pd.concat([others[first & same], own], ignore_index=True)
-    named: pd.DataFrame = both.assign(experiment=experiment.name, panel="")
+    combined = pd.concat([others[first & same], own], ignore_index=True)
+    named: pd.DataFrame = combined.assign(experiment=experiment.name, panel="")
     return named
 
 
 def known_share(world: TableWorld, rounds: int = 20_000) -> float:
     """The share of sensitive arms if all coefficients were known and averages equal.
 
-    As the floor of a synthetic world, but with least squares over all rows of an arm for its
+    Like the floor of a synthetic world, but with least squares over all rows of an arm for its
     coefficients. Where arms are not exchangeable this need not be proportional, however well a
     policy learns.
     """
     arms, contexts, rewards = world.observations()
     groups = world.groups
     rows = [np.flatnonzero(arms == i) for i in range(world.n_arms)]
-    fits = [np.linalg.lstsq(contexts[mine], rewards[mine], rcond=None)[0] for mine in rows]
+    fits = [np.linalg.lstsq(contexts[own], rewards[own], rcond=None)[0] for own in rows]
     reference = groups.index(groups.reference)
     known = corrected(np.array(fits), groups, reference)
     generator = np.random.default_rng(1)
     values = [
-        (contexts[mine] @ coefficients)[generator.integers(mine.size, size=rounds)]
-        for mine, coefficients in zip(rows, known, strict=True)
+        (contexts[own] @ coefficients)[generator.integers(own.size, size=rounds)]
+        for own, coefficients in zip(rows, known, strict=True)
     ]
     sensitive = groups.of == groups.index(groups.sensitive)
     return float(sensitive[np.argmax(values, axis=0)].mean())

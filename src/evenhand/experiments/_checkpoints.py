@@ -29,7 +29,7 @@ COLUMNS = [
     "true_regret",
     "explored",
 ]
-# May be missing in all rows: if no group is sensitive, or no true reward is known.
+# These may be missing in all rows: if no group is sensitive, or no true reward is known.
 MAY_LACK = ["share", "true_regret"]
 
 
@@ -80,13 +80,13 @@ def _finished(path: Path, experiment: Experiment, point: Point) -> pd.DataFrame 
     except (OSError, ValueError):  # pandas' errors are ValueErrors
         return None
     pairs = [(label, i) for label in experiment.lines for i in range(experiment.replications)]
-    whole = (
+    complete = (
         list(zip(table["policy"], table["replication"], strict=True)) == pairs
         and bool((table["horizon"] == point.horizon).all())
         and bool(table.drop(columns=MAY_LACK).notna().all(axis=None))
         and all(table[name].isna().all() or table[name].notna().all() for name in MAY_LACK)
     )
-    return table if whole else None
+    return table if complete else None
 
 
 def _run_point(
@@ -96,12 +96,12 @@ def _run_point(
     client: object,
     tell: Callable[[int], None],
 ) -> pd.DataFrame:
-    heard = 0
+    reported = 0
 
-    def hear(done: int, total: int) -> None:  # noqa: ARG001
-        nonlocal heard
-        tell(done - heard)
-        heard = done
+    def report(done: int, total: int) -> None:  # noqa: ARG001
+        nonlocal reported
+        tell(done - reported)
+        reported = done
 
     simulated = simulate(
         experiment.policies,
@@ -111,7 +111,7 @@ def _run_point(
         experiment.seed,
         workers=workers,
         client=client,
-        progress=hear,
+        progress=report,
         **point.settings,
     )
     runs = simulated.runs[COLUMNS]
@@ -155,7 +155,7 @@ def _code_beside(path: Path) -> str:
         source = getattr(module, "__file__", None)
         if source and name != "__main__" and Path(source).resolve().parent == path.resolve().parent:
             files.add(Path(source).resolve())
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(files):
-        whole.update(file.read_bytes())
-    return whole.hexdigest()
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What the paper says about its figures, on synthetic and real data, checked against the numbers.
+"""The paper's claims about its figures, on synthetic and real data, checked against the numbers.
 
 The check of each claim is a function of the means of a run. It says whether the claim holds, and
 gives the numbers. What counts as "roughly" or "comparably" is our choice, and is stated.
@@ -25,8 +25,8 @@ class Means:
         metrics = ["share", "perceived_regret", "true_regret"]
         panels = runs if "panel" in runs else runs.assign(panel="")
         self.panels: dict[str, list[str]] = {
-            str(name): list(dict.fromkeys(mine))
-            for name, mine in panels.groupby("experiment", sort=False)["panel"]
+            str(name): list(dict.fromkeys(own))
+            for name, own in panels.groupby("experiment", sort=False)["panel"]
         }
         by = ["experiment", "panel", "policy", "x"]
         self._table = panels.groupby(by)[metrics].mean()

@@ -86,10 +86,10 @@ def table(demo: Demo) -> pd.DataFrame:
     shares = demo.simulated.groups
     rows = []
     for policy in dict.fromkeys(shares["policy"]):
-        mine = summarise(shares[shares["policy"] == policy], ["group"], "share")
+        by_group = summarise(shares[shares["policy"] == policy], ["group"], "share")
         runs = demo.simulated.runs[demo.simulated.runs["policy"] == policy]
         missed = summarise(runs, ["policy"], "perceived_regret").iloc[0]
-        cells = [_percent(mine.iloc[g]) for g in range(len(demo.world.groups))]
+        cells = [_percent(by_group.iloc[g]) for g in range(len(demo.world.groups))]
         rows.append((policy, *cells, _percent(missed)))
     return pd.DataFrame(rows, columns=["policy", *demo.world.groups.names, "approvals missed"])
 

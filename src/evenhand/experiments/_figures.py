@@ -50,10 +50,10 @@ def draw_figures(
     figures = []
     for experiment in experiments:
         for reading in experiment.conventions:
-            mine = shown(experiment, runs)
-            mine = mine[mine["conventions"] == reading]
+            own = shown(experiment, runs)
+            own = own[own["conventions"] == reading]
             overlay = _published(experiment, reading)
-            for shows, chart in _charts(experiment, mine, overlay).items():
+            for shows, chart in _charts(experiment, own, overlay).items():
                 name = f"{experiment.name}-{shows}-{reading}"
                 tell("drawing figures")
                 paths = charts.save(chart, folder / name, experiment.output.figures)

@@ -60,7 +60,7 @@ def introduction(
 
 
 def _marks(experiments: Sequence[Experiment], replications: Sequence[int]) -> str:
-    """What the figures are drawn with."""
+    """The marks of the figures, in words."""
     kinds = sorted({len(experiment.sweep.values) > 1 for experiment in experiments}, reverse=True)
     if max(replications) == 1:
         return "There are no intervals: they need two replications."
@@ -102,7 +102,7 @@ WORDS = {
     "noise": "standard deviation of the noise",
     HORIZON: "rounds T",
 }
-OTHER_WORDS = {  # departures from the paper's world, told only where there are some
+OTHER_WORDS = {  # departures from the paper's world, told only where there are any
     "group_sizes": "arms by group",
     "bias_range": "range of the bias",
     "spread": "standard deviation of the coefficients by group",
@@ -150,16 +150,16 @@ def _numbers(experiment: Experiment, reading: Conventions) -> str:
             if name != "conventions":
                 values.setdefault(f"{name} of the policies", []).append(value)
     told = {
-        name: all_
-        for name, all_ in values.items()
-        if name not in OTHER_WORDS or any(value != getattr(usual, name) for value in all_)
-        if name not in TRUTH_USUAL or any(value != TRUTH_USUAL[name] for value in all_)
+        name: swept
+        for name, swept in values.items()
+        if name not in OTHER_WORDS or any(value != getattr(usual, name) for value in swept)
+        if name not in TRUTH_USUAL or any(value != TRUTH_USUAL[name] for value in swept)
     }
-    told = {name: all_ for name, all_ in told.items() if all_}
+    told = {name: swept for name, swept in told.items() if swept}
     if set(values.get("rewards", [])) == {"binary"}:
         del told["noise"]  # it is not used
     words = {**WORDS, **OTHER_WORDS}
-    numbers = ", ".join(f"{words.get(name, name)} {_span(all_)}" for name, all_ in told.items())
+    numbers = ", ".join(f"{words.get(name, name)} {_span(swept)}" for name, swept in told.items())
     crossed = {_attributes(point.world) for point in experiment.points(reading)} - {""}
     return ", ".join([*sorted(crossed), numbers])
 
@@ -172,8 +172,8 @@ def _attributes(world: World) -> str:
     sizes = zip(world.groups.names, world.groups.sizes, strict=True)
     arms = ", ".join(f"{name} {size}" for name, size in sizes)
     once = ", candidates who come once" if world.arms == "once" else ""
-    more = f", an interaction of {world.interaction:g}" if world.interaction else ""
-    return f"attributes {' and '.join(levels)}{once}{more}, arms {arms}"
+    interaction = f", an interaction of {world.interaction:g}" if world.interaction else ""
+    return f"attributes {' and '.join(levels)}{once}{interaction}, arms {arms}"
 
 
 def _span(values: list[Any]) -> str:
@@ -188,7 +188,7 @@ def _span(values: list[Any]) -> str:
 
 
 def table_in_words(experiment: Experiment) -> Place:
-    """Which rows were played, and what all their rewards say about bias."""
+    """The rows that were played, and what all their rewards say about bias."""
     reading = next(iter(experiment.readings().values()))
     world = next(iter(experiment.points(reading))).world
     if not isinstance(world, TableWorld):

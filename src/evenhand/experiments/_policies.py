@@ -20,7 +20,7 @@ IMPORTED: dict[Path, str] = {}  # users' files with policies, and the hash of ea
 
 
 class Own(partial[Policy]):
-    """A policy with its own settings, which win over those of [run]."""
+    """A policy with its own settings, which override those of [run]."""
 
     def __call__(self, *args: Any, **settings: Any) -> Policy:
         """Make the policy."""
@@ -59,7 +59,7 @@ def is_own(make: PolicyMaker) -> bool:
 
 
 def _module(path: Path) -> ModuleType:
-    """The module of a file, by its plain name, as the processes of a run import it too."""
+    """The module of a file, by its plain name, under which the processes of a run import it too."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     invalidate_caches()

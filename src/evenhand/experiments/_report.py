@@ -44,8 +44,8 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
         return None
     last = runs[runs["x"] == runs["x"].max()]
     rows = []
-    for panel, mine in last.groupby("panel", sort=False):
-        for policy, share, share_reach, regret, regret_reach, price in prices(mine).to_numpy():
+    for panel, own in last.groupby("panel", sort=False):
+        for policy, share, share_reach, regret, regret_reach, price in prices(own).to_numpy():
             rows.append(
                 (
                     *([str(panel)] if experiment.panels else []),
@@ -61,9 +61,9 @@ def price_tables(runs: pd.DataFrame, experiment: Experiment, reading: str) -> Pr
         f"The price of fairness at {_at_last(experiment)}, {reading}: compared with TopInterval in "
         "the same rounds, with 95 % intervals. There is no price if no share was gained."
     )
-    each = last["policy"].nunique() - 1
-    first = of_rows(names, rows[:each], len(keys), caption)
-    return Prices(first, of_rows(names, rows[each:], len(keys)))
+    per_panel = last["policy"].nunique() - 1
+    first = of_rows(names, rows[:per_panel], len(keys), caption)
+    return Prices(first, of_rows(names, rows[per_panel:], len(keys)))
 
 
 def _has_prices(experiment: Experiment, runs: pd.DataFrame) -> bool:
@@ -133,11 +133,12 @@ def write(
     readings = list(dict.fromkeys(runs["conventions"]))
     sections: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for experiment in experiments:
-        mine = [figure for figure in figures if figure.experiment == experiment.name]
-        section = _section(experiment, shown(experiment, runs), mine)
+        drawn_figures = [figure for figure in figures if figure.experiment == experiment.name]
+        section = _section(experiment, shown(experiment, runs), drawn_figures)
         sections[bool(experiment.beside)].append(section)
     own = [experiment for experiment in experiments if experiment.beside]
-    own_readings = [name for name in readings if any(name in one.conventions for one in own)]
+    own_names = {name for experiment in own for name in experiment.conventions}
+    own_readings = [name for name in readings if name in own_names]
     page = render(
         "report.html",
         title=facts.title,
@@ -177,7 +178,7 @@ def check_claims(
 def check_own_claims(
     experiments: Sequence[Experiment], runs: pd.DataFrame
 ) -> list[tuple[Claim, dict[str, Verdict]]]:
-    """Every claim of ours about PooledGroupFair in the experiments of the paper."""
+    """Every claim of our own about PooledGroupFair in the experiments of the paper."""
     checked = []
     for claim in OWN_CLAIMS:
         for experiment in experiments:
@@ -216,12 +217,12 @@ def _claims(
 def _section(
     experiment: Experiment, runs: pd.DataFrame, figures: Sequence[Figure]
 ) -> dict[str, Any]:
-    """What the report says about one experiment."""
+    """The section of one experiment."""
     source = f"In the paper: {experiment.in_paper}. " if experiment.in_paper else ""
     place = (table_in_words if experiment.is_table else world_in_words)(experiment)
     readings = []
     for reading in dict.fromkeys(runs["conventions"]):
-        mine = runs[runs["conventions"] == reading]
+        own = runs[runs["conventions"] == reading]
         pictures = [
             (drawn(figure.svg), f"{reading}: {_caption(figure, experiment)}")
             for figure in figures
@@ -231,8 +232,8 @@ def _section(
             {
                 "name": reading,
                 "figures": pictures,
-                "prices": price_tables(mine, experiment, reading),
-                "numbers": numbers_table(mine, experiment),
+                "prices": price_tables(own, experiment, reading),
+                "numbers": numbers_table(own, experiment),
             }
         )
     return {
@@ -268,7 +269,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
     if experiment.chart == "rate":
         return "true regret; grey: growth as T^(2/3) from the first point"
     if experiment.chart == "share and true regret":
-        return "true regret, on a logarithmic axis; what is zero is not drawn"
+        return "true regret, on a logarithmic axis; zeros are not drawn"
     if experiment.is_table and "true_reward" not in experiment.place:
         return "perceived regret; true regret cannot be known from this table"
     if single:

@@ -14,7 +14,7 @@ from evenhand.experiments.model import Experiment, Point
 
 
 def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: str) -> None:
-    """Make the worlds and policies of all points, and refuse the key of what fails."""
+    """Make the worlds and policies of all points; if one fails, refuse the key that it is about."""
 
     def points() -> Iterator[Point]:
         try:
@@ -37,7 +37,7 @@ def try_all(file: TomlFile, experiment: Experiment, reading: Conventions, home: 
 
 
 def _told(error: Exception, own: bool = False) -> InputError:
-    """An error in the words of the file. What is not the author's mistake is raised as it is.
+    """An error in the words of the file. One that is not the author's mistake is raised as it is.
 
     Args:
         error: what stopped a world or a policy from being made.

@@ -187,7 +187,7 @@ def _crossed_world(settings: dict[str, Any]) -> CrossedWorld:
 
 
 def _check_size(settings: dict[str, Any]) -> None:
-    """Refuse what cannot fit into memory before it is allocated: the system may be too late."""
+    """Refuse a world too large for memory before it is allocated: the system may be too late."""
     n = int(settings.get("n_arms", sum(settings.get("group_sizes", [10]))))
     d = int(settings.get("n_features", 2))
     if n > MOST_ARMS:

@@ -113,7 +113,7 @@ def read_experiment(path: Path, allow_code: bool = False) -> Experiment:
     for name in conventions:
         file.known("conventions", name, BY_NAME)
     if len(set(conventions)) < max(1, len(conventions)):
-        file.refuse("conventions", f"is {list(conventions)}; allowed is each once, at least one")
+        file.refuse("conventions", f"is {list(conventions)}; name at least one, and each once")
     experiment = Experiment(
         name=path.stem,
         title=file.data.get("title", path.stem),
@@ -196,7 +196,7 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
 
 
 def _policy(file: TomlFile, name: str, folder: Path, allow_code: bool) -> type[Policy]:
-    """A policy by its name, or a class of the user's as "file.py:Class"."""
+    """A policy by its name, or a user's class as "file.py:Class"."""
     source, _, own = name.rpartition(":")
     if not source and not name.endswith(".py"):
         file.known("policies", name, POLICIES)
@@ -242,13 +242,13 @@ def _run(
 
 
 def _parameters(home: str, policies: Mapping[str, PolicyMaker]) -> set[str]:
-    """What can be swept: the horizon, settings of all policies, numbers of the world."""
+    """The parameters to sweep: the horizon, settings of all policies, numbers of the world."""
     settings = set.intersection(*(_settings(make) for make in policies.values()))
     kinds = TABLE if home == "data" else WORLD
     numeric = (NUMBER, NUMBER_OR_NUMBERS, WHOLE)
     numbers = {name for name, kind in kinds.items() if kind in numeric}
-    both = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
-    return settings | numbers | both | {HORIZON}
+    ambiguous = {f"{where}.{name}" for name in settings & numbers for where in ("run", home)}
+    return settings | numbers | ambiguous | {HORIZON}
 
 
 def _swept(
@@ -263,7 +263,7 @@ def _swept(
 
 
 def _sweep(file: TomlFile, run: dict[str, Any], parameters: set[str]) -> Swept:
-    """What is on the horizontal axis; the horizon alone if nothing is swept."""
+    """The horizontal axis; the horizon alone if nothing is swept."""
     if "sweep" in file.data:
         kinds = {"values": VALUES, "multiples": NUMBERS_BY_NAME}
         table = _swept(file, "sweep", kinds, parameters)
@@ -303,7 +303,7 @@ def _panels(file: TomlFile, home: str, sweep: Swept, parameters: set[str]) -> Pa
 
 
 def _under(file: TomlFile, home: str, policies: Mapping[str, PolicyMaker]) -> dict[str, Any]:
-    """What differs by convention."""
+    """The settings that differ by convention."""
     differences = {}
     for name, tables in file.table("under", dict.fromkeys(BY_NAME, SECTION)).items():
         prefix = f"under.{name}."

@@ -25,7 +25,7 @@ from evenhand.worlds import World
 HORIZON = "horizon"
 FORMATS = ("pdf", "svg", "png")
 TABLES = ("csv", "parquet")
-MOST_VALUES = 10_000  # of a range: beyond, a step was mistyped
+MOST_VALUES = 10_000  # of a range: if there are more, the step was mistyped
 
 
 class Point(NamedTuple):
@@ -115,8 +115,8 @@ class Experiment:
 
     `place` says where contexts and rewards come from: the parameters of a SyntheticWorld, or those
     of a TableWorld with its `file` or `dataset`. `under` holds what differs by convention. With
-    `floor`, the identification floor stands next to the policies. With `beside`, the runs of the
-    experiment of that name stand next to them, too.
+    `floor`, the identification floor is shown next to the policies. With `beside`, so are the runs
+    of the experiment of that name.
 
     Example:
         >>> import evenhand as eh
@@ -151,7 +151,7 @@ class Experiment:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the figures show: the policies and, if it is asked for, the floor."""
+        """The lines of the figures: the policies and, if asked for, the floor."""
         return (*self.policies, FLOOR) if self.floor else tuple(self.policies)
 
     @property
@@ -193,8 +193,8 @@ class Experiment:
 
     def rounds(self, conventions: Conventions) -> int:
         """The number of rounds to play."""
-        each = len(self.lines) * self.replications
-        return each * sum(point.horizon for point in self.points(conventions))
+        runs_per_point = len(self.lines) * self.replications
+        return runs_per_point * sum(point.horizon for point in self.points(conventions))
 
     def with_(self, seeds: int | None = None, seed: int | None = None) -> Experiment:
         """The same with another number of replications, or another seed."""

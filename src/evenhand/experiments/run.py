@@ -22,7 +22,7 @@ from evenhand.simulation import simulate
 
 
 class Done(NamedTuple):
-    """What a run leaves behind: the path of the report, rounds played, seconds by kind of work.
+    """The outcome of a run: the path of the report, rounds played, seconds by kind of work.
 
     Example:
         >>> from pathlib import Path
@@ -81,15 +81,15 @@ def run_all(
             if name not in experiment.conventions:
                 continue
             reading = experiment.readings()[name]
-            what = f"{name}: {experiment.title}"
-            tell(what, 0)
+            step = f"{name}: {experiment.title}"
+            tell(step, 0)
             table, took = run_experiment(
                 experiment,
                 reading,
                 out / "parts",
                 workers,
                 client,
-                lambda done, what=what: tell(what, done),  # type: ignore[misc]
+                lambda done, step=step: tell(step, done),  # type: ignore[misc]
             )
             tables.append(table)
             kind = f"{name}, real data" if experiment.is_table else name
@@ -102,7 +102,7 @@ def run_all(
     runs = pd.concat(tables, ignore_index=True)
     tell("writing tables", 0)
     write_tables(runs, out / "tables", experiments[0].output.tables)
-    figures = draw_figures(experiments, runs, out / "figures", lambda what: tell(what, 0))
+    figures = draw_figures(experiments, runs, out / "figures", lambda step: tell(step, 0))
     seconds["tables and figures"] = time.perf_counter() - started
     facts = Facts(title, rounds, seconds, evenhand.__version__)
     tell("writing the report", 0)
@@ -113,7 +113,7 @@ def run_all(
 
 
 def _warm_up(experiments: Sequence[Experiment]) -> None:
-    """Compile every policy on a round or two, outside of what is timed."""
+    """Compile every policy on a round or two, before anything is timed."""
     seen = set()
     for experiment in experiments:
         point = next(iter(experiment.points(next(iter(experiment.readings().values())))))

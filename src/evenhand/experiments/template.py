@@ -29,7 +29,7 @@ policies = [
     "PooledGroupFair",            # corrects every group for its bias; the one that we recommend
     "TopInterval",                # trusts the feedback
     "MultiGroupFairTopInterval",  # the paper's correction, for two groups or more
-    "NaiveFair",                  # a group by chance, then the best arm in it
+    "NaiveFair",                  # a random group, then the best arm in it
     # {{ policy = "PooledGroupFair", label = "towards the mean", reference = "mean" }},
     # {{ policy = "GroupFairTopInterval", label = "two groups", delta = 0.2 }},
     # "my_policy.py:MyPolicy",    # a policy of your own, from a file next to this one: Python code,
@@ -177,13 +177,13 @@ def _text(value: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as it can stand in a comment: on one line, and short."""
+    """A value for a comment: on one line, and short."""
     line = "".join(character if character.isprintable() else " " for character in str(value))
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 def _counts(column: pd.Series[Any]) -> pd.Series[int]:
-    """How often each value occurs; empty for what cannot be counted, such as lists."""
+    """How often each value occurs; empty for values that cannot be counted, such as lists."""
     try:
         return column.value_counts()
     except TypeError:

@@ -10,13 +10,14 @@ context x, one triangular solve v = R'^-1 x gives both numbers a policy needs:
 
 While a design is singular, its rows span a subspace. Then R is kept in the coordinates of an
 orthonormal basis of that subspace, which grows with every new direction; at full rank the basis is
-folded into R and dropped. The caller chooses how contexts outside of the subspace are treated: see
+folded into R and dropped. The caller chooses how contexts outside the subspace are treated: see
 `SINGULAR`.
 
 Four arms are solved at once. `_vectors` has the instructions for that, `_layout` the layout in
 memory, `_saved` that of files, and `_prior` what is believed before any data. `_triangle` and
 `_rotate` are the linear algebra, `_basis` has the directions seen and the units of features.
-`_absorb` adds observations and merges; `_solve` and `_sums` read results.
+`_absorb` adds observations and merges; `_solve`, `_singular` and `_sums` read results. `_linear`
+and `_blend` are the algebra of pooled posteriors.
 """
 
 from evenhand.leastsquares._absorb import absorb, merge

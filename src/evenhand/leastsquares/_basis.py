@@ -6,8 +6,8 @@ rows of zeros follow the last direction up to a multiple of four, so all loops g
 While a design is singular, its features are brought to similar sizes. The length of a row decides
 whether its direction is new. Beside a time in nanoseconds, 1e18, an intercept of 1 would be lost in
 that length, and in the rounding of doubles. So features are multiplied by powers of two, which is
-exact: by 1 if they are of an ordinary size, and otherwise by what brings the first number seen to
-between 1/2 and 1. A number that turns out much larger changes the factor.
+exact: by 1 if they are of an ordinary size, and otherwise by the power that brings the first number
+seen to between 1/2 and 1. A number that turns out much larger changes the factor.
 
 At full rank there is nothing left to decide, and R does not depend on the features' units, so the
 factors are removed again. The pseudo-inverse has no factors, because the authors' code decides by
@@ -52,7 +52,7 @@ from evenhand.leastsquares._vectors import (
 
 @inlined
 def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped-def]
-    """room[parts:] = the coordinates of room[x:], by four directions at a time."""
+    """room[parts:] = the coordinates of room[x:], four directions at a time."""
     for k in range(0, rank, LANES):
         p = at + k * width
         a = b = c = e = same(0.0)
@@ -82,9 +82,9 @@ def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped
 
 @inlined
 def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-untyped-def]
-    """Whether what `take_off` would leave has a squared length above the limit.
+    """Whether the rest that `take_off` would leave has a squared length above the limit.
 
-    It goes by four features at a time, and the first four usually decide.
+    Features are added four at a time, and the first four usually decide.
     """
     squared = 0.0
     for q in range(0, width, LANES):
@@ -99,16 +99,16 @@ def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-un
 
 @inlined
 def copy(points, start, number, room, at):  # type: ignore[no-untyped-def]
-    """`number` numbers into the room, and zeros up to a whole four."""
+    """Copy `number` numbers into the room, with zeros up to a multiple of four."""
     for k in range(0, number, LANES):
         put(room, at + k, at_most_four(points, start + k, number - k))
 
 
 @inlined
 def at_most_four(points, p, number):  # type: ignore[no-untyped-def]
-    """The next four of `number` numbers, or fewer and zeros.
+    """The next four of `number` numbers, with zeros where there are fewer.
 
-    In one piece: four numbers that were written one by one cannot be read at once without waiting.
+    As one vector: four numbers written one by one cannot be read at once without a stall.
     """
     if number >= LANES:
         return four(points, p)
@@ -150,7 +150,11 @@ def length(room, x, width):  # type: ignore[no-untyped-def]
 
 @inlined
 def to_basis(table, at, row, d, rank, new_direction):  # type: ignore[no-untyped-def]
-    """Write `row` in the coordinates of the directions seen; returns the rank after that."""
+    """Write `row` in the coordinates of the directions seen; returns the rank after that.
+
+    With Q the directions, x = Q' (Q x) + rest. A rest longer than `new_direction` |x| becomes a
+    new direction, rest / |rest|, in which the row has the coordinate |rest|.
+    """
     width = width_of(d)
     rest, once, again = width, 2 * width, 3 * width
     copy(row, 0, width, row, rest)
@@ -201,7 +205,7 @@ def in_units(points, start, d, table, at, room, x):  # type: ignore[no-untyped-d
 
 @inlined
 def note_sizes(table, at, row, d):  # type: ignore[no-untyped-def]
-    """Give factors to features that the row is the first to have; whether it outgrew any."""
+    """Give a factor to every feature seen for the first time; whether the row outgrew any."""
     outgrown = False
     for k in range(d):
         size = abs(row[k])
@@ -243,9 +247,9 @@ def rescale(table, lane, lanes, room, d, rank, new_direction):  # type: ignore[n
 
 @subroutine
 def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
-    """All rows seen, as `rank` rows and their right hand sides; R, z and the basis are cleared.
+    """All rows seen, as `rank` rows and their right-hand sides; R, z and the basis are cleared.
 
-    The rows include the features' factors.
+    The rows are R Q, where the rows of Q are the directions. They include the features' factors.
     """
     at, width = basis_of(d, lane, lanes), width_of(d)
     z = width * (width + 1) // 2

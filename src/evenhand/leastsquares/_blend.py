@@ -1,11 +1,15 @@
 """Feedback and truth in one posterior: the algebra that policies and audits share.
 
-The means m have a posterior from feedback, N(m^, (precision of feedback)^-1). True rewards say
-something of m and of e = (eta, B^-1 psi_0): by how much true averages differ, and the bias of the
+The means m have a posterior from feedback, N(m^, K^-1) with a precision K. True rewards inform
+about m and about e = (eta, B^-1 psi_0): by how much true averages differ, and the bias of the
 reference itself (`_truth` and `mixed._truth` of PooledGroupFair, and `evenhand.audit`, say which).
-What they say is given as information, in blocks mm, me and ee of a matrix, and as values of_m and
-of_e. eta has the prior N(0, kappa^2 I), and B^-1 psi_0 has N(0, I). kappa^2 is estimated, and it
-is 0 unless the data speak against that.
+Their information is given as a matrix, in blocks mm, me and ee, and as values of_m and of_e: up to
+a constant, their log-likelihood is
+
+    of_m . m + of_e . e - 1/2 (m' mm m + 2 m' me e + e' ee e)
+
+eta has the prior N(0, kappa^2 I), and B^-1 psi_0 has N(0, I). kappa^2 is estimated, and it is 0
+unless the data contradict that.
 """
 
 from __future__ import annotations
@@ -22,18 +26,18 @@ from evenhand.leastsquares._vectors import place
 
 # kappa^2 is chosen from 0 and these, for rewards and features in units of their root mean square.
 FIRST_KAPPA2, FACTOR, STEPS = 1e-6, 4.0, 12
-# How much larger the log-likelihood has to be before equal averages are given up. Without it, the
-# result is above 0 half of the time in which 0 is true. That costs more than true rewards bring
-# where rewards are noisy: .21 instead of .18 a round with sigma = 5 and 1 % of true rewards.
+# How much the log-likelihood has to gain before equal averages are given up. Without this, kappa^2
+# is estimated above 0 half of the time when it is 0. Where rewards are noisy, that costs more than
+# true rewards bring: .21 instead of .18 a round with sigma = 5 and 1 % of true rewards.
 GAIN = 2.0
 PASSES = 3  # of estimating sigma_z^2
 PRIOR_NUMBER = 2.0  # how many residuals the noise of feedback counts for in the noise of truth
 LEAST = 1e-13
-ROUNDING = 1e-9  # of a sum: a difference that small is none
+ROUNDING = 1e-9  # of a sum: a smaller difference is rounding
 
 
 class Information(NamedTuple):
-    """What true rewards say of m and e."""
+    """The information of true rewards on m and e."""
 
     mm: NDArray[np.float64]
     me: NDArray[np.float64]
@@ -45,7 +49,7 @@ class Information(NamedTuple):
 class Blend(NamedTuple):
     """The posterior of the means m and of e, as linear functions of the feedback's means m^.
 
-    e has the covariance H, and m has R + X H X', and m and e have -X H.
+    The covariance of e is H, that of m is R + X H X', and that between m and e is -X H.
     """
 
     H: NDArray[np.float64]  # (e, e)
@@ -62,15 +66,15 @@ class Blend(NamedTuple):
 
 
 @subroutine
-def blank_information(size, more):  # type: ignore[no-untyped-def]
-    """Nothing is said of `size` means and `more` numbers of e."""
+def blank_information(size, n_e):  # type: ignore[no-untyped-def]
+    """No information yet, on `size` means and `n_e` numbers of e."""
     stays_a_function()
     return Information(
         np.zeros((size, size)),
-        np.zeros((size, more)),
-        np.zeros((more, more)),
+        np.zeros((size, n_e)),
+        np.zeros((n_e, n_e)),
         np.zeros(size),
-        np.zeros(more),
+        np.zeros(n_e),
     )
 
 
@@ -79,49 +83,51 @@ def blank_blend(size, etas, d, free):  # type: ignore[no-untyped-def]
     """Memory for a posterior of `size` means and `etas` numbers of eta; `free`: with a psi_0."""
     stays_a_function()
     of_reference = d if free else 0
-    more = etas + of_reference
+    n_e = etas + of_reference
     return Blend(
-        np.zeros((more, more)),
+        np.zeros((n_e, n_e)),
         np.zeros((size, size)),
-        np.zeros((size, more)),
-        np.zeros((more, size)),
-        np.zeros(more),
+        np.zeros((size, n_e)),
+        np.zeros((n_e, size)),
+        np.zeros(n_e),
         np.zeros((size, size)),
         np.zeros(size),
-        np.zeros((more, more)),
-        np.zeros(more),
+        np.zeros((n_e, n_e)),
+        np.zeros(n_e),
         np.zeros(3),
         np.zeros((of_reference, d)),
     )
 
 
 @compiled
-def blend_said(said, precision, means, d, least, kappa2):  # type: ignore[no-untyped-def]
-    """The posterior of the means and of eta, without a psi_0, from what both say.
+def blend_said(info, precision, means, d, least, kappa2):  # type: ignore[no-untyped-def]
+    """The posterior of the means and of eta from feedback and truth, without a psi_0.
 
     Args:
-        said: the `Information` of truth.
+        info: the `Information` of truth.
         precision: of the means, from feedback.
         means: from feedback, one number after the other.
         d: the number of features.
         least: the smallest eigenvalue of the precision, or less.
         kappa2: the variance of eta; estimated where it is negative.
     """
-    out = blank_blend(means.size, said.of_e.size, d, False)
+    out = blank_blend(means.size, info.of_e.size, d, False)
     for k in range(means.size):
         for c in range(means.size):
-            out.R[k, c] = precision[k, c] + said.mm[k, c]
-    work_out_blend(said, np.zeros((d, d)), means, least, kappa2, out)
+            out.R[k, c] = precision[k, c] + info.mm[k, c]
+    work_out_blend(info, np.zeros((d, d)), means, least, kappa2, out)
     return out
 
 
 @subroutine
 def look_at_arm(A, b, own, u, least, E, part, J, j):  # type: ignore[no-untyped-def]
-    """What the true rewards of an arm, A and b over their noise, say of its mean t.
+    """The information of an arm's true rewards, A and b over their noise, on its mean t.
 
     Given the feedback, the arm's own coefficients are N(t + u, own^-1). So truth has, on t,
 
         information J = own (own + A)^-1 A,  and value j = own (own + A)^-1 b - J u
+
+    J is (own^-1 + A^-1)^-1 wherever A can be inverted: the variances of both parts add up.
 
     E = (own + A)^-1 and part = own E are filled in too.
     """
@@ -134,7 +140,7 @@ def look_at_arm(A, b, own, u, least, E, part, J, j):  # type: ignore[no-untyped-
     product(place(own, 0), place(E, 0), place(part, 0), d)
     product(place(part, 0), place(A, 0), place(J, 0), d)
     times_vector(place(part, 0), place(b, 0), place(j, 0), d)
-    for k in range(d):  # both halves alike
+    for k in range(d):  # make both halves equal
         for c in range(k):
             J[k, c] = J[c, k] = 0.5 * (J[k, c] + J[c, k])
     for k in range(d):
@@ -216,38 +222,46 @@ def _best_kappa2(N, n, etas):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def work_out_blend(said, omega_inverse, means, least, kappa2, out):  # type: ignore[no-untyped-def]
+def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ignore[no-untyped-def]
     """R, X, N, n, and the maps from the means of feedback to the posterior.
 
-    out.R has the precision of m, from feedback and truth, whose eigenvalues are `least` or more.
-    kappa^2 is estimated where it is negative.
+    out.R has the precision of m, K + mm, whose eigenvalues are `least` or more. With P the prior
+    variance of e,
+
+        R = (K + mm)^-1,  X = R me
+        N = ee - me' X,   n = of_e - X' of_m - (me' - X' mm) m^      on e, with m unknown
+        e = H n,          H = (P^-1 + N)^-1
+        m = m^ + R (of_m - mm m^) - X e
+
+    All of it is linear in m^, so the maps hold for the means after later feedback too. kappa^2 is
+    estimated where it is negative.
     """
     stays_a_function()
-    mm, me, ee, of_m, of_e = said.mm, said.me, said.ee, said.of_m, said.of_e
-    size, more = means.size, out.n.size
-    etas = more - out.root.shape[0]
-    if more > etas:
+    mm, me, ee, of_m, of_e = info.mm, info.me, info.ee, info.of_m, info.of_e
+    size, n_e = means.size, out.n.size
+    etas = n_e - out.root.shape[0]
+    if n_e > etas:
         _root_of_omega(omega_inverse, out.root)
         _by_root(out.root, etas, me)
         _by_root(out.root, etas, ee)
         _by_root(out.root, etas, ee.T)
-        _by_root(out.root, etas, of_e.reshape(1, more))
+        _by_root(out.root, etas, of_e.reshape(1, n_e))
     invert(place(out.R, 0), least, size)
     fitted = 0.0
     for k in range(size):
-        for c in range(more):
+        for c in range(n_e):
             total = 0.0
             for o in range(size):
                 total += out.R[k, o] * me[o, c]
             out.X[k, c] = total
         for c in range(size):
             fitted += out.R[k, c] * mm[k, c]
-    by_means = np.empty((more, size))  # what the means tell of e
-    for k in range(more):
+    by_means = np.empty((n_e, size))  # what the means say about e
+    for k in range(n_e):
         out.e_at_0[k] = of_e[k]
         for o in range(size):
             out.e_at_0[k] -= out.X[o, k] * of_m[o]
-        for c in range(more):
+        for c in range(n_e):
             total = ee[k, c]
             for o in range(size):
                 total -= me[o, k] * out.X[o, c]
@@ -267,27 +281,28 @@ def work_out_blend(said, omega_inverse, means, least, kappa2, out):  # type: ign
         total = 0.0
         for o in range(size):
             total += out.R[k, o] * of_m[o]
-        for o in range(more):
+        for o in range(n_e):
             total -= out.X[k, o] * out.e_at_0[o]
         out.m_at_0[k] = total
         for c in range(size):
             total = 1.0 if k == c else 0.0
             for o in range(size):
                 total -= out.R[k, o] * mm[o, c]
-            for o in range(more):
+            for o in range(n_e):
                 total -= out.X[k, o] * out.e_map[o, c]
             out.m_map[k, c] = total
-    if more > etas:  # psi_0 itself, no longer B^-1 psi_0
+    if n_e > etas:  # psi_0 itself, no longer B^-1 psi_0
         _by_root(out.root.T, etas, out.e_map.T)
-        _by_root(out.root.T, etas, out.e_at_0.reshape(1, more))
+        _by_root(out.root.T, etas, out.e_at_0.reshape(1, n_e))
     out.numbers[0], out.numbers[2] = kappa2, fitted
 
 
 @subroutine
 def _leave_out(ee, by_means, out):  # type: ignore[no-untyped-def]
-    """Leave out the numbers of e of which truth says nothing where the means are unknown.
+    """Leave out the numbers of e on which truth has no information while the means are unknown.
 
-    Where data have no noise, what is left of such a difference is rounding, of either sign.
+    Their N[k, k] is a difference of equal numbers, of which data without noise leave rounding of
+    either sign.
     """
     stays_a_function()
     for k in range(out.n.size):
@@ -301,28 +316,31 @@ def _leave_out(ee, by_means, out):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _solve_for_e(out, kappa2, etas, by_means):  # type: ignore[no-untyped-def]
-    """H = (P^-1 + N)^-1, and e as a function of the means; how many numbers of e truth fits."""
+    """H = (P^-1 + N)^-1, and e as a function of the means; returns how many numbers truth fits.
+
+    H is worked out as Q (I + Q N Q)^-1 Q with Q Q = P, which allows kappa = 0.
+    """
     stays_a_function()
-    more, size = by_means.shape
+    n_e, size = by_means.shape
     kappa = np.sqrt(kappa2)
-    for k in range(more):
-        for c in range(more):
+    for k in range(n_e):
+        for c in range(n_e):
             out.H[k, c] = out.N[k, c] * (kappa if k < etas else 1.0) * (kappa if c < etas else 1.0)
         out.H[k, k] += 1.0
-    invert(place(out.H, 0), 1.0, more)
+    invert(place(out.H, 0), 1.0, n_e)
     fitted, start = 0.0, out.e_at_0.copy()
-    for k in range(more):
-        for c in range(more):
+    for k in range(n_e):
+        for c in range(n_e):
             out.H[k, c] *= (kappa if k < etas else 1.0) * (kappa if c < etas else 1.0)
             fitted += out.H[k, c] * out.N[k, c]
-    times_vector(place(out.H, 0), place(start, 0), place(out.e_at_0, 0), more)
-    for k in range(more):
+    times_vector(place(out.H, 0), place(start, 0), place(out.e_at_0, 0), n_e)
+    for k in range(n_e):
         for c in range(size):
             total = 0.0
-            for o in range(more):
+            for o in range(n_e):
                 total -= out.H[k, o] * by_means[o, c]
             out.e_map[k, c] = total
-    start[0] = 0.0  # used until here
+    start[0] = 0.0  # keeps the array alive up to here: its place is in use
     return fitted
 
 

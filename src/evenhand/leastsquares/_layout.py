@@ -22,7 +22,7 @@ COUNT, RESIDUAL, FREEDOM, RANK, BASIS = range(5)
 # Smaller features count as 0, because their inverse, or that of their squares, could be infinite.
 SMALLEST = 1e-100
 
-# A row counts as a new direction if this part of its length lies outside of those seen. For the
+# A row counts as a new direction if this part of its length lies outside those seen. For the
 # pseudo-inverse it is the root of the 1e-15 at which NumPy's, and so the authors' code, cuts X'X.
 NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse": 1e-15**0.5}
 
@@ -30,20 +30,20 @@ NEW_DIRECTION = {"ridge": 0.0, "prior": 0.0, "infinite": 1e-13, "pseudo-inverse"
 class Regressions(NamedTuple):
     """`number` regressions on `n_features` features, in a form for Numba: an array and numbers.
 
-    `array[block]` holds regression i at block i // per_block, lane i % per_block. It has rows of a
-    number per lane: R by rows (w(w+1)/2, where w is d rounded up to a whole four), z (w),
+    `array[block]` holds regression i at block i // per_block, lane i % per_block. Its rows have one
+    number per lane: R by rows (w(w+1)/2, where w is d rounded up to a multiple of four), z (w),
     1/diagonal of R (w), count, residual sum of squares, degrees of freedom, rank. Behind them, lane
     by lane, is the basis of the directions seen (w x w; none for a ridge), a direction per row, and
-    then, lane by lane again, what features are multiplied by before (w; see `_basis`). So all
-    lanes of a row can be read at once, and so can neighbouring numbers of a direction. What is
-    beyond d, and beyond the rank, is zero.
+    then, again lane by lane, the factors of the features (w; see `_basis`). So all lanes of a row
+    can be read at once, and so can neighbouring numbers of a direction. Everything beyond d, and
+    beyond the rank, is zero.
 
-    Four arms share a block. A shared regression (a group's, met by the contexts of many arms) has a
-    block, with one lane, of its own.
+    Four arms share a block. A shared regression, such as a group's, is read at the contexts of many
+    arms; it has a block of its own, with one lane.
 
     The last block is working memory for `absorb`. Everything is in a single array, because Numba
-    counts references to every array in a tuple at every call. Solving works in memory of the
-    caller's, `room_for` numbers, so many threads can read while one learns.
+    counts references to every array in a tuple at every call. Solving works in the caller's memory
+    (`room_for` numbers), so many threads can read while one learns.
 
     Example:
         >>> from evenhand.leastsquares import regressions
@@ -62,12 +62,12 @@ class Regressions(NamedTuple):
 
     @property
     def table(self) -> NDArray[np.float64]:
-        """What has been learned: all but the room to work in."""
+        """The learned numbers: everything but the working memory."""
         return self.array[:-1]
 
 
 def _shape(number: int, n_features: int, singular: str, shared: bool) -> tuple[int, int]:
-    """The shape of the array that holds them, and room to work in."""
+    """The shape of the array that holds them, working memory included."""
     width, per_block = padded(n_features), 1 if shared else LANES
     tail = width * (width + 1) // 2 + 2 * width
     size = per_block * (tail + BASIS + (0 if singular in NEVER_SINGULAR else width * (width + 1)))
@@ -101,8 +101,8 @@ def regressions(
         n_features: the length of a row.
         singular: what to do while a design is singular, one of `SINGULAR`.
         ridge: the penalty, if that is "ridge".
-        shared: whether each is met by the contexts of many arms.
-        prior: what is believed of the coefficients of each, in place of a ridge.
+        shared: whether each is read at the contexts of many arms.
+        prior: what is believed about the coefficients of each, in place of a ridge.
 
     Example:
         >>> import numpy as np
@@ -126,7 +126,7 @@ def regressions(
         NEW_DIRECTION[singular],
     )
     rows = rows_of(fits)
-    if number % per_block:  # lanes without a regression count as known, not as singular
+    if number % per_block:  # lanes without a regression count as full rank, not as singular
         rows[-1, tail + RANK, number % per_block :] = d
     if singular == "ridge":
         k = np.arange(d)
@@ -166,7 +166,7 @@ def basis_of(d, lane, lanes):  # type: ignore[no-untyped-def]
 
 @woven
 def factors_of(d, lane, lanes):  # type: ignore[no-untyped-def]
-    """Where the factors of a lane begin: what its features are multiplied by while singular."""
+    """Where the factors of a lane begin, by which its features are multiplied while singular."""
     return basis_of(d, lanes, lanes) + lane * width_of(d)
 
 
@@ -178,7 +178,7 @@ def lane_of(fits, i):  # type: ignore[no-untyped-def]
 
 @woven
 def room_of(fits):  # type: ignore[no-untyped-def]
-    """Room for whoever absorbs."""
+    """The working memory of `absorb`."""
     blocks, size = fits.array.shape
     return place(fits.array, (blocks - 1) * size)
 

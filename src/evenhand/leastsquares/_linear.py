@@ -1,4 +1,4 @@
-"""Small vectors and symmetric matrices, compiled: calls of LAPACK take longer than d = 2 does.
+"""Small vectors and symmetric matrices, compiled: at d = 2, a call of LAPACK takes longer.
 
 They are places in memory (`evenhand.leastsquares._vectors.place`): d numbers, or d x d by rows.
 """
@@ -16,9 +16,9 @@ TINY = 1e-200
 
 @subroutine
 def invert(matrix, least, d):  # type: ignore[no-untyped-def]
-    """Invert a symmetric matrix in place (Gauss and Jordan), whose eigenvalues are `least` or more.
+    """Invert a symmetric matrix in place (Gauss-Jordan), whose eigenvalues are `least` or more.
 
-    No pivot can be smaller then, but for rounding, which could even make it negative.
+    Then no pivot can be smaller, except by rounding, which could even make it negative.
     """
     stays_a_function()
     if d == 2:
@@ -43,7 +43,7 @@ def invert_here(matrix, least, d):  # type: ignore[no-untyped-def]
                 other[k] = 0.0
                 for j in range(d):
                     other[j] -= factor * row[j]
-    for i in range(d):  # both halves alike, to the last bit
+    for i in range(d):  # make both halves equal to the last bit
         for j in range(i):
             mean = 0.5 * (matrix[i * d + j] + matrix[j * d + i])
             matrix[i * d + j] = mean
@@ -77,7 +77,7 @@ def form(a, matrix, b, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def clear(numbers, size):  # type: ignore[no-untyped-def]
-    """Set so many numbers to 0; a slice of an array would take ten times as long to compile."""
+    """Set the first `size` numbers to 0; a slice would take ten times as long to compile."""
     for k in range(size):
         numbers[k] = 0.0
 
@@ -102,8 +102,8 @@ def product_here(a, b, out, d):  # type: ignore[no-untyped-def]
 def leading_direction(matrix):  # type: ignore[no-untyped-def]
     """The eigenvector of the largest eigenvalue, and that eigenvalue.
 
-    By squaring the matrix ten times, which leaves of the other directions what they have to the
-    power of 1024. Two equal eigenvalues leave a mixture of their directions, as good as any.
+    The matrix is squared ten times, which raises the ratio of every other eigenvalue to the largest
+    to the power of 1024. Two equal eigenvalues leave a mixture of their directions, which will do.
 
     Example:
         >>> import numpy as np

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Prior(NamedTuple):
-    """What is believed about coefficients before any data: N(mean, sigma^2 precision^-1).
+    """The belief about coefficients before any data: N(mean, sigma^2 precision^-1).
 
     A ridge is the prior with mean 0 and precision ridge I, except in how noise is estimated from
     the residuals (see `noise_variance`).
@@ -28,7 +28,7 @@ class Prior(NamedTuple):
 
 
 def write_prior(rows: NDArray[np.float64], prior: Prior, width: int, tail: int) -> None:
-    """R'R = precision and R'z = precision mean: as if rows had been seen that say so."""
+    """Set R'R = precision and R'z = precision mean, as if such rows had been observed."""
     d = prior.mean.size
     root = np.linalg.cholesky(prior.precision).T
     for k in range(d):

@@ -34,7 +34,7 @@ def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyp
     square is what this observation adds to the residual sum of squares.
     """
     stays_a_function()
-    if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
+    if lanes == 1:  # two calls, so that the compiler knows how far apart the numbers are
         return rotate_in_lanes(place(table, lane), 1, row, y, width, rank)
     return rotate_in_lanes(place(table, lane), LANES, row, y, width, rank)
 
@@ -107,7 +107,11 @@ def rotate_few(table, lanes, a, b, c, y, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _rotation(table, p, inverse, s):  # type: ignore[no-untyped-def]
-    """Rotate the diagonal element at p and s to (length, 0); returns the cosine and the sine."""
+    """Rotate (r, s), r the diagonal element at p, to (length, 0); returns the cosine and the sine.
+
+    length = sqrt(r^2 + s^2), cos = r / length and sin = s / length. The inverse of the new diagonal
+    element is kept too, so that solving needs no division.
+    """
     r = table[p]
     if s == 0.0:
         return 1.0, 0.0

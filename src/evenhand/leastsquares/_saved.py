@@ -38,7 +38,7 @@ def saved_shape(fits: Regressions) -> tuple[int, int, int]:
 
 
 def shape_for(blocks: int, n_features: int, full: bool) -> tuple[int, int, int]:
-    """The same, before there are regressions; `full` if they are never singular."""
+    """The same without regressions; `full` if they are never singular."""
     directions = 0 if full else n_features**2
     return blocks, _tail(n_features) + BASIS + directions, LANES
 
@@ -48,7 +48,7 @@ def _tail(d: int) -> int:
 
 
 def to_saved(fits: Regressions) -> NDArray[np.float64]:
-    """What has been learned, as a saved table."""
+    """The learned numbers, as a saved table."""
     saved, end, d = np.zeros(saved_shape(fits)), saved_tail(fits) + BASIS, fits.n_features
     saved[:, :end] = rows_of(fits)[:, _order(d)]
     if fits.singular not in (RIDGE, PRIOR):
@@ -93,7 +93,7 @@ def _directions(fits: Regressions) -> NDArray[np.float64]:
 
 
 def factors(fits: Regressions) -> NDArray[np.float64]:
-    """What features are multiplied by in singular regressions: by block, lane and feature."""
+    """The factors of features in singular regressions: by block, lane and feature."""
     d, width, lanes = fits.n_features, padded(fits.n_features), fits.per_block
     start = rows_of(fits).shape[1] * lanes + lanes * width**2
     return fits.table[:, start : start + lanes * width].reshape(-1, lanes, width)[:, :, :d]

@@ -37,10 +37,10 @@ from evenhand.leastsquares._vectors import (
     turned,
 )
 
-# Until an arm was chosen d times, nearly every context leaves the directions that it has seen. Then
-# the variance is infinite, and all that is left to find is the estimate. While there are at most
-# four directions, that is done without a number leaving the registers: 12 microseconds against 21
-# for 1,000 arms with d = 5 that were chosen once on average, of some 35 for a live decision.
+# Until an arm has been chosen d times, nearly every context leaves the directions it has seen. Then
+# the variance is infinite, and only the estimate is left to compute. With at most four directions,
+# that is done entirely in registers: 12 microseconds against 21 for 1,000 arms with d = 5 that were
+# chosen once on average, of some 35 for a live decision.
 
 
 @subroutine
@@ -82,7 +82,7 @@ def _project(table, lane, points, start, d):  # type: ignore[no-untyped-def]
 
 # Where a design is singular, contexts are first written in the coordinates of the directions that
 # it has seen: four points, in the room behind its lanes. Behind them are four variances, 0 or, for
-# contexts outside, infinite; and then a context as it was.
+# contexts outside, infinite; and then a context in its own coordinates.
 
 
 @subroutine
@@ -95,7 +95,7 @@ def solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: i
     for into in range(used):
         lane = into if lanes == LANES else 0
         _locate(table, lane, lanes, d, most, limit, points, arms[into], room, into)
-    if lanes == 1:  # twice, so that the compiler knows how far apart the numbers are
+    if lanes == 1:  # two calls, so that the compiler knows how far apart the numbers are
         return _solve_located(table, 1, room, d, most)
     return _solve_located(table, LANES, room, d, most)
 
@@ -104,7 +104,7 @@ def solve_singular(table, lanes, used, d, limit, points, arms, room):  # type: i
 def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # type: ignore[no-untyped-def]
     """The context of an arm in the coordinates of regression `lane`, as point `into`.
 
-    With zeros up to `most`, the highest rank of the four.
+    It is padded with zeros up to `most`, the highest rank of the four.
     """
     tail, width = tail_of(d), width_of(d)
     point, outside = (LANES + into) * width, 2 * LANES * width + into
@@ -112,7 +112,7 @@ def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # typ
     room[outside] = 0.0
     if rank == d:
         copy(points, arm * d, d, room, point)
-    elif rank == 0:  # the pseudo-inverse of zero contexts is zero, but of none at all infinite
+    elif rank == 0:  # a pseudo-inverse gives 0 after contexts of zeros, but infinity without any
         zeros = limit == np.inf and table[(tail + COUNT) * lanes + lane] > 0.0
         room[outside] = 0.0 if zeros else np.inf
     else:
@@ -132,7 +132,7 @@ def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # typ
 
 @woven
 def _is_clear(length, inside):  # type: ignore[no-untyped-def]
-    """Whether the squared lengths of a context and of what lies inside differ beyond rounding."""
+    """Whether the squared lengths of a context and of its part inside differ beyond rounding."""
     return length - inside > 1e-6 * length
 
 
@@ -142,7 +142,7 @@ def _is_outside(table, at, rank, width, room, x, point, length, limit):  # type:
     inside = squared_length(room, point, (rank + LANES - 1) & -LANES)
     if _is_clear(length, inside):
         return True
-    # Close to the directions seen, a difference of squares cannot tell.
+    # Close to the directions seen, a difference of squares is not precise enough.
     return leaves(table, at, rank, width, room, x, point, limit * length)
 
 

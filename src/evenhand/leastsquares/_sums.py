@@ -24,7 +24,7 @@ class Sums(NamedTuple):
 
 
 def sums(fits: Regressions, prior: Prior | None = None) -> Sums:
-    """n, X'X, X'y and y'y of every regression. A ridge or prior is taken out again.
+    """n, X'X, X'y and y'y of every regression, without its ridge or prior.
 
     They are exact up to the rounding of X'X and of the ridge. Results computed from them lose
     digits that R keeps (see `evenhand.leastsquares`), so use them for reports, not for decisions.
@@ -53,14 +53,14 @@ def sums(fits: Regressions, prior: Prior | None = None) -> Sums:
     if prior is not None:
         return _without_prior(prior, n, triangle, z, square)
     _, root, _, _ = roots(fits)
-    turned = root.transpose(0, 2, 1)
-    return Sums(n.copy(), turned @ root, (turned @ z[..., None])[..., 0], square)
+    transposed = root.transpose(0, 2, 1)
+    return Sums(n.copy(), transposed @ root, (transposed @ z[..., None])[..., 0], square)
 
 
 def roots(
     fits: Regressions,
 ) -> tuple[Array, Array, Array, Array]:
-    """n, R and z with R'R = X'X and R'z = X'y, and what they leave over; not for a ridge or prior.
+    """n, R and z with R'R = X'X and R'z = X'y, and the residuals; not for a ridge or prior.
 
     R is in the features' own coordinates and, where a design is singular, has rows of zeros.
     """
@@ -103,14 +103,14 @@ def _without_prior(
     z: NDArray[np.float64],
     square: NDArray[np.float64],
 ) -> Sums:
-    """R'R is X'X + precision, R'z is X'y + precision mean, and so on for the squares."""
-    turned, seen = triangle.transpose(0, 2, 1), n > 0.0
-    believed = prior.precision @ prior.mean
+    """R'R is X'X + precision, R'z is X'y + precision mean; y'y has mean' precision mean added."""
+    transposed, seen = triangle.transpose(0, 2, 1), n > 0.0
+    prior_moment = prior.precision @ prior.mean
     return Sums(
         n.copy(),
-        (turned @ triangle - prior.precision) * seen[:, None, None],
-        ((turned @ z[..., None])[..., 0] - believed) * seen[:, None],
-        (square - prior.mean @ believed) * seen,
+        (transposed @ triangle - prior.precision) * seen[:, None, None],
+        ((transposed @ z[..., None])[..., 0] - prior_moment) * seen[:, None],
+        (square - prior.mean @ prior_moment) * seen,
     )
 
 
@@ -122,9 +122,9 @@ def _without_ridge(
     square: NDArray[np.float64],
 ) -> Sums:
     """R'R is X'X + ridge, and y'y = residuals + |z|^2 + ridge |b|^2 at the shrunk b = R^-1 z."""
-    turned = triangle.transpose(0, 2, 1)
+    transposed = triangle.transpose(0, 2, 1)
     shrunk = np.linalg.solve(triangle, z[..., None])[..., 0]
-    gram = turned @ triangle - ridge * np.eye(z.shape[1])
+    gram = transposed @ triangle - ridge * np.eye(z.shape[1])
     square = square + ridge * np.sum(shrunk * shrunk, axis=1)
     # Where nothing was seen, only the rounding of the ridge is left over.
     seen = np.einsum("ikk->ik", gram) > 1e-12 * ridge
@@ -132,6 +132,6 @@ def _without_ridge(
     return Sums(
         n.copy(),
         gram,
-        (turned @ z[..., None])[..., 0] * seen,
+        (transposed @ z[..., None])[..., 0] * seen,
         square * (n > 0.0),
     )

@@ -33,10 +33,10 @@ def row_of(table, row, lanes):  # type: ignore[no-untyped-def]
 
 @inlined
 def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-untyped-def]
-    """v = R'^-1 x, with x as `spread` leaves it; v . z and v . v. With `keep`, v stays in room.
+    """v = R'^-1 x, with x as `spread` leaves it; returns v . z and v . v. `keep`: v stays in room.
 
-    Four rows of R at a time: so the rest of x is read and written a quarter as often, and not every
-    product has to wait for the previous one.
+    v_k = (x_k - sum_(j < k) R_jk v_j) / R_kk. Four rows of R are used at a time: so the rest of x
+    is read and written a quarter as often, and not every product has to wait for the previous one.
     """
     z = width * (width + 1) // 2
     inverse = z + width
@@ -86,8 +86,8 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
 def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
     """`forward` for one to three features; it makes a simulated round at d = 2 a quarter faster."""
     a, b, c, _ = head
-    none = same(0.0)
-    fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, none, none)
+    zero = same(0.0)
+    fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, zero, zero)
     return _held(fitted, squared)
 
 
@@ -115,7 +115,7 @@ def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: i
 
 @woven
 def _held(fitted, squared):  # type: ignore[no-untyped-def]
-    """Replace what has overflowed: infinity times the zeros beyond the rank is NaN.
+    """Replace numbers that overflowed: infinity times the zeros beyond the rank is NaN.
 
     An estimate that large has an infinite variance, because rewards are never that large.
     """
@@ -126,7 +126,8 @@ def _held(fitted, squared):  # type: ignore[no-untyped-def]
 def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
     """u = R^-1 v, with v in the room, and b = R^-1 z; returns b . u and u . u.
 
-    Both at once, because reading R takes most of the time. They stay in room, b behind u.
+    Both are solved at once, because reading R takes most of the time. They stay in room, b behind
+    u: u_k = (v_k - sum_(j > k) R_kj u_j) / R_kk.
     """
     z, behind = width * (width + 1) // 2, LANES * width
     cross = squared = same(0.0)
@@ -183,7 +184,7 @@ def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
     for k in range(LANES, number - LANES + 1, LANES):
         a, b, c, e = _columns(points, starts, k)
         _put_four(room, k, a, b, c, e)
-    if number % LANES:  # the last four, some of them again: nothing behind them may be read
+    if number % LANES:  # the last four overlap those before: nothing beyond them may be read
         a, b, c, e = _columns(points, starts, number - LANES)
         _put_four(room, number - LANES, a, b, c, e)
         for k in range(number, (number + LANES - 1) & -LANES):

@@ -1,8 +1,8 @@
 """Arithmetic on four numbers at once, as one instruction of the processor.
 
-The compiler does not find these by itself. Numba leaves LLVM's pass for it off, and sums must keep
+The compiler does not find these by itself: Numba leaves LLVM's pass for it off, and sums must keep
 their order, because live decisions and simulations have to agree bit by bit. Every operation here
-rounds like four single operations. LLVM splits them if registers are shorter.
+rounds like four single operations. LLVM splits it where registers are shorter.
 """
 # ruff: noqa: ARG001  # an intrinsic is called with the types of its arguments, and says which it takes
 
@@ -40,7 +40,7 @@ class _FourModel(models.PrimitiveModel):
 
 
 def _written(signature: Any, write: Callable[..., Any]) -> Any:
-    """What an intrinsic returns to Numba; `write` takes LLVM's builder and the arguments."""
+    """The result of an intrinsic for Numba; `write` takes LLVM's builder and the arguments."""
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         value = write(builder, *given)
@@ -76,9 +76,9 @@ def place(typing: Any, numbers: Any, p: Any) -> Any:
 
 @operation
 def few_numbers(typing: Any) -> Any:
-    """Room for sixteen numbers of the function that asks for it, gone when it returns.
+    """Working memory of sixteen numbers for the calling function, until it returns.
 
-    Where places in it are known while compiling, the numbers stay in registers.
+    Where places in it are known at compile time, the numbers stay in registers.
     """
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -90,9 +90,9 @@ def few_numbers(typing: Any) -> Any:
 
 @operation
 def check_list(typing: Any, arms: Any) -> Any:
-    """Refuse, while compiling, a mask in place of a list of arms: it would be read as a list."""
+    """Refuse, at compile time, a mask in place of a list of arms: it would be read as a list."""
     if not (isinstance(arms, types.Array) and isinstance(arms.dtype, types.Integer)):
-        raise errors.TypingError(f"arms are {arms}; allowed is a list: `listed` makes it of a mask")
+        raise errors.TypingError(f"arms are {arms}; allowed is a list, as `listed` makes of a mask")
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         return context.get_dummy_value()
@@ -198,7 +198,7 @@ def at_least(typing: Any, a: Any, limit: Any) -> Any:
 
 @operation
 def is_new(typing: Any, factors: Any, features: Any, least: Any) -> Any:
-    """Whether any of four features is at least so large and has a factor of 0."""
+    """Whether any of four features is `least` or larger and has a factor of 0."""
 
     def write(builder: Any, factors: Any, features: Any, least: Any) -> Any:
         none = builder.fcmp_ordered("==", factors, ir.Constant(_VECTOR, [0.0] * LANES))

@@ -52,7 +52,7 @@ def _explores(schedule, t, round_key):  # type: ignore[no-untyped-def]
 
 @woven
 def check_arm(memory, arm):  # type: ignore[no-untyped-def]
-    """Refuse a wrong arm from a user's rule, which would write outside of an array."""
+    """Refuse a wrong arm from a user's rule, which would write outside an array."""
     if arm < 0 or arm >= memory.settings.n_arms:
         raise ValueError("draw or explore gave an arm that does not exist")
 
@@ -78,12 +78,13 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
 
 @live
 def decide(rule, state, members, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
-    """A live decision: the arm, its propensity, whether it explored; -1 - i: arm i is not finite.
+    """A live decision: the arm, its propensity, and whether it explored.
 
-    Fills in `context` for the chosen arm and `scores` for all arms, in exploring rounds as well.
+    The arm is -1 - i if the context of arm i is not finite. Fills in `context` for the chosen arm
+    and `scores` for all arms, in exploring rounds as well.
     """
-    mine, work, room = room_of_call(state)
-    memory = borrowed(on_round(state, members, mine, work, room))
+    padded, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, padded, work, room))
     rule, schedule, available = borrowed(rule), borrowed(schedule), borrowed(available)
     bad = load_contexts(memory, borrowed(contexts))
     if bad >= 0:
@@ -96,15 +97,15 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
     else:
         arm = draw(rule, memory, available, round_key)
     check_arm(memory, arm)
-    chance_of_it = propensity(rule, memory, schedule, available, t, arm)
-    # Numba frees what is not used any more, so what was borrowed is used until the end.
+    chosen_chance = propensity(rule, memory, schedule, available, t, arm)
+    # Numba frees an array after its last use, so the borrowed ones are used up to here.
     for k in range(context.size):
-        context[k] = mine[arm, k]
+        context[k] = padded[arm, k]
     for row in range(scores.shape[0]):
         for i in range(scores.shape[1]):
             scores[row, i] = work[row, i]
     room[0] = 0.0
-    return arm, chance_of_it, explored
+    return arm, chosen_chance, explored
 
 
 @live
@@ -150,22 +151,22 @@ def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-un
 @live
 def all_propensities(rule, state, members, schedule, available, t, contexts, out):  # type: ignore[no-untyped-def]
     """`propensity` of every arm in round t; -1, or the first arm whose context is not finite."""
-    mine, work, room = room_of_call(state)
-    memory = borrowed(on_round(state, members, mine, work, room))
+    padded, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, padded, work, room))
     bad = load_contexts(memory, contexts)
     if bad < 0:
         score(rule, memory, t)
         for arm in range(out.size):
             out[arm] = propensity(rule, memory, schedule, available, t, arm)
-    mine[0, 0] = work[0, 0] = room[0] = 0.0  # borrowed until here
+    padded[0, 0] = work[0, 0] = room[0] = 0.0  # borrowed up to here
     return bad
 
 
 @live
 def arm_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
     """Estimate and width of every arm; -1, or the first arm whose context is not finite."""
-    mine, work, room = room_of_call(state)
-    memory = on_round(state, members, mine, work, room)
+    padded, work, room = room_of_call(state)
+    memory = on_round(state, members, padded, work, room)
     bad = load_contexts(memory, contexts)
     if bad < 0:
         score_arms(memory, t)
@@ -177,8 +178,8 @@ def arm_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-
 @live
 def group_intervals(state, members, t, contexts, out):  # type: ignore[no-untyped-def]
     """psi_j . x_i and its width for every group and arm; -1, or the first bad arm."""
-    mine, work, room = room_of_call(state)
-    memory = on_round(state, members, mine, work, room)
+    padded, work, room = room_of_call(state)
+    memory = on_round(state, members, padded, work, room)
     bad = load_contexts(memory, contexts)
     if bad < 0:
         n = out.shape[2]

@@ -1,4 +1,4 @@
-"""Checks of what a policy is given: contexts, with the membership behind them, arms and rewards."""
+"""Checks of a policy's input: contexts, with the membership behind them, arms and rewards."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def table_of(contexts: ArrayLike, widths: tuple[int, ...]) -> NDArray[np.float64
     rows = _numbers("contexts", contexts)
     if rows.ndim != 2 or rows.shape[1] not in widths:
         raise InputError(
-            f"contexts has shape {rows.shape}; allowed is a row each, with {widths[0]} features"
+            f"contexts has shape {rows.shape}; allowed are rows of {widths[0]} features"
         )
     return rows
 
@@ -69,8 +69,8 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     if array.dtype.kind == "O":
         array = _from_objects(array)
     if array.dtype.kind not in "biuf":
-        what = "None" if values is None else f"of type {array.dtype}"
-        raise InputError(f"{name} is {what}; allowed are numbers")
+        shown = "None" if values is None else f"of type {array.dtype}"
+        raise InputError(f"{name} is {shown}; allowed are numbers")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -147,8 +147,8 @@ def observations(
         bad = np.argwhere(~(np.abs(array) <= LARGEST))
         if bad.size:
             row = int(bad[0][0])
-            what = _first_bad(np.atleast_1d(array[row]))
-            raise InputError(f"{name} in row {row} have {what}; {ALLOWED}")
+            shown = _first_bad(np.atleast_1d(array[row]))
+            raise InputError(f"{name} in row {row} have {shown}; {ALLOWED}")
     return numbers, rows, values
 
 
@@ -173,7 +173,7 @@ def true_rewards(
 
 
 def rounds_of(rounds: Sequence[int] | None, number: int) -> list[int]:
-    """The rounds of so many rewards; 0 where they are not known."""
+    """The rounds of `number` rewards; 0 where they are not known."""
     if rounds is None:
         return [0] * number
     numbers = [_checks.whole("rounds", item, least=0, most=2**53) for item in rounds]
@@ -203,13 +203,13 @@ def warn_of_unlike_features(rows: NDArray[np.float64]) -> None:
 def joined(
     policy: Any, contexts: ArrayLike, groups: Any, of_arms: bool = True
 ) -> NDArray[np.float64]:
-    """The rows that compiled code takes: contexts and, behind them, what `groups` says.
+    """The rows that compiled code takes: contexts and, behind them, the membership in `groups`.
 
-    Contexts that have the columns of membership already, such as those of a log, are taken as they
+    Contexts that already have the columns of membership, such as those of a log, are taken as they
     are.
 
     Args:
-        policy: whose groups and numbers count.
+        policy: the policy, with its groups and its numbers of arms and features.
         contexts: a row per arm or, unless `of_arms`, any number of rows.
         groups: the membership of the rows; None if it is fixed, or in the rows already.
         of_arms: whether there is a row for every arm.
@@ -237,7 +237,7 @@ def joined(
 
 
 def refuse_membership(policy: str) -> NoReturn:
-    """Groups per round, for a policy whose arms belong to groups."""
+    """Refuse groups per round for a policy whose arms belong to groups."""
     raise InputError(
         f"groups come with each round, but {policy} compares arms by the group that each belongs "
         "to; allowed are fixed groups, or PooledGroupFair, TopInterval or UniformRandom"

@@ -1,4 +1,4 @@
-"""What a rule does without a kernel of its own: the highest upper bound, or any arm at random."""
+"""What rules without kernels of their own do: the highest upper bound, or any arm at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing a group at random: all groups alike, or in proportion to their arms.
+"""Choosing a group at random: all equally likely, or in proportion to their arms.
 
 The rules that use it have a field `proportional`; the groups of the arms belong to the round.
 """
@@ -65,7 +65,7 @@ def group_of_arm(rule, memory, available, arm):  # type: ignore[no-untyped-def]
 
 @open_to_users
 def explore_in_group(rule, memory, available, key):  # type: ignore[no-untyped-def]
-    """TopInterval explores inside its group (Algorithm 2); in proportion, that is over all arms."""
+    """Explore inside a random group (Algorithm 2); if in proportion, that is over all arms."""
     return pick(pick_group(rule, memory, available, key), uniform(key, PICKS))
 
 

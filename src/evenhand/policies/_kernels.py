@@ -3,8 +3,8 @@
 A policy is a *rule*: a NamedTuple with the policy's own numbers. The eight generic functions below
 take the rule as their first argument, and `@kernel(score, MyRule)` marks the implementation for a
 class of rules; Numba chooses it by the type of the rule. Live decisions and simulations both call
-these functions (`evenhand.policies._calls`). What a rule does not write for itself is in
-`evenhand.policies._defaults`.
+these functions (`evenhand.policies._calls`). `evenhand.policies._defaults` has those that a rule
+does not write for itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def learn_true(
 def settle(rule: Any, state: Any) -> None:
     """Called after `learn`, once for all rewards of a call; by default it does nothing.
 
-    For what takes long and is needed only before the next decision.
+    For slow work that is needed only before the next decision.
 
     Example:
         >>> from typing import NamedTuple

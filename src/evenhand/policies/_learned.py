@@ -1,4 +1,4 @@
-"""What a policy has learned: counts, intervals, the bias; merged, saved, or with more arms."""
+"""Reading what a policy has learned: counts, intervals, the bias; merging, saving, more arms."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Learned(Live):
             >>> mine.reward.tolist()
             [2.0, 5.0]
         """
-        for table, more in zip(mine, its, strict=True):
-            table += more
+        for table, added in zip(mine, its, strict=True):
+            table += added
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction.
@@ -89,11 +89,11 @@ class Learned(Live):
             >>> estimate.tolist(), width.round(2).tolist()
             ([2.0, 0.0], [3.48, inf])
         """
-        rows, both = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
-        bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, both)
+        rows, out = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
+        bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
-        return both[0], both[1]
+        return out[0], out[1]
 
     def group_intervals(
         self, contexts: ArrayLike
@@ -115,11 +115,11 @@ class Learned(Live):
                 f"{type(self).__name__} keeps no group regressions; set learns_groups = True"
             )
         rows = checking.rows_of(contexts, self._shape)
-        both = np.empty((2, len(self.groups), self.n_arms))
-        bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, both)
+        out = np.empty((2, len(self.groups), self.n_arms))
+        bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
-        return both[0], both[1]
+        return out[0], out[1]
 
     def bias(
         self,
@@ -139,7 +139,7 @@ class Learned(Live):
 
         Args:
             reference: the group to compare with, or "mean" for the mean of the groups. The default
-                is the mean or, of two groups, the one that is not sensitive (if neither is, the
+                is the mean or, with two groups, the one that is not sensitive (if neither is, the
                 one with more observations).
             level: the level of the intervals.
             weighting: "pulls" for the fit to all data of a group as in the paper, "arms" for the
@@ -183,14 +183,14 @@ class Learned(Live):
 
 
 def with_more_arms(policy: Policy, groups: Groups) -> Policy:
-    """A policy with more arms, which has learned what `policy` has; that one is not changed.
+    """A policy with more arms that has learned what `policy` has; `policy` is not changed.
 
     Sums by arm and by group are copied; what follows from them is worked out again. So it is the
     policy that would have learned the same with these arms, up to rounding.
 
     Args:
-        policy: that has learned.
-        groups: of its arms, in their order, and of those that are new. New groups are refused.
+        policy: the policy that has learned.
+        groups: those of its arms, in their order, and those of new arms. New groups are refused.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -203,14 +203,14 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
     n = policy.n_arms
     if groups.names != policy.groups.names or groups.labels[:n] != policy.groups.labels:
         raise InputError(
-            f"groups are {', '.join(groups.labels)}; allowed are those of the arms that are there, "
+            f"groups are {', '.join(groups.labels)}; allowed are those of the present arms, "
             f"{', '.join(policy.groups.labels)}, and more arms of the same groups"
         )
     grown = policy.clone(groups=groups)
     mine, its = grown._state, policy._state
     for fits, old in ((mine.arms, its.arms), (mine.groups, its.groups)):
         saved = to_saved(old)
-        if saved.size:  # arms fill blocks, and those of a block that are not there yet are blank
+        if saved.size:  # arms fill blocks; lanes of a block without an arm yet are blank
             table = to_saved(fits)
             table[: len(saved)] = saved
             from_saved(fits, table)

@@ -41,14 +41,14 @@ class Live(Settled):
     """Whether `update` takes true rewards, see the kernel `learn_true`."""
 
     added_since: ClassVar[tuple[str, ...]] = ()
-    """Parts of `learns` that older saved policies lack; they then stay as they are at first."""
+    """Parts of `learns` that older saved policies lack; these then keep their initial values."""
 
     estimates_variances: ClassVar[bool] = False
     """Whether widths follow variances that are estimated, and so may grow with data."""
 
     takes_membership: ClassVar[bool] = False
-    """Whether membership that comes with the round (`Groups.per_round`) makes sense: it stands
-    behind the features of every row."""
+    """Whether membership that comes with the round (`Groups.per_round`) makes sense: it follows
+    the features of every row."""
 
     # The maths, written by subclasses ------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class Live(Settled):
 
     @cached_property
     def _regressions(self) -> State:
-        """The state without the policy's own part: a user's types stay out of our caches."""
+        """The state without the policy's own part, so that users' types stay out of our caches."""
         return self._state._replace(own=NOTHING)
 
     def _new_state(self) -> State:

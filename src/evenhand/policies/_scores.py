@@ -36,7 +36,7 @@ from evenhand.policies._state import (
     level,
 )
 
-# What a group's estimate is made from: its data as they are pulled, or its arms alike.
+# How a group's estimate weighs its arms: by their pulls, or equally.
 PULLS, ARMS = "pulls", "arms"
 GROUP_AVERAGES = (PULLS, ARMS)
 
@@ -55,7 +55,10 @@ def _quantile(memory, whose, t):  # type: ignore[no-untyped-def]
 
 @woven
 def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
-    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms; by_variance uses the variance as deviation."""
+    """|Q| of N(0, sigma^2 x (X'X)^-1 x') for n arms, which is Q sigma sqrt(x (X'X)^-1 x').
+
+    With by_variance, the variance takes the place of the standard deviation.
+    """
     work, noise = memory.work, memory.levels[NOISE, 0]
     by_variance = memory.settings.by_variance
     factor = max(quantile * (noise if by_variance else np.sqrt(noise)), TINY)
@@ -137,7 +140,7 @@ def score_group(memory, group, arms, t):  # type: ignore[no-untyped-def]
 
 @woven
 def group_widths(memory, group, number, t):  # type: ignore[no-untyped-def]
-    """b_j from the variances of so many arms."""
+    """b_j from the variances of `number` arms."""
     _widths(memory, GROUP_WIDTH, _quantile(memory, group, t), number)
 
 
@@ -188,7 +191,7 @@ def group_averages(regressions, members, contexts, room, arms):  # type: ignore[
 
 @woven
 def score_average(memory, averages, group, arms, t):  # type: ignore[no-untyped-def]
-    """What `score_group` does, from `group_averages`."""
+    """The same as `score_group`, from `group_averages`."""
     for k in range(arms.size):
         memory.work[GROUP_ESTIMATE, k] = averages[0, group, k]
         memory.work[VARIANCE, k] = averages[1, group, k]

@@ -113,7 +113,7 @@ def known_noise(noise: float | str) -> float | str:
 def singular_treatment(
     singular: str | None, ridge: float | None, conventions: Conventions
 ) -> tuple[str, float | None]:
-    """How singular designs are treated, and the ridge if that is how."""
+    """How singular designs are treated, and the ridge if that is the treatment."""
     if singular is None:
         singular = conventions.singular if ridge is None else "ridge"
     _checks.one_of("singular", singular, SINGULAR)

@@ -1,4 +1,4 @@
-"""What every policy learns, the groups of the candidates, and the memory of a round."""
+"""The state that every policy learns, the groups of the candidates, and the memory of a round."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NOTHING = Nothing()
 
 
 class State(NamedTuple):
-    """What a policy has learned, and the settings to interpret it. `save` writes the state.
+    """Everything that a policy has learned, and the settings to interpret it; `save` writes it.
 
     `own` is the policy's own, see `Policy.learns`: arrays that are added when states are merged.
     """

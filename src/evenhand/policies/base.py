@@ -74,7 +74,7 @@ class Policy(Learned):
             and taken.__module__.startswith("evenhand.")
             and taken.__module__ != cls.__module__
         ):
-            raise InputError(f"{cls.__name__} is the name of a policy of evenhand's; use another")
+            raise InputError(f"{cls.__name__} is the name of a policy in evenhand; use another")
         if not cls.__name__.startswith("_"):
             POLICIES[cls.__name__] = cls
         # A rule is made once; a score in plain Python reads its settings in every round.
@@ -117,7 +117,7 @@ class Policy(Learned):
         self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
         self._make_locks()
         self.round = 0
-        """How many decisions were made."""
+        """How many decisions have been made."""
 
     # Deciding -----------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Policy(Learned):
             )
             if arm < 0:
                 raise checking.bad_contexts(-1 - arm, rows)
-            self.__dict__["round"] = t  # past __setattr__: it would be a tenth of a decision
+            self.__dict__["round"] = t  # past __setattr__, which would be a tenth of a decision
         if not self.groups.changes:
             return Decision(arm, propensity, explored, t, context, Scores(scores))
         d = self.n_features
@@ -219,7 +219,7 @@ class Policy(Learned):
         Nothing is learned if any of the values is bad.
 
         Args:
-            decision: what `select` returned, or a list of such.
+            decision: what `select` returned, or a list of decisions.
             reward: the observed reward, or one for each.
             true_reward: what the choice was really worth, once that is known: with the observed
                 reward, any time after it, or without one. For policies that learn from it

@@ -1,4 +1,4 @@
-"""What a compiled policy is written with; docs/how-to/write-a-policy.md shows how.
+"""The building blocks of a compiled policy; docs/how-to/write-a-policy.md shows how to use them.
 
 `kernel` marks the functions of a rule. In `score`, the rows of `memory.work` are ESTIMATE, WIDTH,
 CORRECTION, CORRECTION_WIDTH and UPPER, with a column per arm. PICKS is the place of the random

@@ -51,7 +51,7 @@ class Scores:
 
     @property
     def correction(self) -> NDArray[np.float64]:
-        """What is added for the bias of the arm's group, in reward units."""
+        """The amount added for the bias of the arm's group, in reward units."""
         return self._row(CORRECTION)
 
     @property
@@ -109,8 +109,10 @@ class Decision:
 
     @property
     def row(self) -> NDArray[np.float64]:
-        """What the reward is learned with: the context and, if it came with the round, the
-        membership of the candidate behind it."""
+        """The row that the reward is learned with.
+
+        It is the context, followed by the candidate's membership if that came with the round.
+        """
         if self.groups is None:
             return self.context
         row: NDArray[np.float64] = np.concatenate([self.context, self.groups[self.arm]])

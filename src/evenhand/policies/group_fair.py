@@ -69,7 +69,7 @@ class _RepairedRule(NamedTuple):
 
 @kernel(score, _RepairedRule)
 def _score_repaired(rule, memory, t):  # type: ignore[no-untyped-def]
-    """Line 16 as published, except for what is asked for."""
+    """Line 16 as published, except for the repairs asked for."""
     work, members = memory.work, memory.members
     first, last = members.starts[rule.sensitive], members.starts[rule.sensitive + 1]
     arms, number = members.listed[first:last], members.sizes[rule.sensitive]

@@ -16,9 +16,9 @@ rounds with probability 1 - delta. It is never narrower than that of the arm's o
 all data of a group instead of plain averages would not do, because they do not estimate what is
 assumed to be equal.
 
-Arms of a reference that is named are not corrected, so their intervals are narrower. If only the
-group of the highest upper end is chained, it would then lose to groups of which less is known. So
-there its arms get the variance that the correction of another group's arm would have.
+Arms of a named reference are not corrected, so their intervals are narrower. If only the group of
+the highest upper end is chained, the reference would then lose to groups about which less is known.
+So there its arms get the variance that the correction of another group's arm would have.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     averages = group_averages(memory.arms, members, memory.contexts, memory.room, arms)
     score_arms(memory, t)
     _correct(rule.reference, rule.in_group, work, members, averages, n)
-    group_widths(memory, ARM, n, t)  # of the corrected values, whose variances are there now
+    group_widths(memory, ARM, n, t)  # of the corrected values, whose variances are in VARIANCE now
     for i in range(n):
         if work[GROUP_WIDTH, i] > work[WIDTH, i]:
             work[CORRECTION_WIDTH, i] = work[GROUP_WIDTH, i] - work[WIDTH, i]
@@ -89,7 +89,7 @@ def _correct(reference, in_group, work, members, averages, n):  # type: ignore[n
             if k == members.group_of[i]:
                 weight -= 1.0
                 own += 2.0 * weight / members.sizes[k]
-            if weight != 0.0:  # nothing is infinite times 0
+            if weight != 0.0:  # infinity times 0 is NaN
                 work[CORRECTION, i] += weight * averages[0, k, i]
                 added += weight**2 * averages[1, k, i]
         if in_group and members.group_of[i] == reference:  # uncertainty favours no group
@@ -116,7 +116,7 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
     if not available[arm]:
         return 0.0
     allowed, probability = available, 1.0
-    if rule.in_group:  # that the best one, ties at random, is of the arm's group
+    if rule.in_group:  # the probability that the best one, ties at random, is of the arm's group
         allowed = open_arms_of(memory.members, memory.members.group_of[arm], available)
         highest = memory.work[UPPER, best(memory, allowed, 0.0)]
         probability = 0.0
@@ -151,10 +151,10 @@ class GroupFairIntervalChaining(Policy):
             the best candidate alone. That costs less, and is delta-fair among candidates of the
             same group only.
         reference: what groups are corrected towards: the name of a group whose feedback is
-            undistorted, or "mean" for the mean of all groups. By default it is, of two groups, the
-            one that is not sensitive, and otherwise the mean. With the mean, corrected values are
-            right up to the mean of the biases, so candidates are compared rightly only where their
-            contexts are the same.
+            undistorted, or "mean" for the mean of all groups. By default it is the group that is
+            not sensitive if there are two groups, and otherwise the mean. With the mean, corrected
+            values are right up to the mean of the biases, so candidates are compared correctly only
+            where their contexts are the same.
 
     All other arguments are those of `Policy`. A round takes time in proportion to the square of the
     number of arms.

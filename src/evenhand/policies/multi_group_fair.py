@@ -181,7 +181,7 @@ class MultiGroupFairTopInterval(Policy):
         return np.full_like(sizes, sizes[self.groups.index(sensitive)])
 
     def rule(self) -> _MeanReferenceRule | _ConstantReferenceRule:
-        """What the groups are compared with."""
+        """The reference of the groups, and how their averages are made."""
         scale, by_arms = self.conventions.correction_scale, self.group_average == ARMS
         if isinstance(self.reference, str):
             return _BalancedMeanRule(scale) if by_arms else _MeanReferenceRule(scale)

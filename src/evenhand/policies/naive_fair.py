@@ -69,7 +69,7 @@ class _NaiveFairThompsonRule(NamedTuple):
 
     proportional: bool
     scale: float
-    nodes: NDArray[np.float64]  # Gauss and Legendre on [-1, 1]
+    nodes: NDArray[np.float64]  # Gauss-Legendre on [-1, 1]
     weights: NDArray[np.float64]
 
 
@@ -172,8 +172,8 @@ class NaiveFair(Policy):
     """Pick a group at random, then the best arm inside it. It is fair by rule, and learns no bias.
 
     Args:
-        group_choice: "uniform" (all groups alike, Algorithm 2) or "proportional" to the number of
-            arms. The default is that of the conventions.
+        group_choice: "uniform" (all groups equally likely, Algorithm 2) or "proportional" to the
+            number of arms. The default is that of the conventions.
         inside: "top-interval", or "thompson" for contextual Thompson sampling.
         thompson_scale: the posterior's standard deviation in units of sigma sqrt(x (X'X)^-1 x').
 

@@ -216,12 +216,12 @@ def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:
         raise _damaged("it has data of more arms than labels")
 
 
-def _damaged(what: str) -> DamagedError:
-    return DamagedError(f"the saved policy is damaged: {what}")
+def _damaged(problem: str) -> DamagedError:
+    return DamagedError(f"the saved policy is damaged: {problem}")
 
 
 def _short(value: Any, write: Any = repr) -> str:
-    """On one line, shortened."""
+    """A value on one line, shortened."""
     text = " ".join(write(value).split())
     return text if len(text) <= 400 else f"{text[:400]}..."
 
@@ -234,7 +234,7 @@ def _parse(content: bytes) -> Any:
         raise InputError("its lists are nested too deeply") from None
     except (json.JSONDecodeError, UnicodeDecodeError, _NotFinite):
         raise
-    except ValueError as error:  # of Python, about the length of a number
+    except ValueError as error:  # Python's own, about the length of a number
         raise InputError("a whole number in it has too many digits") from error
 
 

@@ -1,4 +1,4 @@
-"""One replication: a policy in a world, and sums over its rounds. The loop that is compiled."""
+"""One replication: a policy in a world, and sums over its rounds, in a compiled loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenhand.worlds._arrivals import arrivals_of, true_reward_of, waiting_room
 from evenhand.worlds._instances import begin
 from evenhand.worlds.base import World, draw_noise, draw_round, receive
 
-SEGMENT = 20_000  # rounds between two looks at whether to stop
+SEGMENT = 20_000  # rounds between two checks whether to stop
 PERCEIVED, TRUE, EXPLORED, N_TOTALS = 0, 1, 2, 3
 TRACE = ("arm", "explored", "reward", "perceived_regret", "true_regret")
 
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 class Found:
-    """What a replication leaves to the next in a piece of work: compiled loops, and a generator."""
+    """What the replications of a piece of work share: compiled loops, and a generator."""
 
     def __init__(self) -> None:
         self.loops: dict[Any, Callable[..., Any]] = {}
@@ -49,8 +49,8 @@ class Found:
         """A generator at the beginning of a stream.
 
         Compiled code asks a new one for pointers, which leaves circular garbage behind: about a
-        quarter of the 0.1 ms that a replication takes beside its rounds. So one is set back to the
-        beginning, but for worlds of the user's, which may use more of it than its numbers.
+        quarter of the 0.1 ms that a replication takes beside its rounds. So one is reset to the
+        beginning, except for a user's worlds, which may use more of it than its numbers.
         """
         if not type(world).__module__.startswith("evenhand."):
             return np.random.default_rng(stream)
@@ -85,7 +85,7 @@ def play(
     stream: np.random.SeedSequence,
     out: Run,
     watch: Watch,
-    found: Found,
+    shared: Found,
     flush: Flush | None = None,
 ) -> None:
     """`run` into existing arrays, watched from outside.
@@ -97,13 +97,13 @@ def play(
         stream: the seed of all random numbers.
         out: arrays of zeros. With `flush`, its trace has room for SEGMENT rounds and is reused.
         watch: checked before every segment of rounds, and updated after it.
-        found: a cache of compiled loops, by the types of rules and worlds.
+        shared: compiled loops, by the types of rules and worlds, and a generator.
         flush: called with the first round of a segment and its part of the trace.
     """
     if not policy._is_compiled:
         _play_plain(policy, world, horizon, stream, out, watch, flush)
         return
-    generator = found.generator(world, stream)
+    generator = shared.generator(world, stream)
     instance = begin(world, generator)
     observed, true = np.empty(world.n_arms), np.empty(world.n_arms)
     truth: tuple[Any, ...] = ()
@@ -114,9 +114,9 @@ def play(
         for first in range(1, horizon + 1, SEGMENT):
             watch.check()
             last = min(first + SEGMENT - 1, horizon)
-            kept = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
+            trace = out.trace[: last - first + 1] if flush else out.trace[first - 1 : last]
             _play_compiled(
-                found.loops,
+                shared.loops,
                 policy._rule,
                 policy._state,
                 policy._members,
@@ -129,12 +129,12 @@ def play(
                 generator,
                 observed,
                 true,
-                out._replace(trace=kept),
+                out._replace(trace=trace),
                 *truth,
             )
             policy.round = last
             if flush:
-                flush(first, kept)
+                flush(first, trace)
             watch.add(last - first + 1)
 
 
@@ -147,24 +147,24 @@ def _play_plain(
     watch: Watch,
     flush: Flush | None,
 ) -> None:
-    """The same for a policy in plain Python, through its public face."""
+    """The same for a policy in plain Python, through its public methods."""
     for now in each_round(policy, world, horizon, stream):
         place = (now.round - 1) % SEGMENT
         if place == 0:
             watch.check()
             last = min(now.round + SEGMENT - 1, horizon)
-            kept = out.trace[: last - now.round + 1] if flush else out.trace[now.round - 1 : last]
-            part = out._replace(trace=kept)
+            trace = out.trace[: last - now.round + 1] if flush else out.trace[now.round - 1 : last]
+            part = out._replace(trace=trace)
         decision = now.decision
         note(part, place, decision.arm, decision.explored, now.reward, now.observed, now.true)
         if now.round == last:
             if flush:
-                flush(last - place, kept)
+                flush(last - place, trace)
             watch.add(place + 1)
 
 
 def _play_compiled(loops: dict[Any, Callable[..., Any]], *given: Any) -> None:
-    """The compiled loop for a policy and a world; found once in a piece of work.
+    """Run the compiled loop for a policy and a world, which is looked up once in a piece of work.
 
     Evenhand's rules and worlds have the same types in all replications. So Numba's dispatch on
     them, a tenth of a replication of 1,000 rounds, is skipped.
@@ -195,8 +195,8 @@ def rounds(  # type: ignore[no-untyped-def]
     out,
 ):
     """Rounds `first` to `last`: contexts, choice, reward, update; sums of regret in `out`."""
-    mine, work, room = room_of_call(state)
-    memory = borrowed(on_round(state, members, mine, work, room))
+    padded, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, padded, work, room))
     rule, state, schedule = borrowed(rule), borrowed(state), borrowed(schedule)
     group_of = memory.members.group_of
     available, instance, out = borrowed(available), borrowed(instance), borrowed(out)
@@ -211,7 +211,7 @@ def rounds(  # type: ignore[no-untyped-def]
         state.levels[ROUND, 0] = t
         learn(rule, state, arm, group_of[arm], memory.contexts[arm], reward)
         settle(rule, state)
-    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
+    padded[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees an array after its last use
 
 
 @compiled
@@ -233,8 +233,8 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
     waiting,
 ):
     """The same where some decisions get a true reward, `arrivals.delay` rounds later."""
-    mine, work, room = room_of_call(state)
-    memory = borrowed(on_round(state, members, mine, work, room))
+    padded, work, room = room_of_call(state)
+    memory = borrowed(on_round(state, members, padded, work, room))
     group_of = memory.members.group_of
     contexts = memory.contexts[: memory.settings.n_arms]  # without the padding
     for t in range(first, last + 1):
@@ -256,7 +256,7 @@ def rounds_with_truth(  # type: ignore[no-untyped-def]
             past = int(row[1])
             learn_true(rule, state, past, group_of[past], row[4:], row[2], row[3])
         settle(rule, state)
-    mine[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees what is not used any more
+    padded[0, 0] = work[0, 0] = room[0] = 0.0  # Numba frees an array after its last use
 
 
 @woven

@@ -1,4 +1,4 @@
-"""A policy in a world, round by round in plain Python: slower than the compiled loop, but visible.
+"""A policy in a world, round by round in plain Python: slower, but every round can be seen.
 
 `Watch` counts the rounds of a simulation, and can stop it.
 """
@@ -30,7 +30,8 @@ class Round(NamedTuple):
     """What happened in a round. The arrays are used again in the next one: copy what you keep.
 
     `observed` and `true` are the rewards of all arms without noise, `reward` is the one received.
-    `arrived` has the earlier decision whose true reward becomes known in this round, and that.
+    `arrived` has the earlier decision whose true reward becomes known in this round, and the true
+    reward.
     """
 
     round: int
@@ -81,7 +82,7 @@ def each_round(
 
 
 class _Arrivals:
-    """The true rewards that are on their way."""
+    """The true rewards that are still pending."""
 
     def __init__(self, world: World, stream: np.random.SeedSequence) -> None:
         settings = world.true_rewards
@@ -92,7 +93,7 @@ class _Arrivals:
     def after(
         self, decision: Decision, reward: float, observed: Array, true: Array
     ) -> tuple[Decision, float] | None:
-        """The one that arrives when this decision has its reward."""
+        """The true reward, if any, that arrives in the round of this decision."""
         arm = decision.arm
         arrives, value = true_reward_of(
             self._arrivals, decision.round, decision.context, true[arm], reward - observed[arm]
@@ -106,8 +107,8 @@ def for_both(
 ) -> Callable[..., Any]:
     """A compiled function for a rule, its own state, and a world; each may be the user's."""
     of_rule, of_world = sources_for(rule, own), world_sources(type(instance))
-    both = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
-    return for_sources(function, both)
+    sources = None if of_rule is None or of_world is None else tuple({*of_rule, *of_world})
+    return for_sources(function, sources)
 
 
 class Stopped(Exception):

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many there are to play."""
+        """How many rounds there are to play."""
         return len(self.replications) * self.horizon
 
 
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 def run_piece(piece: Piece, watch: Watch | None = None) -> Runs:
     """Play all replications of a piece."""
-    place, number, found = piece.place, len(piece.replications), Found()
+    place, number, shared = piece.place, len(piece.replications), Found()
     assert place is not None
     room = piece.rounds if piece.trace is True else 0
     runs = Runs(
@@ -78,7 +78,7 @@ def run_piece(piece: Piece, watch: Watch | None = None) -> Runs:
             trace = buffer if file else runs.trace[row * piece.horizon : (row + 1) * piece.horizon]
             out = Run(runs.totals[row], runs.pulls[row], trace)
             flush = file.writer_of(replication) if file else None
-            play(policy, place, piece.horizon, of_world, out, watch or Watch(), found, flush)
+            play(policy, place, piece.horizon, of_world, out, watch or Watch(), shared, flush)
     return runs
 
 
@@ -100,23 +100,23 @@ class _Policies:
 
     One of evenhand's policies is made once and then wiped, which takes a tenth of the time: all
     that it learns is in its state. A user's rule, or a policy in plain Python, may keep something
-    elsewhere, so those are made anew.
+    elsewhere, so it is made again each time.
     """
 
     def __init__(self, piece: Piece, place: World) -> None:
         self._piece, self._place = piece, place
-        self._kept: tuple[Policy, Any] | None = None
+        self._reused: tuple[Policy, Any] | None = None
 
     def new(self, seed: int) -> Policy:
-        if self._kept is None:
+        if self._reused is None:
             piece, place = self._piece, self._place
             policy = piece.make(
                 place.groups, place.n_features, horizon=piece.horizon, seed=seed, **piece.settings
             )
             if policy._is_compiled and rule_sources(type(policy._rule)) == ():
-                self._kept = policy, blank_of(policy._state)
+                self._reused = policy, blank_of(policy._state)
             return policy
-        policy, blank = self._kept
+        policy, blank = self._reused
         wipe(policy._state, blank)
         policy._restart(seed)
         return policy

@@ -44,7 +44,7 @@ CHUNK, CHUNK_OF_FILE, PIECES = 20_000, 1_000_000, 60
 # replications shorter than this run in processes, if there are enough of them to pay for starting
 # processes: two threads took longer than one at T = 100.
 SHORT, MANY = 2_000, 50_000
-PAUSE = 0.2  # seconds between two looks at how far threads are
+PAUSE = 0.2  # seconds between two checks of the threads' progress
 
 
 def simulate(
@@ -89,9 +89,9 @@ def simulate(
     replications = _checks.whole("replications", replications)
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
     count = available_cores() if workers is None else _checks.whole("workers", workers)
-    kept = trace_folder(trace)
-    chunk = CHUNK if isinstance(kept, bool) else CHUNK_OF_FILE
-    if isinstance(kept, bool) and client is None:
+    traces = trace_folder(trace)
+    chunk = CHUNK if isinstance(traces, bool) else CHUNK_OF_FILE
+    if isinstance(traces, bool) and client is None:
         rounds = len(makers) * len(places) * replications * horizon
         chunk = max(chunk, rounds // (PIECES * count))
     work = [
@@ -101,7 +101,7 @@ def simulate(
         for part in _parts(replications, max(1, chunk // horizon))
     ]
     pieces = [
-        Piece(number, policy, world, make, place, settings, horizon, seed, part, kept)
+        Piece(number, policy, world, make, place, settings, horizon, seed, part, traces)
         for number, (policy, world, make, place, part) in enumerate(work)
     ]
     for policy, make in makers.items():  # a wrong setting is refused before anything runs
@@ -117,7 +117,7 @@ def simulate(
             for piece, runs in zip(pieces, played, strict=True)
         ]
     groups = {name: place.groups for name, place in places.items()}
-    return Simulation(horizon, parts, groups, None if isinstance(kept, bool) else kept)
+    return Simulation(horizon, parts, groups, None if isinstance(traces, bool) else traces)
 
 
 def run_pieces(

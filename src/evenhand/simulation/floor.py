@@ -1,10 +1,10 @@
-"""The identification floor, measured: what not even perfect knowledge of the feedback avoids.
+"""The identification floor, measured: the regret that even perfect knowledge of feedback leaves.
 
 A decision maker is given every arm's observed coefficients, theta_i = beta_i + psi_g(i), and
 assumes that the true averages of the groups are equal, as it must to learn from biased feedback
 alone. It chooses the arm with the highest (theta_i - average of its group + average of the
 reference group) . x. The bias cancels. What is left is the difference of the groups' true averages,
-which it takes for bias: zero if they are exactly equal.
+which it mistakes for bias: zero if they are exactly equal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def simulate_floor(
     """Play the decision maker that knows all but the bias, in the rounds that `simulate` plays.
 
     With the same seed its runs meet the same worlds, contexts and noise as those of any policy, so
-    they can stand next to them in a table. Ties go to the first arm.
+    they can be shown next to these in a table. Ties go to the first arm.
 
     Args:
         worlds: a world, or a mapping from names to worlds. They are linear: their instances have
@@ -64,7 +64,7 @@ def simulate_floor(
     seed = _checks.whole("seed", seed, least=0, most=_checks.LARGEST_SEED)
     parts = []
     for name, world in places.items():
-        at = len(world.groups) - 1 if reference is None else world.groups.index(reference)
+        group = len(world.groups) - 1 if reference is None else world.groups.index(reference)
         runs = Runs(
             np.zeros((number, N_TOTALS)),
             np.zeros((number, world.n_arms), dtype=np.int64),
@@ -72,7 +72,7 @@ def simulate_floor(
         )
         for row in range(number):
             out = Run(runs.totals[row], runs.pulls[row], runs.trace)
-            _play(world, at, rounds, streams_of(seed, row)[0], out)
+            _play(world, group, rounds, streams_of(seed, row)[0], out)
         parts.append(Part(FLOOR, name, range(number), runs))
     return Simulation(rounds, parts, {name: world.groups for name, world in places.items()})
 
@@ -112,7 +112,7 @@ def _play(
 
 @compiled
 def _rounds(instance, known, generator, horizon, contexts, observed, true, out):  # type: ignore[no-untyped-def]
-    """Contexts, the arm that is best by what is known, and its regret."""
+    """Contexts, the best arm by the known coefficients, and its regret."""
     n, d = known.shape
     for t in range(1, horizon + 1):
         draw_round(instance, t, generator, contexts, observed, true)

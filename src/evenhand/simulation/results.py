@@ -131,7 +131,7 @@ class Simulation:
     def _keys(self, rows: Sequence[int]) -> pd.DataFrame:
         """Policy, world and replication, with this number of rows for each part."""
         counts = list(rows)
-        each = [
+        replications = [
             np.repeat(np.array(part.replications), count // len(part.replications))
             for part, count in zip(self.parts, counts, strict=True)
         ]
@@ -141,7 +141,7 @@ class Simulation:
             {
                 "policy": np.repeat(policies, counts),
                 "world": np.repeat(worlds, counts),
-                "replication": np.concatenate(each),
+                "replication": np.concatenate(replications),
             }
         )
 

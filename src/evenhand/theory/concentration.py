@@ -1,4 +1,4 @@
-"""What the bounds are made of: exploring rounds, chances of failure, eigenvalues, and T_1."""
+"""The parts of the bounds: exploring rounds, chances of failure, eigenvalues, and T_1."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _antiderivative(t: int) -> float:
 
 
 def failure_chance(horizon: int, n_arms: int) -> float:
-    """delta' = min(1 / (3nT), 1 / T^(1/3)), the probability of each event to fail in a round.
+    """delta' = min(1 / (3nT), 1 / T^(1/3)), the probability that an event fails in a round.
 
     The first term is always the smaller one; both are here because the proofs have them.
 
@@ -101,7 +101,7 @@ def concentration_round(
     Args:
         n_arms: n.
         n_features: d.
-        delta: the probability of each event to fail. The paper writes delta, delta' and
+        delta: the probability that an event fails. The paper writes delta, delta' and
             delta / (nT) in different places; the sums over rounds need delta', `failure_chance`.
         smallest_eigenvalue: l, the smallest `expected_smallest_eigenvalue` of all arms and groups.
             (The paper prints the minimum of T_1 over arms and groups; all have to be concentrated,
@@ -111,7 +111,7 @@ def concentration_round(
         alpha: the fraction of the expected eigenvalue that is required.
         constant: by default 1 + (2/3) max(36, 4 / (1 - alpha)^2), which is 25 for alpha up to 2/3.
             It is enough for delta up to 0.7.
-        exponent: 3/2 as in the proofs, or 2/3 as the theorems print (see the package).
+        exponent: 3/2 as in the proofs, or 2/3 as the theorems print (see `evenhand.theory`).
 
     Example:
         >>> from evenhand.theory import THEOREMS, concentration_round

@@ -1,12 +1,12 @@
-"""The identification floor: the regret that no policy avoids by feedback alone.
+"""The identification floor: the regret that no policy can avoid from feedback alone.
 
-Biased feedback shows theta_i = beta_i + psi_g. What tells psi_g from the arms' own worth is the
-assumption that the true averages of the groups are equal. If they are equal only in distribution,
-as when every arm's coefficients are drawn around the same mean with standard deviation tau, the
+Biased feedback shows theta_i = beta_i + psi_g. Only the assumption that the true averages of the
+groups are equal tells psi_g from the arms' own worth. If they are equal only in distribution, as
+when every arm's coefficients are drawn around the same mean with standard deviation tau, the
 averages of the arms at hand still differ, by N(0, tau^2 (1/n_g + 1/n_r) I) between a group of n_g
 arms and a reference of n_r. More rounds do not help: this part of psi_g is not identified. A
-decision maker that knows every theta_i takes it for bias, and its regret per round is the floor. It
-is zero if the averages are exactly equal, and only true rewards get below it.
+decision maker that knows every theta_i mistakes it for bias, and its regret per round is the floor.
+It is zero if the averages are exactly equal, and only true rewards get below it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Floor(NamedTuple):
 
 
 def unidentified(sizes: Sequence[int], spread: float | Sequence[float]) -> NDArray[np.float64]:
-    """The standard deviation of what is not identified of a coordinate of psi, for every group.
+    """The standard deviation of the unidentified part of a coordinate of psi, for every group.
 
-    It is sqrt(tau_g^2 / n_g + tau_r^2 / n_r), where r is the last group, the reference, whose own
-    is zero. No number of rounds makes an interval for psi narrower than that.
+    It is sqrt(tau_g^2 / n_g + tau_r^2 / n_r), where r is the last group, the reference, for which
+    it is zero. No number of rounds makes an interval for psi narrower than that.
 
     Args:
         sizes: the number of arms of every group; the last one is the reference.
@@ -122,8 +122,8 @@ def identification_floor(
         else:
             x = rows[generator.integers(len(rows), size=(number, rounds, arms))]
         regrets.append(_regret(true, of, x))
-    whole = np.concatenate(regrets)
-    return Floor(float(whole.mean()), float(whole.std(ddof=1) / np.sqrt(draws)))
+    by_draw = np.concatenate(regrets)
+    return Floor(float(by_draw.mean()), float(by_draw.std(ddof=1) / np.sqrt(draws)))
 
 
 def _regret(

@@ -26,7 +26,7 @@ def rate(horizon: float) -> float:
 def rate_through(rounds: ArrayLike, at: float, regret: float) -> NDArray[np.float64]:
     """The curve c t^(2/3) through a measured cumulative `regret` in round `at`.
 
-    Beside a measured curve it shows to the eye what `growth_exponent` says in a number.
+    Next to a measured curve it shows what `growth_exponent` says in a number.
 
     Example:
         >>> from evenhand.theory import rate_through
@@ -68,9 +68,9 @@ def _positive(name: str, values: ArrayLike, least: int) -> NDArray[np.float64]:
     unmasked(name, values)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size < least or not (np.isfinite(array) & (array > 0.0)).all():
-        some = f"at least {least}" if least else "a list of"
+        number = f"at least {least}" if least else "a list of"
         raise InputError(
-            f"{setting(name)} is {values!r}; allowed are {some} finite numbers above 0",
+            f"{setting(name)} is {values!r}; allowed are {number} finite numbers above 0",
             value=values,
         )
     return array

@@ -1,4 +1,4 @@
-"""Where contexts and rewards come from."""
+"""Worlds: where contexts and rewards come from."""
 
 from evenhand.worlds.base import World
 from evenhand.worlds.crossed import CrossedWorld

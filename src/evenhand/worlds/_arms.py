@@ -87,10 +87,10 @@ def sorted_by_arm(
     first = np.concatenate([[0], np.cumsum(rows)])
     table = parts.iloc[order[first[:-1]]].astype(object).map(word).reset_index(drop=True)
     table.insert(0, "arm", table.agg(" & ".join, axis=1))
-    twice = table["arm"][table["arm"].duplicated()]
-    if len(twice):
+    duplicates = table["arm"][table["arm"].duplicated()]
+    if len(duplicates):
         raise DataError(
-            f"{setting('arms')}: two would be called {twice.iloc[0]!r}; rename values of "
+            f"{setting('arms')}: two would be called {duplicates.iloc[0]!r}; rename values of "
             f'{", ".join(cuts)} that look alike or have " & " in them'
         )
     return order, first, table.assign(rows=rows)

@@ -19,7 +19,7 @@ from evenhand._random import mix, normal, uniform
 from evenhand.errors import InputError
 
 _STREAM = 0x74727565  # a place among the streams of a replication
-_MOST_DELAY = 10_000_000  # rounds whose true rewards are on their way, each with its context
+_MOST_DELAY = 10_000_000  # rounds whose true rewards are pending, each with its context
 _ARRIVES, _NOISE = 0, 1
 
 
@@ -113,7 +113,7 @@ def arrivals_of(settings: TrueRewards, n_features: int, stream: np.random.SeedSe
 
 
 def waiting_room(settings: TrueRewards, row_length: int) -> NDArray[np.float64]:
-    """A row for every round whose true reward may be on its way: round, arm, value, reward, x."""
+    """A row for every round whose true reward may be pending: round, arm, value, reward, x."""
     return np.zeros((settings.delay + 1, 4 + row_length))
 
 
@@ -128,7 +128,7 @@ def true_reward_of(arrivals, t, x, mean, surprise):  # type: ignore[no-untyped-d
     chance = arrivals.share
     if arrivals.depends:
         odds = log(chance / (1.0 - chance)) + arrivals.by_outcome * noise
-        for k in range(arrivals.by_context.size):  # membership may stand behind the features
+        for k in range(arrivals.by_context.size):  # membership may follow the features
             odds += arrivals.by_context[k] * x[k]
         chance = 1.0 / (1.0 + exp(min(max(-odds, -700.0), 700.0)))
     return uniform(key, _ARRIVES) < chance, (mean + noise - arrivals.offset) / arrivals.scale

@@ -64,7 +64,7 @@ def _is_number(instance: Any) -> bool:
 
 
 def _try_round(world: World, instance: Any, generator: np.random.Generator) -> None:
-    """Play a round in plain Python, which notices writes outside of an array; Numba does not.
+    """Play a round in plain Python, which notices writes outside an array; Numba does not.
 
     Other errors in plain Python may be correct in Numba, which reports them if they are not.
     """
@@ -83,10 +83,10 @@ def _try_round(world: World, instance: Any, generator: np.random.Generator) -> N
         ) from error
     except Exception:
         return
-    for what, values in (("contexts", contexts), ("observed", observed), ("a reward", reward)):
+    for part, values in (("contexts", contexts), ("observed", observed), ("a reward", reward)):
         if not np.isfinite(values).all():
             raise InputError(
-                f"the functions for {name} leave {what} at {_first_bad(values)} in round 1; "
+                f"the functions for {name} leave {part} at {_first_bad(values)} in round 1; "
                 "allowed are finite numbers in all places"
             )
 

@@ -69,7 +69,7 @@ def scales_of(given: Sequence[float], n_features: int) -> tuple[float, ...]:
     scales = tuple(_checks.number("scales", value, 0.0, np.inf, open_ends=True) for value in given)
     if len(scales) != n_features:
         raise InputError(
-            f"{setting('scales')} has {len(scales)} numbers; allowed is one per feature, of which "
-            f"there are {n_features}"
+            f"{setting('scales')} has {len(scales)} numbers; allowed is one for each of "
+            f"{n_features} features"
         )
     return scales

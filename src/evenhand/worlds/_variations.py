@@ -23,7 +23,7 @@ _SHARED, _CONSTANT, _T3, _BINARY = 1, 2, 1, 1
 
 
 class VariedInstance(NamedTuple):
-    """What is fixed during a replication. The coefficients are those of the scaled features."""
+    """The numbers fixed during a replication. The coefficients are those of scaled features."""
 
     coefficients: NDArray[np.float64]  # beta, (arms, features)
     bias: NDArray[np.float64]  # psi of the arm's group, (arms, features)

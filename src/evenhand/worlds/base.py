@@ -68,7 +68,7 @@ class World:
                 outcomes are known more often than bad ones.
             scale: true rewards are reported in other units: offset + scale * reported is in units
                 of the observed reward.
-            offset: the same.
+            offset: see `scale`.
 
         Example:
             >>> import evenhand as eh
@@ -89,8 +89,9 @@ class World:
 
     @property
     def row_length(self) -> int:
-        """How many numbers `draw_round` fills in for an arm: its features and, if it comes with
-        the round, its membership behind them.
+        """How many numbers `draw_round` fills in for an arm.
+
+        They are its features and, if it comes with the round, its membership behind them.
 
         Example:
             >>> import evenhand as eh
@@ -132,7 +133,7 @@ def draw_round(
 def draw_noise(instance: Any, t: int, generator: np.random.Generator) -> float:
     """The noise of round t: by default normal, with the standard deviation `instance.noise`.
 
-    It is drawn after the contexts and before the arm is chosen, so all policies meet the same.
+    It is drawn after the contexts and before the arm is chosen, so all policies get the same noise.
 
     Example:
         >>> import numpy as np, evenhand as eh

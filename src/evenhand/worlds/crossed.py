@@ -21,8 +21,8 @@ class CrossedWorld(World):
 
     An arm has a level of every attribute. The last level of an attribute has no bias; each of the
     others has a bias vector, uniform over a range of one around -`bias_mean`. Those of an arm's
-    levels are added. With `interaction`, every intersection has a vector of its own besides. The
-    first intersection with arms counts as the sensitive group.
+    levels are added. With `interaction`, every intersection also has a vector of its own. The first
+    intersection with arms counts as the sensitive group.
 
     Args:
         attributes: the levels of every attribute by its name.
@@ -112,9 +112,9 @@ class CrossedWorld(World):
         last: Any = tuple(levels[-1] for levels in self.attributes.values())
         if self.interaction > 0.0:
             for cell in product(*self.attributes.values()):
-                more = self.interaction * generator.standard_normal(self.n_features)
+                effect = self.interaction * generator.standard_normal(self.n_features)
                 if cell != last:
-                    bias[[arm == cell for arm in self._arms]] += more
+                    bias[[arm == cell for arm in self._arms]] += effect
         return bias
 
 

@@ -1,4 +1,4 @@
-"""A synthetic world whose candidates bring their groups along, in every round anew."""
+"""A synthetic world whose candidates, and so their groups, are new in every round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOSE = 1e-9  # how far from 1 a sum of shares may be
 
 
 class PeopleInstance(NamedTuple):
-    """What is fixed during a replication.
+    """The numbers fixed during a replication.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -39,9 +39,10 @@ class PeopleInstance(NamedTuple):
 
 @world_kernel(PeopleInstance)
 def _draw_round(instance, t, generator, contexts, observed, true):  # type: ignore[no-untyped-def]
-    """Contexts; then per candidate and attribute what is told, and the level that is true.
+    """Contexts; then per candidate and attribute what is told, and the true level.
 
-    Probabilities are Dirichlet's, and levels are drawn by them: so they are calibrated.
+    Probabilities have a Dirichlet distribution, and levels are drawn from them, so they are
+    calibrated.
     """
     n, d = instance.coefficients.shape
     fill_uniform(generator, contexts[:, :d])
@@ -83,9 +84,9 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
 class PeopleWorld(World):
     """Candidates whose groups come with the round (`Groups.per_round`).
 
-    An arm is a seat, an office or a product; the candidate on it is another one in every round, and
-    so is their group. The last level of an attribute has no bias; each of the others has a bias
-    vector, uniform over a range of one around -`bias_mean`.
+    An arm is a seat, an office or a product; it has another candidate in every round, with another
+    group. The last level of an attribute has no bias; each of the others has a bias vector, uniform
+    over a range of one around -`bias_mean`.
 
     Args:
         n_arms: the number of candidates in a round.

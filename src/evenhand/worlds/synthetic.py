@@ -29,7 +29,7 @@ _ROUNDING = 1e-9  # of probabilities that are sums
 
 
 class LinearInstance(NamedTuple):
-    """What is fixed during a replication. Inherit from it for other noise, or for drift.
+    """The numbers fixed during a replication. Inherit from it for other noise, or for drift.
 
     Example:
         >>> import numpy as np, evenhand as eh
@@ -103,7 +103,7 @@ class LinearWorld(World):
 
 
 class SyntheticWorld(World):
-    """The paper's synthetic world: coefficients and bias are drawn anew in every replication.
+    """The paper's synthetic world: every replication draws new coefficients and a new bias.
 
     True coefficients are uniform on [lowest_coefficient, lowest_coefficient + coefficient_range].
     The text says "uniformly at random" and, in its appendix, "between [0, c]"; the published curves
@@ -147,8 +147,8 @@ class SyntheticWorld(World):
             standard deviation `noise`.
         rewards: "numbers", or "binary" for rewards of 0 and 1 whose means are their probabilities
             (then `noise` is not used).
-        drift: the round in which the bias reaches its full size, growing linearly from zero; 0 if
-            it has it from the beginning.
+        drift: the round in which the bias reaches its full size, growing linearly from zero; 0 for
+            the full size from the beginning.
 
     Example:
         >>> import evenhand as eh
@@ -245,8 +245,8 @@ class SyntheticWorld(World):
     @property
     def _is_varied(self) -> bool:
         """Whether rounds are drawn in another way than in the paper's world, which is faster."""
-        here = (self.contexts, self.correlation, self.noise_shape, self.rewards, self.drift)
-        return self.scales is not None or here != ("own", 0.0, "normal", "numbers", 0)
+        varied = (self.contexts, self.correlation, self.noise_shape, self.rewards, self.drift)
+        return self.scales is not None or varied != ("own", 0.0, "normal", "numbers", 0)
 
     @property
     def _below(self) -> float:
@@ -273,8 +273,8 @@ class SyntheticWorld(World):
         coefficients[0] += self.outstanding
         if self.averages == "equal":
             for group in range(len(self.groups)):
-                mine = coefficients[of == group]
-                coefficients[of == group] = mine + (self.middle - mine.mean(axis=0))
+                own = coefficients[of == group]
+                coefficients[of == group] = own + (self.middle - own.mean(axis=0))
         coefficients[of == 0] += self.advantage
         return coefficients
 

@@ -90,7 +90,7 @@ class TableWorld(World):
         sensitive: the value of `group` whose feedback may be distorted; with several group columns
             a value of each, such as ("F", "black").
         others: "apart" makes every value of `group` a group; "together" makes all but the sensitive
-            one a single group, as policies for two groups need it.
+            one a single group, as policies for two groups need.
         features: the columns of the context; by default all columns without another role, except
             identifiers and row numbers, which are left out with a warning.
         leave_out: columns that are not features.
@@ -177,9 +177,9 @@ class TableWorld(World):
         parts = dict.fromkeys([*group_columns, *cuts, *rewards])
         listed = None if features is None else _names("features", features)
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
-        asked = None if listed is None else {*parts, *listed, *left, *codes}
+        needed = None if listed is None else {*parts, *listed, *left, *codes}
         reading = Reading(encoding, decimal, None, sheet)
-        frame = read_table(data, marks, separator, asked, reading)
+        frame = read_table(data, marks, separator, needed, reading)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
@@ -266,7 +266,7 @@ class TableWorld(World):
 
         Args:
             reference: the group to compare with, or "mean" for the mean of the groups. The default
-                is the mean or, of two groups, the one that is not sensitive.
+                is the mean or, with two groups, the one that is not sensitive.
             level: the level of the intervals.
             weighting: "pulls" for the fit to all rows of a group, "arms" for the plain average of
                 its arms' own coefficients, or "auto" for arms if every arm has enough rows.
@@ -314,27 +314,27 @@ class TableWorld(World):
         )
 
 
-def _names(what: str, given: Any) -> list[str]:
+def _names(role: str, given: Any) -> list[str]:
     """A list of column names, from one name or several."""
     try:
         names = [given] if isinstance(given, (str, int)) else list(given)
     except TypeError:
         names = [None]
     wrong = [name for name in names if not isinstance(name, (str, int)) or isinstance(name, bool)]
-    if wrong or (what == "group" and not names):
-        raise InputError(f"{setting(what)} is {given!r}; allowed are names of columns", value=given)
+    if wrong or (role == "group" and not names):
+        raise InputError(f"{setting(role)} is {given!r}; allowed are names of columns", value=given)
     texts = [str(name) for name in names]
     twice = [name for name in texts if texts.count(name) > 1]
     if twice:
-        raise InputError(f"{setting(what)} names column {twice[0]!r} twice; name it once")
+        raise InputError(f"{setting(role)} names column {twice[0]!r} twice; name it once")
     return texts
 
 
-def _name(what: str, given: Any) -> str:
-    names = _names(what, given)
+def _name(role: str, given: Any) -> str:
+    names = _names(role, given)
     if len(names) != 1:
         raise InputError(
-            f"{setting(what)} is {given!r}; allowed is the name of one column", value=given
+            f"{setting(role)} is {given!r}; allowed is the name of one column", value=given
         )
     return names[0]
 
@@ -367,7 +367,7 @@ def _check_roles(
     for name in rewards:
         if name in listed or name in parts:
             role = "feature" if name in listed else "part of the group or the arms"
-            raise DataError(f"column {name!r} is a reward and a {role}; a reward is nothing else")
+            raise DataError(f"column {name!r} is a reward and a {role}; give it one role")
     for name in left:
         if name in listed:
             raise DataError(

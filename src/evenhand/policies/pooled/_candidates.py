@@ -1,4 +1,4 @@
-"""What PooledGroupFair says of candidates: intervals of their worth, and the parts of a score."""
+"""Answers about candidates: intervals of their worth, and the parts of a score."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def intervals_of(
         design: of the general form, if it is in use.
         reference: the weights of the groups in it.
         level: the probability that an interval holds the truth.
-        corrected: for the bias of the group, by true rewards where they are in use.
+        corrected: whether for the bias of the group, by true rewards where they are in use.
     """
     beliefs, measured = learned
     by_truth = corrected and measured.usable
@@ -54,12 +54,12 @@ def intervals_of(
     if not by_truth:
         return estimate, width
     every = np.ones(len(rows), dtype=bool)
-    bias, more = measured.of_contrasts(rows, contrasts, every, level)
-    return estimate - bias, np.hypot(width, more)
+    bias, bias_width = measured.of_contrasts(rows, contrasts, every, level)
+    return estimate - bias, np.hypot(width, bias_width)
 
 
 def explanation_of(scores: Scores, z: float, labels: Sequence[str], priced: bool) -> pd.DataFrame:
-    """The score of every arm at the z of its round, and the parts that it is the sum of.
+    """The score of every arm at the z of its round, and the parts that add up to it.
 
     Args:
         scores: of the decision.
@@ -74,7 +74,7 @@ def explanation_of(scores: Scores, z: float, labels: Sequence[str], priced: bool
         "correction": scores.correction,
         "bonus": z * scores.width,
     }
-    if priced:  # what stands in `upper` beside the parts; nothing, before the first reward
+    if priced:  # what `upper` has beside the parts; nothing before the first reward
         known = np.isfinite(scores.upper)
         others = scores.estimate + scores.width + scores.correction
         parts["price"] = np.where(known, scores.upper, 0.0) - np.where(known, others, 0.0)

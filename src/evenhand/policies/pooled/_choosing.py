@@ -1,9 +1,9 @@
 """The arm of a round: scores, one random number shared by all arms, the start, and the probe.
 
 The score of an arm is (theta_i^ - m_g^ + m_ref) . x + z sqrt(x' S_i x): its estimate, corrected for
-the bias of its group, and a bonus for what is not known of the arm itself. z = |N(0, 1)| is drawn
-once a round for all arms, so scores are straight lines in z, and the probability of an arm is that
-of the z at which its line is the highest.
+the bias of its group, and a bonus for what is not known about the arm itself. z = |N(0, 1)| is
+drawn once a round for all arms, so scores are straight lines in z, and the probability of an arm is
+that of the z at which its line is the highest.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from evenhand.policies.pooled._layout import (
     of_all,
 )
 
-# Rows of memory.work: what z is multiplied by, sqrt(x' S_i x); the corrected estimate; and, at the
-# beginning of its row, the probability of a probe and its arm.
+# Rows of memory.work: the factor of z, sqrt(x' S_i x); the corrected estimate; and a row that
+# begins with the probability of a probe and its arm.
 BONUS, VALUE, PROBE = GROUP_WIDTH, GROUP_ESTIMATE, N_ROWS - 1
 UNKNOWN = -2.0
 PRICE = 4.0
@@ -68,7 +68,7 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
     late = t > memory.settings.n_arms * rule.n_features
     work[PROBE, 0] = 1.0 / math.sqrt(t) if rule.probes and late else 0.0
     work[PROBE, 1] = UNKNOWN
-    if rule.n_features == 2:  # known while compiling, its loops are unrolled
+    if rule.n_features == 2:  # a compile-time constant: its loops are unrolled
         _fill_in(memory.own, memory.contexts, few_numbers(), work, 2)
     else:
         _fill_in(memory.own, memory.contexts, place(memory.room, 0), work, rule.n_features)
@@ -78,12 +78,12 @@ def _score(rule, memory, t):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _add_prices(own, members, work):  # type: ignore[no-untyped-def]
-    """A price per group that holds shares in proportion: the feedback of a controller.
+    """Add a price per group that keeps shares proportional, as a feedback controller does.
 
     A group that is D choices behind its share of N has the price PRICE s D / sqrt(N), where s is
-    the mean distance of the arms' corrected estimates in this round from their mean. If shares are
-    in proportion at a price of one s, a group ends up sqrt(N) / PRICE choices behind: 0.8 points
-    of N = 1,000. A larger price would chase the chance of single rounds.
+    the mean distance of the arms' corrected estimates in this round from their mean. If it takes a
+    price of one s to keep shares proportional, a group ends up sqrt(N) / PRICE choices behind: 0.8
+    points of N = 1,000. A larger price would chase the chance of single rounds.
     """
     stays_a_function()
     number, n, mean, scale = own.common[NUMBER], members.group_of.size, 0.0, 0.0
@@ -106,11 +106,11 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
     """Estimate, correction and bonus of every arm, four arms at a time.
 
     With s = S x, the estimate is u . x + s . (p m), and the square of the bonus is s . x. Each
-    number of S below its diagonal is fetched once and counts twice.
+    number of S below its diagonal is read once and used twice.
     """
     out, points = place(work, 0), place(contexts, 0)
     columns, u = work.shape[1], d * (d + 1) // 2
-    limit, none, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])
+    limit, zero, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])
     per_unit = of_all(own, PER_UNIT, d)
     for block in range(own.arms.shape[0]):
         i = block * LANES
@@ -123,9 +123,9 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
         put(x, 3 * LANES, fourth)
         for k in range(d):
             put(x, LANES * k, times(four(x, LANES * k), same(per_unit[k])))
-        estimate, correction, square, p = none, none, none, 0
+        estimate, correction, square, p = zero, zero, zero, 0
         for k in range(d):
-            of_x, of_mean = none, none
+            of_x, of_mean = zero, zero
             for j in range(k):
                 number = four(table, LANES * (p + j))
                 of_x = plus(of_x, number, four(x, LANES * j))
@@ -137,15 +137,15 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
             estimate = plus(estimate, here, added(of_mean, four(table, LANES * (u + k))))
             estimate = plus(estimate, whole, four(table, LANES * (u + d + k)))
             correction = plus(correction, here, four(table, LANES * (u + 2 * d + k)))
-        estimate = below(times(estimate, unit), limit, none)
-        correction = below(times(correction, unit), limit, none)
-        bonus = times(root(at_least(below(square, limit, same(np.inf)), none)), unit)
+        estimate = below(times(estimate, unit), limit, zero)
+        correction = below(times(correction, unit), limit, zero)
+        bonus = times(root(at_least(below(square, limit, same(np.inf)), zero)), unit)
         if own.common[NUMBER] == 0.0:
             bonus = same(np.inf)
         put(out, ESTIMATE * columns + i, estimate)
         put(out, WIDTH * columns + i, bonus)
         put(out, CORRECTION * columns + i, correction)
-        put(out, CORRECTION_WIDTH * columns + i, none)
+        put(out, CORRECTION_WIDTH * columns + i, zero)
         put(out, UPPER * columns + i, added(added(estimate, bonus), correction))
         put(out, BONUS * columns + i, bonus)
         put(out, VALUE * columns + i, added(estimate, correction))
@@ -183,18 +183,18 @@ def highest(work, allowed, z, u):  # type: ignore[no-untyped-def]
             elif value == top:
                 ties += 1
     if ties > 1:
-        place_of_it = min(int(u * ties), ties - 1)
+        position = min(int(u * ties), ties - 1)
         for i in range(arm, allowed.size):
             if allowed[i] and work[VALUE, i] + z * work[BONUS, i] == top:
-                if place_of_it == 0:
+                if position == 0:
                     return i
-                place_of_it -= 1
+                position -= 1
     return arm
 
 
 @subroutine
 def start(own, group_of, available):  # type: ignore[no-untyped-def]
-    """The arms open for choice: while a group has no reward yet, those of such groups."""
+    """The arms that may be chosen: while a group has no reward yet, those of such groups."""
     stays_a_function()
     unseen, allowed = False, available.copy()
     for i in range(available.size):
@@ -221,7 +221,12 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
 
 @subroutine
 def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
-    """P(the line of `arm` is the highest at z = |N(0, 1)|); lines that are the same share it."""
+    """P(the line of `arm` is the highest at z = |N(0, 1)|); identical lines share it.
+
+    The line of an arm is v + s z. One with a smaller slope s_i is below it for z above
+    (v_i - v) / (s - s_i), and one with a larger slope for z below that. So the line is the highest
+    on an interval of z.
+    """
     stays_a_function()
     if not allowed[arm]:
         return 0.0
@@ -230,19 +235,19 @@ def envelope(work, allowed, arm):  # type: ignore[no-untyped-def]
     for i in range(allowed.size):
         if not allowed[i]:
             continue
-        other, steeper = work[VALUE, i], work[BONUS, i]
-        if steeper == slope:  # parallel lines; without any data all are infinitely steep
-            if other > value and slope < np.inf:
+        other_value, other_slope = work[VALUE, i], work[BONUS, i]
+        if other_slope == slope:  # parallel lines; without any data all are infinitely steep
+            if other_value > value and slope < np.inf:
                 return 0.0
-            ties += other == value or slope == np.inf
+            ties += other_value == value or slope == np.inf
         elif slope == np.inf:
             continue
-        elif steeper == np.inf:
+        elif other_slope == np.inf:
             return 0.0
-        elif steeper < slope:
-            low = max(low, (other - value) / (slope - steeper))
+        elif other_slope < slope:
+            low = max(low, (other_value - value) / (slope - other_slope))
         else:
-            high = min(high, (value - other) / (steeper - slope))
+            high = min(high, (value - other_value) / (other_slope - slope))
     return half_normal(low, high) / ties if high > low else 0.0
 
 
@@ -257,7 +262,7 @@ def half_normal(low, high):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _probed(rule, own, members, contexts, room, work, available):  # type: ignore[no-untyped-def]
-    """`probe`, looked for once a round, however many arms are asked for their probability."""
+    """`probe`, worked out once a round, however many probabilities are asked for."""
     if work[PROBE, 1] == UNKNOWN:
         work[PROBE, 1] = probe(rule, own, members, contexts, room, work, available)
     return int(work[PROBE, 1])
@@ -267,10 +272,13 @@ def _probed(rule, own, members, contexts, room, work, available):  # type: ignor
 def probe(rule, own, members, contexts, room, work, available):  # type: ignore[no-untyped-def]
     """The arm that teaches most about which of two groups leads, or -1 where nothing is in doubt.
 
-    Where contexts do not vary, the best arm of a group alone would be pulled, and the average of
-    its group would never be known better. So: the leader, and the best arm of another group. If
+    Where contexts do not vary, only the best arm of a group would be pulled, and the average of its
+    group would never be known better. So take the leader and the best arm of another group. If
     their gap is below two standard deviations of what more data could still teach about the
-    averages of both groups, pull the arm that takes most off that variance for what it costs.
+    averages of both groups, pull the arm that reduces that variance most for its cost: the one with
+    the largest
+
+        v_i^2 / (v_i + sigma^2) / n_g^2 / (gap_i + sd)^2        v_i = x' S_i x, sd: of the averages
     """
     stays_a_function()
     d, group_of, leader, rival = rule.n_features, members.group_of, -1, -1
@@ -300,10 +308,10 @@ def probe(rule, own, members, contexts, room, work, available):  # type: ignore[
     for i in range(available.size):
         if available[i] and (group_of[i] == first or group_of[i] == second):
             variance, size = work[BONUS, i] ** 2, members.sizes[group_of[i]]
-            less = variance / (variance + noise) * variance / (size * size)
+            reduction = variance / (variance + noise) * variance / (size * size)
             cost = top - work[VALUE, i] + doubt
-            if less / (cost * cost) > most:
-                arm, most = i, less / (cost * cost)
+            if reduction / (cost * cost) > most:
+                arm, most = i, reduction / (cost * cost)
     return arm
 
 

@@ -1,4 +1,4 @@
-"""What `Measured` starts from, in the fixed form."""
+"""The starting point of `Measured`, in the fixed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The posterior with a flat bias, which shrinks nothing: for reports, not for decisions."""
+"""The posterior with a flat prior for the bias, which shrinks nothing: for reports only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAT = 1e8  # the prior variance of a bias, in units of the model's: as good as 
 
 
 class Flat(NamedTuple):
-    """Where reports start from, in either form."""
+    """The starting point of reports, in either form of the model."""
 
     unit: NDArray[np.float64]  # of the features
     of_rewards: float  # the unit of rewards

@@ -1,12 +1,12 @@
-"""Sums over the arms of a group, four arms at a time: what a step of the estimate needs of them.
+"""Sums over the arms of a group, four arms at a time, for a step of the estimate of variances.
 
 With B_i = I - p S_i, all that the estimate needs of the arms is in sums of B_i, B_i B_i and u_i:
 
     n_g p I - p^2 sum S_i = p sum B_i      what arms add to the precision of their group's mean
     theta_i^ - m_g^ = u_i - B_i m_g^       how far an arm is from it
 
-An arm without rewards has B_i = 0 and u_i = 0 exactly. So groups are filled up with such arms to a
-multiple of four, and no lane needs a case of its own.
+An arm without rewards has B_i = 0 and u_i = 0 exactly. So groups are padded with such arms to a
+multiple of four, and no lane is a special case.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Blocks(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What a step needs of all arms."""
+    """The sums over all arms that a step needs."""
 
     B: NDArray[np.float64]  # (groups, d, d), the sum of B_i
     BB: NDArray[np.float64]  # the sum of B_i B_i
@@ -104,7 +104,7 @@ def sum_up(blocks, sigma2, tau2, sums, r, d):  # type: ignore[no-untyped-def]
         for block in range(blocks.starts[g], blocks.starts[g + 1]):
             here, column = place(blocks.numbers, block * size), place(sums.room, 0)
             B, BB, into = place(sums.B, out), place(sums.BB, out), place(r, g * d)
-            if d == 2:  # known while compiling, its loops are unrolled
+            if d == 2:  # a compile-time constant: its loops are unrolled
                 _block(here, 1.0 / sigma2, p, few_numbers(), B, BB, into, 2)
             else:
                 _block(here, 1.0 / sigma2, p, column, B, BB, into, d)
@@ -112,17 +112,17 @@ def sum_up(blocks, sigma2, tau2, sums, r, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-untyped-def]
-    """Add up four arms."""
+    """Add four arms to the sums: S = (A / sigma^2 + p I)^-1, u = S b / sigma^2, B = I - p S."""
     b, has = place(here, LANES * d * d), four(here, LANES * (d * d + d + 1))
     S, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
-    noise, prior, none = same(per_noise), same(p), same(0.0)
+    noise, prior, zero = same(per_noise), same(p), same(0.0)
     for k in range(d):
         for j in range(k):
             put(S, LANES * (k * d + j), times(four(here, LANES * (k * d + j)), noise))
         put(S, LANES * (k * d + k), plus(prior, four(here, LANES * (k * d + k)), noise))
     _invert(S, prior, column, d)
     for k in range(d):
-        total = none
+        total = zero
         for j in range(d):
             total = plus(total, four(S, LANES * (k * d + j)), four(b, LANES * j))
         total = times(total, noise)
@@ -130,13 +130,13 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
         r[k] += p * _sum(total)
     for k in range(d):  # B = I - p S
         for j in range(d):
-            start = has if j == k else none
+            start = has if j == k else zero
             value = less(start, times(prior, has), four(S, LANES * (k * d + j)))
             put(S, LANES * (k * d + j), value)
             sum_B[k * d + j] += _sum(value)
     for k in range(d):
         for j in range(k + 1):
-            total = none
+            total = zero
             for i in range(d):
                 total = plus(total, four(S, LANES * (k * d + i)), four(S, LANES * (j * d + i)))
             value = _sum(total)
@@ -156,25 +156,25 @@ def _sum(value):  # type: ignore[no-untyped-def]
 def _invert(matrix, least, column, d):  # type: ignore[no-untyped-def]
     """Invert four symmetric matrices, whose eigenvalues are `least` or more; half of each is read.
 
-    By sweeping (Gauss and Jordan): when every row has been swept, the inverse stands there with a
-    minus. No pivot can be smaller than `least`, but for rounding.
+    By sweeping (Gauss-Jordan): sweeping every row gives minus the inverse. No pivot can be smaller
+    than `least`, except by rounding.
     """
-    none, one = same(0.0), same(1.0)
+    zero, one = same(0.0), same(1.0)
     for k in range(d):
         pivot = over(one, at_least(four(matrix, LANES * (k * d + k)), least))
         for i in range(d):
             put(column, LANES * i, four(matrix, LANES * (max(i, k) * d + min(i, k))))
-        put(column, LANES * k, none)
+        put(column, LANES * k, zero)
         for i in range(d):
             factor = times(four(column, LANES * i), pivot)
             for j in range(i + 1):
                 value = four(matrix, LANES * (i * d + j))
                 put(matrix, LANES * (i * d + j), less(value, factor, four(column, LANES * j)))
             put(matrix, LANES * (max(i, k) * d + min(i, k)), factor)
-        put(matrix, LANES * (k * d + k), less(none, one, pivot))
+        put(matrix, LANES * (k * d + k), less(zero, one, pivot))
     for i in range(d):
         for j in range(i + 1):
-            value = less(none, one, four(matrix, LANES * (i * d + j)))
+            value = less(zero, one, four(matrix, LANES * (i * d + j)))
             put(matrix, LANES * (i * d + j), value)
             put(matrix, LANES * (j * d + i), value)
 
@@ -201,17 +201,17 @@ def _look(here, mean, theta, d):  # type: ignore[no-untyped-def]
     """The sums of |theta_i^ - m_g^|^2 and of squared residuals over four arms."""
     b = place(here, LANES * d * d)
     B, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
-    spread, none, two = same(0.0), same(0.0), same(2.0)
-    for k in range(d):
-        away = four(u, LANES * k)
+    spread, zero, two = same(0.0), same(0.0), same(2.0)
+    for k in range(d):  # theta - m = u - B m
+        deviation = four(u, LANES * k)
         for j in range(d):
-            away = less(away, four(B, LANES * (k * d + j)), same(mean[j]))
-        spread = plus(spread, away, away)
-        put(theta, LANES * k, added(same(mean[k]), away))
+            deviation = less(deviation, four(B, LANES * (k * d + j)), same(mean[j]))
+        spread = plus(spread, deviation, deviation)
+        put(theta, LANES * k, added(same(mean[k]), deviation))
     residual = four(here, LANES * (d * d + d))
     for k in range(d):  # y'y - 2 theta . X'y + theta' X'X theta
-        total = less(none, two, four(b, LANES * k))
+        total = less(zero, two, four(b, LANES * k))
         for j in range(d):
             total = plus(total, four(here, LANES * (k * d + j)), four(theta, LANES * j))
         residual = plus(residual, four(theta, LANES * k), total)
-    return _sum(spread), _sum(at_least(residual, none))
+    return _sum(spread), _sum(at_least(residual, zero))

@@ -2,7 +2,7 @@
 
 Six steps of a fixed-point iteration (MacKay's for sigma and tau, EM's for the bias), always from
 the same start, so the result is a function of the sums alone. Each estimate has a prior worth one
-observation, so that nothing collapses while there are few.
+observation, so that nothing collapses while there are few observations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evenhand.policies.pooled._posterior import (
 STEPS = 6
 START = 0.01  # of the mean square of rewards around one regression for all arms, or of kappa^2
 LEAST = 1e-12  # of kappa^2: no variance of coefficients is smaller
-# Of the mean square of rewards: beyond these, A / sigma^2 takes all digits from 1 / tau^2.
+# Of the mean square of rewards: beyond these, 1 / tau^2 loses all digits beside A / sigma^2.
 LEAST_NOISE, MOST_SPREAD = 1e-13, 100.0
 
 
@@ -35,8 +35,8 @@ LEAST_NOISE, MOST_SPREAD = 1e-13, 100.0
 def _pooled(data, d):  # type: ignore[no-untyped-def]
     """X'X / N of all arms, the mean square of rewards, that of residuals, and N.
 
-    The residuals are those of one regression for all arms: they do not change when all rewards
-    are larger by what the features explain, such as an offset where a feature is constant.
+    The residuals are those of one regression for all arms. They do not change when all rewards grow
+    by something that the features explain, such as an offset where a feature is constant.
     """
     stays_a_function()
     M, b, yy, number = np.zeros((d, d)), np.zeros(d), 0.0, 0.0
@@ -47,9 +47,9 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
             b[k] += data.b[i, k]
             for j in range(d):
                 M[k, j] += data.A[i, k, j]
-    square = left = yy / number
+    square = unexplained = yy / number
     if not square > 0.5:  # it is 1, in units of itself, unless all rewards are 0
-        square = left = 1.0
+        square = unexplained = 1.0
     elif number > 2.0 * d:
         inverse, fit = M.copy(), np.empty(d)
         for k in range(d):
@@ -57,17 +57,20 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
         invert(place(inverse, 0), 1e-10 * number, d)
         times_vector(place(inverse, 0), place(b, 0), place(fit, 0), d)
         explained = dot(place(fit, 0), place(b, 0), d)
-        left = min(max((yy - explained) / (number - d), LEAST * square), square)
-        inverse[0, 0] = fit[0] = 0.0  # their places are used until here
+        unexplained = min(max((yy - explained) / (number - d), LEAST * square), square)
+        inverse[0, 0] = fit[0] = 0.0  # keeps the arrays alive up to here: their places are in use
     for k in range(d):
         for j in range(d):
             M[k, j] /= number
-    return M, square, left, number
+    return M, square, unexplained, number
 
 
 @subroutine
 def _set_along_and_across(out, v, along, across):  # type: ignore[no-untyped-def]
-    """The inverse of the variance that is `along` in the direction v and `across` in all others."""
+    """The inverse of a covariance that is `along` in the direction v and `across` in all others.
+
+    (1 / along - 1 / across) v v' + I / across.
+    """
     for k in range(v.size):
         for j in range(v.size):
             out[k, j] = (1.0 / along - 1.0 / across) * v[k] * v[j]
@@ -94,38 +97,43 @@ def _square_across(vector, v, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _across(v, k, j):  # type: ignore[no-untyped-def]
-    """A number of I - v v', which takes the part along v out."""
+    """A number of I - v v', which removes the part along v."""
     return (1.0 if k == j else 0.0) - v[k] * v[j]
 
 
 @subroutine
 def _take_stock(variances, post, sums, v, freedom):  # type: ignore[no-untyped-def]
-    """How many numbers the data fit, and the squared bias to expect across v.
+    """How many numbers the data fit (gamma), and the expected squared bias across v.
 
-    `freedom` is filled in: behind its first number, how many numbers the deviations of a group's
-    arms from its mean are worth.
+    `freedom` is filled in from its second number on: how many numbers the deviations of a group's
+    arms from its mean are worth (ef_g).
     """
     stays_a_function()
-    if v.size == 2:  # known while compiling, its loops are unrolled
+    if v.size == 2:  # a compile-time constant: its loops are unrolled
         return _take_stock_here(variances, post, sums, v, freedom, 2)
     return _take_stock_here(variances, post, sums, v, freedom, v.size)
 
 
 @inlined
 def _take_stock_here(variances, post, sums, v, freedom, d):  # type: ignore[no-untyped-def]
-    """With F = Omega^-1 V_g, the variance of m_g is W = V_g + F' C F, that of its bias
-    psi_g = m_g - mu is W - C F - F' C + C, and that of theta_i - m_g is S_i + B_i W B_i, that of
-    theta_i S_i + (I - B_i) W (I - B_i). So sums of B and B B are all that is needed of the arms.
+    """`_take_stock`, with d as a constant.
+
+    With F = Omega^-1 V_g and W = V_g + F' C F, the posterior variances are
+
+        m_g: W                           psi_g = m_g - mu: W - C F - F' C + C
+        theta_i - m_g: S_i + B_i W B_i   theta_i: S_i + (I - B_i) W (I - B_i)
+
+    With S_i = (I - B_i) / p, their traces need only the sums of B and B B of the arms.
     """
     fitted, bias, C = 0.0, 0.0, place(post.C, 0)
-    CF, away = place(sums.room, 0), place(sums.room, d * d)
+    CF, psi = place(sums.room, 0), place(sums.room, d * d)
     for g in range(sums.spread.size):
         V, F = place(post.V, g * d * d), place(post.F, g * d * d)
         B, BB = place(sums.B, g * d * d), place(sums.BB, g * d * d)
         trace, of_mean, of_fit, of_bias = 0.0, 0.0, 0.0, 0.0
         for k in range(d):
             trace += B[k * d + k]
-            away[k] = post.m[g, k] - post.mu[k]
+            psi[k] = post.m[g, k] - post.mu[k]
             for j in range(d):
                 CF[k * d + j] = 0.0
                 for i in range(d):
@@ -141,7 +149,7 @@ def _take_stock_here(variances, post, sums, v, freedom, d):  # type: ignore[no-u
                 of_bias += W * _across(v, k, j)
         fitted += trace + of_fit / variances.tau2[g]
         freedom[1 + g] = max(trace - of_mean / variances.tau2[g], 0.0)
-        bias += max(of_bias, 0.0) + _square_across(away, v, d)
+        bias += max(of_bias, 0.0) + _square_across(psi, v, d)
     return fitted, bias
 
 
@@ -149,14 +157,23 @@ def _take_stock_here(variances, post, sums, v, freedom, d):  # type: ignore[no-u
 def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def]
     """The hyperparameters, and the effective numbers behind sigma^2 and tau_g^2.
 
+    Each step works out the posterior, and from it
+
+        sigma^2 = (residuals + sigma_0^2) / (N - gamma + 1)
+        tau_g^2 = (q_g + d tau^2) / (ef_g + d),  tau^2 = (sum q_g + tau_0^2) / (sum ef_g + 1)
+        omega^2 = E sum |psi_g across v|^2 / (m (d - 1) - 1)
+        lambda^2 = E |mu across v|^2 / (d - 1)
+
+    with q_g = sum |theta_i^ - m_g^|^2, and gamma and ef_g of `_take_stock`.
+
     `known_sigma2` is negative where it is not known. `post` is a posterior to work in.
     """
     stays_a_function()
     d, m = data.b.shape[1], data.sizes.size
-    M, square, left, number = _pooled(data, d)
+    M, square, unexplained, number = _pooled(data, d)
     v, largest = leading_direction(M)
     kappa2 = square / max(largest, 1.0)
-    first_sigma2, first_tau2 = START * left, START * left / d
+    first_sigma2, first_tau2 = START * unexplained, START * unexplained / d
     variances = Variances(
         np.full(1, max(first_sigma2 if known_sigma2 < 0.0 else known_sigma2, LEAST_NOISE * square)),
         np.full(m, first_tau2),

@@ -1,6 +1,6 @@
-"""What PooledGroupFair keeps: sums of the rewards, and the posterior that follows from them.
+"""The state of PooledGroupFair: sums of the rewards, and the posterior that follows from them.
 
-The sums are what was learned: everything else is a function of them (`_learning`). They come in two
+The sums are what was learned; everything else is a function of them (`_learning`). They come in two
 parts. `settled` has the rewards of decisions up to the round `LIMIT`, from which the variances of
 the model are estimated. `fresh` has the later ones.
 """
@@ -42,7 +42,8 @@ SIGMA2, REWARD_UNIT, LATEST, LIMIT, STALE, NUMBER, EMPTY, N_NUMBERS = range(8)
 # rewards into units of feedback.
 TRUE_NUMBER, FIRST_TRUE, IN_USE, KAPPA2, TRUE_SIGMA2, OFFSET, SCALE, N_OF_TRUTH = range(8)
 
-# Behind them: two matrices, and vectors: mu, one over the units of features, and room.
+# Behind the numbers of `common`: two matrices, and vectors: mu, one over the units of features, and
+# working memory.
 OMEGA_INVERSE, C, MU, PER_UNIT, ROOM = range(5)
 _MATRICES, _ROOM = 2, 4
 
@@ -69,14 +70,14 @@ class PooledState(NamedTuple):
     # known as well, of x, y and 1.
     true: NDArray[np.float64]
     truth: NDArray[np.float64]
-    # The maps of `_truth.Blend`, from the means of feedback to the means and e after truth.
+    # The maps of `_blend.Blend`, from the means of feedback to the means and e after truth.
     m_map: NDArray[np.float64]
     m_at_0: NDArray[np.float64]
     e_map: NDArray[np.float64]
     e_at_0: NDArray[np.float64]
 
 
-# Policies that were saved before there were true rewards have nothing of these.
+# Policies saved before there were true rewards do not have these.
 OF_TRUTH = ("true", "truth", "m_map", "m_at_0", "e_map", "e_at_0")
 
 
@@ -103,7 +104,7 @@ def new_state(n_arms: int, n_groups: int, d: int) -> PooledState:
 
 @woven
 def lane_of(own, i):  # type: ignore[no-untyped-def]
-    """Where arm i is: its number of row k is LANES * k further."""
+    """The place of arm i; its number of row k is LANES * k further."""
     return place(own.arms, i // LANES * own.arms.shape[1] * LANES + i % LANES)
 
 

@@ -1,13 +1,13 @@
-"""What a reward changes, and when the variances are estimated again.
+"""Learning from a reward, and when the variances are estimated again.
 
-The state is a function of what was learned, whatever the order: of the set of rewards, each with
-the round of its decision. Variances are estimated from the rewards of decisions up to the round
-LIMIT, the *settled* ones. LIMIT depends on the latest round that has a reward, and grows by half
-when it grows (1, 2, 4, 7, 11, ...). Between two limits a reward is one step of Kalman's filter,
-O(d^2). A reward that comes late, of a decision up to LIMIT, or one whose round is not known,
-changes the variances: then everything is worked out anew, O(n d^3), once for all rewards of a call.
-So does a true reward; what true rewards teach is a function of the settled feedback and of all of
-them, applied to the means as they are (`_true_rewards`).
+The state is a function of the set of rewards, each with the round of its decision, whatever their
+order. Variances are estimated from the rewards of decisions up to the round LIMIT, the *settled*
+ones. LIMIT depends on the latest round that has a reward, and grows by half each time (1, 2, 4, 7,
+11, ...). Between two limits a reward is one step of a Kalman filter, O(d^2). A late reward, of a
+decision up to LIMIT, or one whose round is not known, changes the variances: then everything is
+worked out again, O(n d^3), once for all rewards of a call. So does a true reward. What true rewards
+teach is a function of the settled feedback and of all true rewards, and is applied to the current
+means (`_true_rewards`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _take(rule, own, arm, group, x, reward, t):  # type: ignore[no-untyped-def]
         if own.common[STALE] > 0.0:
             _work_out_all(rule, own)
         _add(own.fresh, arm, x, reward)
-        # With d known while compiling, its loops are unrolled: a tenth of a round at d = 2.
+        # With d a compile-time constant, its loops are unrolled: a tenth of a round at d = 2.
         if rule.n_features == 2:
             _step(rule, own, arm, group, place(x, 0), reward, few_numbers(), 2)
         else:
@@ -118,7 +118,7 @@ def next_limit(limit):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _move_limit(own, t):  # type: ignore[no-untyped-def]
-    """All that was learned before is settled now."""
+    """Move the limit up: all rewards learned so far become settled."""
     stays_a_function()
     limit = own.common[LIMIT]
     while next_limit(limit) <= t:
@@ -144,10 +144,13 @@ def _add(sums, arm, x, reward):  # type: ignore[no-untyped-def]
 
 @inlined
 def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped-def]
-    """One reward more, with the variances as they are: updates of rank one, all of them O(d^2).
+    """Learn one more reward with the same variances: updates of rank one, all of them O(d^2).
 
-    S_i loses s s' / (sigma^2 + x . s), s = S_i x. So the precision of m_g, and with it that of mu,
-    grow by the square of a vector each.
+    With s = S_i x and c = sigma^2 + x . s, and one vector each for what is gained and lost,
+
+        S_i loses s s' / c          u_i gains s (y - u_i . x) / c
+        V_g^-1 gains g g'           g = p s / sqrt(c), so V_g loses l l' (`_take_out`)
+        C^-1 gains h h'             h = Omega^-1 l
     """
     s, grown, lost, scaled = room, place(room, d), place(room, 2 * d), place(room, 3 * d)
     S, u = lane_of(own, arm), place(lane_of(own, arm), LANES * (d * (d + 1) // 2))
@@ -163,7 +166,7 @@ def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped
         s[k] += S[LANES * (p + k)] * scaled[k]
         p += k + 1
     scale += dot(scaled, s, d)
-    if not scale < HUGE:  # a context so far from all others that its square is not a number
+    if not scale < HUGE:  # a context so far from all others that its square overflows
         own.common[STALE] = 1.0
         return
     precision, r = 1.0 / own.groups[group, TAU2], of_group(own, group, R, d)
@@ -188,7 +191,10 @@ def _step(rule, own, arm, group, x, reward, room, d):  # type: ignore[no-untyped
 
 @inlined
 def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
-    """The variance after its inverse has grown by `grown` squared; it has lost `lost` squared."""
+    """The variance V after its inverse has gained g g' (`grown`); it loses l l' (`lost`).
+
+    l = V g / sqrt(1 + g' V g): the formula of Sherman and Morrison.
+    """
     times_vector(variance, grown, lost, d)
     root = 1.0 / np.sqrt(1.0 + max(dot(grown, lost, d), 0.0))
     for k in range(d):
@@ -200,7 +206,7 @@ def _take_out(variance, grown, lost, d):  # type: ignore[no-untyped-def]
 
 @inlined
 def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
-    """mu^ and all m_g^, and next to every arm's S and u what they are for its score."""
+    """mu^ and all m_g^ and, next to every arm's S and u, what its score needs of them."""
     total, prior, reference = room, place(room, d), place(room, 2 * d)
     m = own.groups.shape[0]
     for k in range(d):
@@ -217,20 +223,20 @@ def _means(rule, own, room, d):  # type: ignore[no-untyped-def]
         for k in range(d):
             reference[k] += rule.weights[g] * mean[k]
     for g in range(m):
-        mean, shown, precision = (
+        mean, pull, precision = (  # the correction follows the pull
             of_group(own, g, MEAN, d),
             of_group(own, g, PULL, d),
             1.0 / own.groups[g, TAU2],
         )
         for k in range(d):
-            shown[k], shown[d + k] = precision * mean[k], reference[k] - mean[k]
+            pull[k], pull[d + k] = precision * mean[k], reference[k] - mean[k]
     if own.truth[IN_USE] > 0.0:
         _means_after_truth(rule, own, d)
     for i in range(rule.group_of.size):
-        shown = of_group(own, rule.group_of[i], PULL, d)
+        pull = of_group(own, rule.group_of[i], PULL, d)
         here = place(lane_of(own, i), LANES * (d * (d + 1) // 2 + d))
         for k in range(2 * d):
-            here[LANES * k] = shown[k]
+            here[LANES * k] = pull[k]
 
 
 @subroutine
@@ -244,10 +250,10 @@ def _means_after_truth(rule, own, d):  # type: ignore[no-untyped-def]
             means[g * d + k] = of_group(own, g, MEAN, d)[k]
     corrected(own, rule.weights, means, m, d, rule.free, shifted, correction)
     for g in range(m):
-        shown, precision = of_group(own, g, PULL, d), 1.0 / own.groups[g, TAU2]
+        pull, precision = of_group(own, g, PULL, d), 1.0 / own.groups[g, TAU2]
         for k in range(d):
-            shown[k] = precision * shifted[g * d + k]
-            shown[d + k] = correction[g * d + k]
+            pull[k] = precision * shifted[g * d + k]
+            pull[d + k] = correction[g * d + k]
 
 
 @subroutine
@@ -307,5 +313,5 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
 
 @compiled
 def work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """The same, called from Python: what is called from compiled code has no way in from there."""
+    """The same for Python: a subroutine can be called only from compiled code."""
     _work_out_all(rule, own)

@@ -1,12 +1,12 @@
-"""The model of PooledGroupFair, and what it believes after the data (Gaussian, in closed form).
+"""The model of PooledGroupFair, and its posterior (Gaussian, in closed form).
 
     y = theta_i . x + noise              noise ~ N(0, sigma^2)
     theta_i ~ N(m_g, tau_g^2 I)          the arms of group g are alike, up to their spread tau_g
     m_g = mu + psi_g                     psi_g ~ N(0, Omega) is the group's bias; mu ~ N(0, Lambda)
 
 Features and rewards are in units of their root mean square, so that one spread serves all features
-and no number leaves the range of floating point. With
-A_i = X'X and b_i = X'y of arm i, and p = 1 / tau_g^2,
+and no number leaves the range of floating point. With A_i = X'X and b_i = X'y of arm i, and
+p = 1 / tau_g^2,
 
     S_i = (A_i / sigma^2 + p I)^-1                            what is left of an arm's own variance
     u_i = S_i b_i / sigma^2,  theta_i^ = u_i + p S_i m_g^     the arm's data, and its group's mean
@@ -51,13 +51,13 @@ class Variances(NamedTuple):
 
     sigma2: NDArray[np.float64]  # of the noise: one number
     tau2: NDArray[np.float64]  # per group: of the arms around the mean of their group
-    omega_inverse: NDArray[np.float64]  # (d, d), one over the variance of the bias
-    lambda_inverse: NDArray[np.float64]  # (d, d), one over that of the mean of all groups
+    omega_inverse: NDArray[np.float64]  # (d, d), the prior precision of the bias
+    lambda_inverse: NDArray[np.float64]  # (d, d), that of the mean of all groups
     least: NDArray[np.float64]  # the smallest eigenvalues of both
 
 
 class Posterior(NamedTuple):
-    """What the model believes: of arms, of the means of groups, and of the mean of these."""
+    """The posterior of arms, of the means of groups, and of the mean of these."""
 
     S: NDArray[np.float64]  # (arms, d, d)
     u: NDArray[np.float64]  # (arms, d)
@@ -72,7 +72,7 @@ class Posterior(NamedTuple):
 
 @subroutine
 def units_of(sums, d):  # type: ignore[no-untyped-def]
-    """The root mean square of every feature; 1 for a feature that was 0 all the time."""
+    """The root mean square of every feature; 1 for a feature that was always 0."""
     stays_a_function()
     unit, number = np.zeros(d), 0.0
     for i in range(sums.shape[0]):
@@ -136,7 +136,7 @@ def blank_posterior(n, m, d):  # type: ignore[no-untyped-def]
 def work_out(data, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model."""
     d = post.mu.size
-    if d == 2:  # known while compiling, its loops are unrolled
+    if d == 2:  # a compile-time constant: its loops are unrolled
         _work_out_arms(data, variances, post, 2)
     else:
         _work_out_arms(data, variances, post, d)
@@ -177,10 +177,10 @@ def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
     times_vector(C, total, mu, d)
     times_vector(omega_inverse, mu, total, d)
     for g in range(m):
-        sum_of_both, r = place(post.room, d), place(post.r, g * d)
+        information, r = place(post.room, d), place(post.r, g * d)
         for k in range(d):
-            sum_of_both[k] = total[k] + r[k]
-        times_vector(place(post.V, g * d * d), sum_of_both, place(post.m, g * d), d)
+            information[k] = total[k] + r[k]
+        times_vector(place(post.V, g * d * d), information, place(post.m, g * d), d)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What the reports of both forms of the pooled model have in common."""
+"""The common part of the reports of both forms of the pooled model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reported(ABC):
-    """A bias by rows, which are groups, or levels and intersections, and by features."""
+    """The bias by row (a group, a level or an intersection) and by feature."""
 
     beliefs: Any
     level: float
@@ -40,10 +40,10 @@ class Reported(ABC):
                 f"{setting('contexts')} has shape {rows.shape}; allowed is (rows, "
                 f"{len(self.features)})"
             )
-        many = self._count
-        table = self._table(np.repeat(rows, many, axis=0), np.tile(np.arange(many), len(rows)))
-        where = list(table.columns).index("group") + 1
-        table.insert(where, "context", np.repeat(np.arange(len(rows)), many))
+        count = self._count
+        table = self._table(np.repeat(rows, count, axis=0), np.tile(np.arange(count), len(rows)))
+        position = list(table.columns).index("group") + 1
+        table.insert(position, "context", np.repeat(np.arange(len(rows)), count))
         return table
 
     def chart(self, title: str = "") -> alt.TopLevelMixin:
@@ -59,18 +59,18 @@ class Reported(ABC):
         return float(self.beliefs.noise)
 
     def to_words(self) -> str:
-        """What was learned, in sentences; what they rest on comes last."""
+        """The findings in sentences; what they rest on comes last."""
         return "\n".join([*self._sentences, *self._basis])
 
     def __str__(self) -> str:
         return self.to_words()
 
     def to_frame(self) -> pd.DataFrame:
-        """A row per row and feature: the bias with one more of the feature."""
-        d, many = len(self.features), self._count
-        table = self._table(np.tile(np.eye(d), (many, 1)), np.repeat(np.arange(many), d))
-        where = list(table.columns).index("group") + 1
-        table.insert(where, "feature", np.tile(self.features, many).astype(object))
+        """The bias with one more of the feature, for every row and feature."""
+        d, count = len(self.features), self._count
+        table = self._table(np.tile(np.eye(d), (count, 1)), np.repeat(np.arange(count), d))
+        position = list(table.columns).index("group") + 1
+        table.insert(position, "feature", np.tile(self.features, count).astype(object))
         return table
 
     # Inside -------------------------------------------------------------------------------------
@@ -85,12 +85,12 @@ class Reported(ABC):
     @property
     @abstractmethod
     def _reference(self) -> str:
-        """What rows are compared with, in words."""
+        """The reference of the rows, in words."""
 
     @property
     @abstractmethod
     def _sentences(self) -> list[str]:
-        """What was learned."""
+        """The findings, in sentences."""
 
     @abstractmethod
     def _table(self, at: Array, which: NDArray[np.int64]) -> pd.DataFrame:
@@ -98,7 +98,7 @@ class Reported(ABC):
 
     @cached_property
     def _basis(self) -> list[str]:
-        """What all of it rests on."""
+        """Sentences on what the findings rest on."""
         truth = self.measured
         if truth is None or not truth.number:
             return [ASSUMPTION]
@@ -111,13 +111,13 @@ class Reported(ABC):
         beliefs, truth = self.beliefs, self.measured
         is_reference = ~weights.any(axis=1)  # 0 by definition
         estimate, width, floor = beliefs.of_contrasts(at, weights, self.level)
-        several = self._for_all(weights)
-        wider = beliefs.of_contrasts(at, weights, several)[1]
+        joint_level = self._for_all(weights)
+        wider = beliefs.of_contrasts(at, weights, joint_level)[1]
         parts = {}
         if truth is not None and truth.usable:
             parts["by_averages"] = estimate
             parts["by_truth"] = np.einsum("ri,ri->r", truth.by_truth[which], at)
-            wider = truth.of_contexts(at, which, several)[1]
+            wider = truth.of_contexts(at, which, joint_level)[1]
             estimate, width = truth.of_contexts(at, which, self.level)
         known = np.isfinite(width)
         estimate = np.where(known, estimate, np.nan)
@@ -138,16 +138,16 @@ class Reported(ABC):
         return 1.0 - (1.0 - self.level) / max(int(weights.any(axis=1).sum()), 1)
 
 
-def single(names: list[str], many: int, each: str = "group") -> list[str]:
-    """A sentence on what has a single arm, of `many` that have some; `each` is what one is."""
+def single(names: list[str], count: int, kind: str = "group") -> list[str]:
+    """A sentence on the groups or levels (`kind`) with a single arm, of `count` that have any."""
     if not names:
         return []
-    if len(names) == many:
-        return [f"Every {each} has a single arm: what is an arm's own cannot be told from bias."]
+    if len(names) == count:
+        return [f"Every {kind} has a single arm: an arm's own worth cannot be told from bias."]
     has = "has a single arm" if len(names) == 1 else "have a single arm each"
     return [
-        f"{', '.join(names)} {has}: how much of a gap is the arm's own is known through the other "
-        "groups only."
+        f"{', '.join(names)} {has}: how much of a gap is the arm's own is known only through the "
+        "other groups."
     ]
 
 

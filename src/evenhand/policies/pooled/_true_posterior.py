@@ -1,4 +1,4 @@
-"""What true rewards teach about the bias: the model of `_posterior`, with a second kind of reward.
+"""The bias from true rewards: the model of `_posterior`, with a second kind of reward.
 
 A true reward of arm i at x is z = (theta_i - psi_g) . x + noise(sigma_z^2). With equal averages,
 psi_g = m_g - m_ref. So that averages may differ, and so that the reference may be distorted where
@@ -8,18 +8,18 @@ nobody named one, the bias is
 
 eta_g - eta_ref is how much better group g truly is than the reference, and psi_0 is the bias of the
 reference itself, 0 where it is named. kappa^2 is estimated. It is 0, which is what feedback alone
-has to assume, unless the data speak against that; then true rewards only sharpen m_g - m_ref.
+has to assume, unless the data contradict that; at 0, true rewards only sharpen m_g - m_ref.
 
 Given the feedback, arm i is theta_i ~ N(u_i + p S_i m_g, S_i). Its true rewards, with sums A_z and
-b_z, then say of t = p S_i m_g - psi_g, whose variance beside that of the noise is S_i,
+b_z, then have on t = p S_i m_g - psi_g, which they see with the variance S_i beside the noise,
 
     information J_i = S_i^-1 (S_i^-1 + A')^-1 A',  A' = A_z / sigma_z^2,
     and value       j_i = S_i^-1 (S_i^-1 + A')^-1 b' - J_i u_i,  b' = b_z / sigma_z^2
 
 t is linear in the means m and in e = (eta_1, ..., eta_m, B^-1 psi_0), where B B' = Omega, so all of
 it is a Gaussian posterior in closed form. It does not need to know which feedback belongs to which
-true reward. It is exact for noises that are independent; true rewards are few, so a correlation
-within a decision hardly counts.
+true reward. It is exact if noises are independent; true rewards are few, so a correlation within a
+decision hardly matters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Truth(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the true rewards of every group say, as sums over its arms; F_i = p S_i - I."""
+    """The information of every group's true rewards, as sums over its arms; F_i = p S_i - I."""
 
     J: NDArray[np.float64]  # (groups, d, d)
     FJ: NDArray[np.float64]
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
 
 @subroutine
 def blank_seen(m, d):  # type: ignore[no-untyped-def]
-    """Memory for what true rewards say."""
+    """Memory for a `Seen`."""
     return Seen(
         np.empty((m, d, d)),
         np.empty((m, d, d)),
@@ -76,7 +76,7 @@ def blank_seen(m, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped-def]
-    """Fill in what the true rewards say, if their noise is sigma2."""
+    """Fill in the information of true rewards whose noise is sigma2."""
     stays_a_function()
     d = post.mu.size
     for table in (seen.J, seen.FJ, seen.FJF):
@@ -108,14 +108,20 @@ def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped
                     seen.FJ[g, k, c] += F[o, k] * J[o, c]
                     for q in range(d):
                         seen.FJF[g, k, c] += F[o, k] * J[o, q] * F[q, c]
-    A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0  # their places are used until here
+    # This keeps the arrays alive up to here: their places are in use.
+    A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0
 
 
 @subroutine
-def _assemble(weights, seen, m, d, said):  # type: ignore[no-untyped-def]
-    """The information of truth on m and e."""
+def _assemble(weights, seen, m, d, info):  # type: ignore[no-untyped-def]
+    """The information of truth on m and e.
+
+    With F_i = p S_i - I, t = F_i m_g + m_ref + (eta_g - eta_ref) - psi_0. So an arm of group g
+    weighs F_i on m_g, w_h I on every m_h, (1 - w_g) and -w_h on the etas, and -I on psi_0, where
+    w are the weights of the reference.
+    """
     stays_a_function()
-    mm, me, ee, of_m, of_e = said.mm, said.me, said.ee, said.of_m, said.of_e
+    mm, me, ee, of_m, of_e = info.mm, info.me, info.ee, info.of_m, info.of_e
     size, free = m * d, ee.shape[0] > m * d
     for g in range(m):
         for h in range(m):
@@ -152,7 +158,8 @@ def _assemble(weights, seen, m, d, said):  # type: ignore[no-untyped-def]
 def _prior(data, variances, post, out):  # type: ignore[no-untyped-def]
     """Add the feedback's information on the means, with mu integrated out.
 
-    That of group g is n_g p I - p^2 sum S_i + Omega^-1, the inverse of V_g.
+    That of group g is n_g p I - p^2 sum S_i + Omega^-1, the inverse of V_g. Every pair of groups
+    shares -Omega^-1 (Lambda^-1 + m Omega^-1)^-1 Omega^-1.
     """
     stays_a_function()
     m, d = post.m.shape
@@ -177,7 +184,7 @@ def _prior(data, variances, post, out):  # type: ignore[no-untyped-def]
                 out[g * d + k, g * d + k] += p
                 for c in range(d):
                     out[g * d + k, g * d + c] -= p * p * post.S[i, k, c]
-    half[0, 0] = 0.0  # its place is used until here
+    half[0, 0] = 0.0  # keeps the array alive up to here: its place is in use
 
 
 @subroutine
@@ -197,17 +204,17 @@ def blend(data, variances, post, truth, weights, free, kappa2):  # type: ignore[
 
 @subroutine
 def blend_in(data, variances, post, weights, seen, kappa2, out):  # type: ignore[no-untyped-def]
-    """Fill in the posterior after what true rewards say."""
+    """Fill in the posterior after true rewards."""
     stays_a_function()
     m, d = seen.j.shape
-    said = blank_information(m * d, out.n.size)
-    _assemble(weights, seen, m, d, said)
+    info = blank_information(m * d, out.n.size)
+    _assemble(weights, seen, m, d, info)
     for k in range(m * d):
         for c in range(m * d):
-            out.R[k, c] = said.mm[k, c]
+            out.R[k, c] = info.mm[k, c]
     _prior(data, variances, post, out.R)
     least = 1.0 / (1.0 / variances.least[0] + m / variances.least[1])
-    work_out_blend(said, variances.omega_inverse, post.m.reshape(m * d), least, kappa2, out)
+    work_out_blend(info, variances.omega_inverse, post.m.reshape(m * d), least, kappa2, out)
 
 
 @subroutine
@@ -235,7 +242,10 @@ def corrected(out, weights, means, m, d, free, shifted, correction):  # type: ig
 
 @subroutine
 def _noise_of_truth(data, variances, post, truth, weights, out):  # type: ignore[no-untyped-def]
-    """sigma_z^2 from the residuals of true rewards."""
+    """sigma_z^2 from the residuals of true rewards, z'z - 2 t . b_z + t' A_z t.
+
+    tr(S_i A_z), what arms vary by around their estimate, is taken off.
+    """
     stays_a_function()
     m, d = data.sizes.size, post.mu.size
     shifted, correction, t = np.empty(m * d), np.empty(m * d), np.empty(d)

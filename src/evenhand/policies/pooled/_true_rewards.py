@@ -26,8 +26,8 @@ from evenhand.policies.pooled._layout import (
 )
 from evenhand.policies.pooled._true_posterior import Truth, blend
 
-# Units are estimated from so many true rewards of the reference or more, and only where the slope
-# is so many standard errors from zero: a scale near zero would make anything of a true reward.
+# Units are estimated from FEWEST true rewards of the reference or more, and only where the slope is
+# more than CLEAR standard errors above 0: a slope near 0 could turn a true reward into anything.
 FEWEST, CLEAR = 4, 3.0
 
 
@@ -60,7 +60,7 @@ def add_to_row(row, x, value, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def count(own, t):  # type: ignore[no-untyped-def]
-    """One true reward more, of a decision of round t: what it teaches is worked out anew."""
+    """Count a true reward of a decision of round t; what true rewards teach is worked out again."""
     first = own.truth[FIRST_TRUE]
     if t > 0 and (first == 0.0 or t < first):
         own.truth[FIRST_TRUE] = t
@@ -86,12 +86,12 @@ def keep(own, after):  # type: ignore[no-untyped-def]
     """Keep the maps of a `Blend` for the rewards that follow."""
     stays_a_function()
     own.truth[KAPPA2], own.truth[TRUE_SIGMA2] = after.numbers[0], after.numbers[1]
-    more, size = after.e_map.shape
+    n_e, size = after.e_map.shape
     for k in range(size):
         own.m_at_0[k] = after.m_at_0[k]
         for c in range(size):
             own.m_map[k, c] = after.m_map[k, c]
-    for k in range(more):
+    for k in range(n_e):
         own.e_at_0[k] = after.e_at_0[k]
         for c in range(size):
             own.e_map[k, c] = after.e_map[k, c]
@@ -118,7 +118,7 @@ def truth_in_units(sums, scale, offset, unit, of_rewards):  # type: ignore[no-un
 
 @subroutine
 def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: ignore[no-untyped-def]
-    """Scale and offset that turn true rewards into units of feedback; a scale of 0: not known yet.
+    """Scale and offset that turn true rewards into units of feedback; scale 0 if not known yet.
 
     Where they are estimated: the feedback of the reference is undistorted, so its true rewards are
     a straight line in the feedback that its arms would give, theta_i^ . x.
@@ -135,7 +135,7 @@ def units_of_truth(rule, sums, post, variances, unit, of_rewards):  # type: igno
             pull = dot(place(post.S, (i * d + k) * d), place(post.m, g * d), d)
             theta[k] = (post.u[i, k] + pull / variances.tau2[g]) * of_rewards / unit[k]
         add_to_line(line, place(sums, i * sums.shape[1]), place(theta, 0), d)
-    theta[0] = 0.0  # its place is used until here
+    theta[0] = 0.0  # keeps the array alive up to here: its place is in use
     return units_of_line(line)
 
 
@@ -152,7 +152,10 @@ def add_to_line(line, row, theta, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def units_of_line(line):  # type: ignore[no-untyped-def]
-    """Scale and offset of the least-squares line z = slope y + ..., if it is clear enough."""
+    """Scale and offset from the least-squares line z = slope y + ..., if the slope is clear enough.
+
+    The line is turned around: y = offset + scale z, with scale = 1 / slope.
+    """
     number, of_y, of_z = line[0], line[1], line[2]
     if number < FEWEST:
         return 0.0, 0.0
@@ -167,7 +170,7 @@ def units_of_line(line):  # type: ignore[no-untyped-def]
 
 
 def merge_truth(mine: Any, its: Any) -> None:
-    """Count what another policy has learned; what follows from it is worked out anew."""
+    """Count the true rewards of another policy; what follows from them is worked out again."""
     mine.truth[TRUE_NUMBER] += its.truth[TRUE_NUMBER]
     rounds = [r for r in (mine.truth[FIRST_TRUE], its.truth[FIRST_TRUE]) if r > 0.0]
     mine.truth[FIRST_TRUE] = min(rounds, default=0.0)

@@ -1,10 +1,10 @@
-"""What PooledGroupFair believes of arms and groups, with intervals that cover.
+"""The posterior of arms and groups, with intervals that cover.
 
-Decisions use the posterior as it is. Intervals are more careful: the bias has a flat prior, so that
-nothing is shrunk; quantiles are Student's, because the variances are estimates, a part proportional
-to sigma^2 and one to tau^2, each with its own degrees of freedom (Satterthwaite); and tau^2, which
-rests on few arms and decides also how much they are shrunk, is larger by twice its relative
-variance. `python -m benchmarks.pooled` measures the coverage.
+Decisions use the posterior as it is. Intervals are more careful. The bias has a flat prior, so that
+nothing is shrunk. Quantiles are Student's, because the variances are estimates: one part is
+proportional to sigma^2 and one to tau^2, each with its own degrees of freedom (Satterthwaite). And
+tau^2, which rests on few arms and also decides how much they are shrunk, is multiplied by 1 + 2
+over its degrees of freedom. `python -m benchmarks.pooled` measures the coverage.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ class Beliefs:
         self._tau2 = variances.tau2
         self.spread = rho * np.sqrt(variances.tau2)
         self.means = rho * self._post.m / self.units
-        # What the means of groups vary by, and the part of it that is proportional to tau^2.
+        # The variance of group means, and its part proportional to tau^2, V (sum B_i B_i) V / tau^2
+        # with B_i = I - p S_i.
         p = 1.0 / variances.tau2[groups.of][:, None, None]
-        free = np.eye(d) - p * self._post.S
+        B = np.eye(d) - p * self._post.S
         of_arms = np.zeros((m, d, d))
-        np.add.at(of_arms, groups.of, free @ free)
+        np.add.at(of_arms, groups.of, B @ B)
         self._V = self._post.V
         self._V_tau = np.einsum("gij,gjk,gkl->gil", self._V, of_arms, self._V)
         self._V_tau /= variances.tau2[:, None, None]
@@ -88,7 +89,7 @@ class Beliefs:
         x, group, post = rows / self.units, self.groups.of, self._post
         p = 1.0 / self._tau2[group]
         s = np.einsum("nij,nj->ni", post.S, x)
-        pull = p[:, None] * s  # what the mean of the group counts for, at x
+        pull = p[:, None] * s  # the weight of the group's mean, at x
         estimate = np.einsum("ni,ni->n", post.u, x) + np.einsum("ni,ni->n", pull, post.m[group])
         weights = np.zeros((n, m, d))  # of the means of all groups in the estimate
         weights[np.arange(n), group] = pull
@@ -105,8 +106,8 @@ class Beliefs:
     def of_contrasts(self, rows: Array, weights: Array, level: float) -> tuple[Array, Array, Array]:
         """Estimate, width and floor of sums of group means at rows, with a weight per group.
 
-        The floor is the standard deviation that stays however much feedback comes: averages of
-        few arms differ although those of all arms that could be are the same.
+        The floor is the standard deviation that stays however much feedback comes: the averages of
+        a few arms differ even if those of all possible arms are the same.
         """
         number = len(rows)
         if not self.number:
@@ -135,7 +136,11 @@ class Beliefs:
         group: NDArray[np.int64] | None,
         level: float,
     ) -> Array:
-        """Student's quantile times the standard deviation; infinite where nothing was seen."""
+        """Student's quantile times the standard deviation; infinite where nothing was seen.
+
+        With parts v_k of the variance, each estimated with f_k degrees of freedom, the quantile has
+        (sum v_k)^2 / sum (v_k^2 / f_k) degrees of freedom (Satterthwaite).
+        """
         from scipy.stats import t as student
 
         of_tau = part.copy()

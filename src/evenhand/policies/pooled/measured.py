@@ -1,4 +1,4 @@
-"""What the true rewards of a policy's state say of the bias."""
+"""The bias by the true rewards in a policy's state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NU
 class Measured(measured.Measured):
     """`evenhand.bias.measured.Measured` of a policy: `PooledGroupFair.measured` makes it.
 
-    Whether averages are held equal, and how far they may differ, is what decisions use.
+    Averages are held equal, or may differ, exactly as in the policy's decisions.
 
     Args:
         truth: the numbers of true rewards in the state (`_layout`).
         feedback: how many observed rewards there are.
-        start: called for what both say, if there are any of both.
+        start: called for the posterior of both, if there are rewards of both kinds.
 
     Example:
         >>> import numpy as np, evenhand as eh

@@ -63,30 +63,29 @@ class PooledGroupFair(Policy):
 
     The coefficients of the arms of a group vary around the group's mean, and the means of the
     groups differ by their bias. All variances are estimated, so there is nothing to tune. The score
-    of an arm is its estimate, less the mean of its group, plus that of the reference, and a bonus
-    for what is not known of the arm: z standard deviations, where z = |N(0, 1)| is drawn once a
+    of an arm is its estimate, less the mean of its group, plus that of the reference, plus a bonus
+    for what is not known about the arm: z standard deviations, where z = |N(0, 1)| is drawn once a
     round for all arms. docs/explanation/pooling.md has the model, and
     docs/explanation/which-policy.md the cases in which another policy is better.
 
     It assumes that the true averages of the groups are equal. Feedback alone cannot check that.
     True rewards that come later can, `update(decision, true_reward=...)`: they sharpen the bias,
-    and if they speak against equal averages, groups may differ (docs/how-to/true-rewards.md).
+    and if they contradict equal averages, groups may differ (docs/how-to/true-rewards.md).
 
     Args:
         groups: two or more; also `Groups.of_attributes`, for a bias per attribute and what an
             intersection adds, and `Groups.per_round`, for groups that come with each round.
         reference: what groups are corrected towards: the name of a group whose feedback is
             undistorted, or a list of such names, or "mean" for the mean of all groups; with
-            attributes also a mapping, such as {"sex": "M"}. By default
-            it is, of two groups, the one that is not sensitive, and otherwise the mean. Name a
-            group if you know one: the mean costs more where the bias of a feature is unlike that
-            of the others.
+            attributes also a mapping, such as {"sex": "M"}. By default it is the group that is not
+            sensitive if there are two groups, and otherwise the mean. Name a group if you know one:
+            the mean costs more where the bias of a feature is unlike that of the others.
         probe: whether to pull, now and then, the arm that says most about which group leads. It
-            matters where contexts hardly vary, and costs next to nothing elsewhere. Where groups
-            come with the round there is none.
-        shares: "proportional" if every group shall have the share of the choices that it has of
-            the arms, whatever the features of its candidates: a price per group is then added to
-            scores, higher the more choices its share is behind. This is a quota: it treats
+            matters where contexts hardly vary, and costs next to nothing elsewhere. There is no
+            probe where groups come with the round.
+        shares: "proportional" to give every group the same share of the choices as of the arms,
+            whatever the features of its candidates: a price per group is then added to scores,
+            higher the more choices the group is behind its share. This is a quota: it treats
             candidates of the same corrected worth unequally, which some laws forbid. By default
             shares are what corrected scores make them.
         arms: "recurring" if an arm is the same in every round, such as an office; "once" if arms
@@ -131,9 +130,9 @@ class PooledGroupFair(Policy):
         arms: str = "recurring",
         **common: Unpack[Common],
     ) -> None:
-        usual: Common = {"noise": "estimate", "exploration": "none"}
-        usual.update(common)
-        super().__init__(groups, n_features, horizon, delta, **usual)
+        settings: Common = {"noise": "estimate", "exploration": "none"}
+        settings.update(common)
+        super().__init__(groups, n_features, horizon, delta, **settings)
         self.arms = _checks.one_of("arms", arms, ("recurring", "once"))
         if len(self.groups) < 2 and not self.groups.changes:
             raise InputError(
@@ -164,7 +163,7 @@ class PooledGroupFair(Policy):
         return weights_of(self.groups, chosen, reference)
 
     def _is_free(self, weights: NDArray[np.float64]) -> bool:
-        """Whether a reference is that of nobody, so that it may be distorted itself."""
+        """Whether nobody named the reference, so that it may be distorted itself."""
         if self._design is None:
             return bool((weights > 0.0).all())
         return bool((weights[1 : 1 + self._design.n_levels][self._design.stated] > 0.0).all())
@@ -247,7 +246,7 @@ class PooledGroupFair(Policy):
         return self._read(weights)[0]
 
     def _read(self, weights: NDArray[np.float64] | None = None) -> tuple[Any, Measured]:
-        """The posterior, and what true rewards say beside it: both start from the same."""
+        """The posterior, and what true rewards say beside it, from the same copy of the state."""
         from evenhand.policies.pooled._evidence import evidence_of
         from evenhand.policies.pooled.general._evidence import evidence_of as general_evidence_of
         from evenhand.policies.pooled.measured import Measured
@@ -270,7 +269,7 @@ class PooledGroupFair(Policy):
         )
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
-        """What true rewards say of the bias, and whether averages are still held equal.
+        """What true rewards say about the bias, and whether averages are still held equal.
 
         Args:
             weights: of the groups in the reference; the policy's own unless given.
@@ -375,7 +374,7 @@ class PooledGroupFair(Policy):
         return labels_of(self.groups, decision.groups)
 
     def explain(self, decision: Decision) -> pd.DataFrame:
-        """The score of every arm in a decision of this policy, and the parts that it is the sum of.
+        """The score of every arm in a decision of this policy, and the parts that add up to it.
 
         `bonus` is the width times z, the random number of the round; with `shares="proportional"`
         there is also the `price` of the group. The arm with the highest score was chosen, except

@@ -93,8 +93,8 @@ class PooledBias(Reported):
         sentences = [self._sentence(row) for row in clear.to_dict("records")]
         rest = int((table.why == "").sum()) - len(clear)
         if rest:
-            what = "bias of a feature" if rest == 1 else "biases of features"
-            sentences.append(f"{rest} {what} cannot be told from zero.")
+            noun = "bias of a feature" if rest == 1 else "biases of features"
+            sentences.append(f"{rest} {noun} cannot be told from zero.")
         if unknown:
             sentences.append(
                 f"For group{'s' if len(unknown) > 1 else ''} {', '.join(unknown)} there is not "

@@ -2,6 +2,6 @@
 
 A candidate has a row of weights over columns: 1, the levels of every attribute, and the
 intersections. `_rule` says which, `_posterior` has the model, `_variances` estimates its variances,
-`_learning` takes rewards in, `_choosing` scores candidates; `beliefs` and `report` tell what was
+`_learning` learns from rewards, `_choosing` scores candidates; `beliefs` and `report` tell what was
 learned.
 """

@@ -1,8 +1,8 @@
 """The candidate of a round in the general form: scores, the start, and the probe (`_probe`).
 
 The score is the estimate, corrected by what the candidate's weights add to those of the reference,
-and a bonus for what is not known: of the arm itself or, where arms come once, of the regression
-that all share.
+and a bonus for what is not known: about the arm itself or, where arms come once, about the
+regression that all share.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         else:
             variance = _variance_at(own, rule.reference, x)
         estimate, correction, value = estimate * unit, correction * unit, value * unit
-        good = abs(value) < HUGE and abs(estimate) < HUGE and abs(correction) < HUGE
+        finite = abs(value) < HUGE and abs(estimate) < HUGE and abs(correction) < HUGE
         estimate = estimate if abs(estimate) < HUGE else 0.0
         correction = correction if abs(correction) < HUGE else 0.0
         bonus = unit * np.sqrt(max(variance, 0.0)) if variance < HUGE else np.inf
@@ -82,15 +82,15 @@ def _fill_in(rule, own, contexts, work, n):  # type: ignore[no-untyped-def]
         work[ESTIMATE, i], work[CORRECTION, i] = estimate, correction
         work[WIDTH, i] = work[BONUS, i] = bonus
         work[CORRECTION_WIDTH, i] = 0.0
-        work[VALUE, i] = value if good else estimate + correction
+        work[VALUE, i] = value if finite else estimate + correction
         work[UPPER, i] = estimate + bonus + correction
 
 
 @subroutine
 def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-untyped-def]
-    """What the effects of a candidate's columns add up to, what corrects that, and the sum of both.
+    """The sum of the effects of a candidate's columns, its correction, and both together.
 
-    The sum is worked out by itself: without true rewards it is that of the reference, to the last
+    The last is worked out separately: without true rewards it is that of the reference, to the last
     bit, so that candidates who differ in nothing else are tied, whatever their groups.
     """
     d, mean, correction, value = x.size, 0.0, 0.0, 0.0
@@ -108,7 +108,7 @@ def _mean_at(effects, distortion, weights, reference, x):  # type: ignore[no-unt
 
 @subroutine
 def _own_at(own, i, effects, x):  # type: ignore[no-untyped-def]
-    """What is the arm's own, delta_i . x, and x' S_i x."""
+    """The arm's own part, delta_i . x, and x' S_i x."""
     d, size, total, variance = x.size, own.means.shape[1], 0.0, 0.0
     for k in range(d):
         delta = own.arms[i, d * d + k]
@@ -162,7 +162,7 @@ def _chance(rule, memory, available, arm):  # type: ignore[no-untyped-def]
 
 @subroutine
 def start(rule, own, contexts, available):  # type: ignore[no-untyped-def]
-    """The candidates open for choice: while a level has no reward yet, those who have it."""
+    """The candidates who may be chosen: while a level has no reward yet, those who have it."""
     stays_a_function()
     if own.common[EMPTY] == 0.0:
         return available

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand.errors import InputError
 from evenhand.groups import NOT_STATED, Attribute, Groups
 
-MOST_CELLS = 64  # intersections with an effect of their own; the rest is the sum of its attributes
+MOST_CELLS = 64  # intersections with an effect of their own; others are the sum of their attributes
 
 LEVEL, INTERSECTION = "level", "intersection"
 
@@ -55,9 +55,9 @@ class Design(NamedTuple):
 
     @property
     def summed(self) -> Array:
-        """What intersections add to every level, if levels alone were to say it: (levels, cells).
+        """What intersections add to every level, if levels alone describe them: (levels, cells).
 
-        The least squares of the intersections' effects by their levels, each counting the same.
+        The least-squares fit of the intersections' effects by their levels, each counting the same.
         """
         rows = np.zeros((len(self.cells), 1 + self.n_levels))
         rows[:, 0] = 1.0
@@ -77,31 +77,32 @@ class Design(NamedTuple):
     def basis(self, mass: Array, seen: bool = False) -> Array:
         """The columns that data can tell from each other: of every attribute one level less.
 
-        Levels that grow by 1 while the mean of all shrinks by 1 change nothing, for those of an
-        attribute add up to 1. So the level with the largest mass, how often it was seen, is the
-        zero of its attribute. The result is the identity without these, (columns, fewer); with
-        `seen`, also without levels that were never seen.
+        If all levels of an attribute grow by 1 and the mean of all shrinks by 1, nothing changes,
+        because the weights of an attribute add up to 1. So the level with the largest mass, how
+        often it was seen, is the zero of its attribute. The result is the identity without these
+        columns, (columns, fewer); with `seen`, also without levels that were never seen.
         """
-        kept = np.ones(self.kinds.size, dtype=bool)
+        identified = np.ones(self.kinds.size, dtype=bool)
         if seen:
-            kept[1 : 1 + self.n_levels] = mass > 0.0
+            identified[1 : 1 + self.n_levels] = mass > 0.0
         for number, attribute in enumerate(self.attributes):
             first = self.first_of(number)
-            kept[1 + first + np.argmax(mass[first : first + len(attribute.levels)])] = False
-        return np.ascontiguousarray(np.eye(self.kinds.size)[:, kept])
+            zero = np.argmax(mass[first : first + len(attribute.levels)])
+            identified[1 + first + zero] = False
+        return np.ascontiguousarray(np.eye(self.kinds.size)[:, identified])
 
     def rows(self, reference: Array) -> list[Row]:
         """The rows of a report, against a reference: levels, then intersections.
 
         A level is compared with the reference's levels of the same attribute, on average over the
         intersections; an intersection with the reference as a whole. So is a level where it is all
-        that is known of a candidate.
+        that is known about a candidate.
         """
         rows, column, eye = [], 1, np.eye(self.kinds.size)
         for number, attribute in enumerate(self.attributes):
-            mine = self.kinds == number + 1
+            own_columns = self.kinds == number + 1
             for level in attribute.levels:
-                contrast = eye[column] - reference * mine
+                contrast = eye[column] - reference * own_columns
                 contrast[1 + self.n_levels :] = contrast[1 : 1 + self.n_levels] @ self.summed
                 alone = len(self.attributes) == 1
                 rows.append(Row(LEVEL, f"{attribute.name}: {level}", contrast, alone))
@@ -165,8 +166,8 @@ def _occurring(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     cells: dict[tuple[int, ...], int] = {}
     for row in map(tuple, numbers.tolist()):
         cells[row] = cells.get(row, 0) + 1
-    kept = sorted(cells, key=lambda cell: -cells[cell])[:MOST_CELLS]
-    return np.array([cell for cell in cells if cell in set(kept)], dtype=np.int64)
+    largest = sorted(cells, key=lambda cell: -cells[cell])[:MOST_CELLS]
+    return np.array([cell for cell in cells if cell in set(largest)], dtype=np.int64)
 
 
 def _possible(groups: Groups, starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -214,7 +215,7 @@ def reference_of(design: Design, groups: Groups, reference: Any) -> Array:
 
 
 def _for_one(design: Design, reference: Any) -> Mapping[str, Any]:
-    """A reference by level alone, for the only attribute."""
+    """A reference given as levels alone, for the only attribute."""
     if reference is None or reference == "mean":
         return {}
     if len(design.attributes) > 1:
@@ -257,7 +258,7 @@ def _of_levels(design: Design, groups: Groups, reference: Mapping[str, Any]) -> 
         first = design.first_of(number)
         has &= design.levels[:, first : first + len(mask)][:, mask].any(axis=1)
     if not has.any():
-        raise InputError(f"reference is {_checks.shown(reference)}, which no arm is; name another")
+        raise InputError(f"reference is {_checks.shown(reference)}, which no arm has; name another")
     weights: Array = design.weights(design.levels[has]).mean(axis=0)
     return weights
 

@@ -1,4 +1,4 @@
-"""What `Measured` starts from, in the general form."""
+"""The starting point of `Measured`, in the general form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the general form keeps: sums over all rewards and per arm, and what follows from them."""
+"""The state of the general form: sums over all rewards and per arm, and what follows from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GeneralState(NamedTuple):
     # Of those of the reference, per arm (or one row): sums of x x', x z, z^2, 1, x, z.
     true_reference: NDArray[np.float64]
     truth: NDArray[np.float64]  # numbers as in `pooled._layout`
-    # The maps of `_blend.Blend`, and what they make of the effects: M after truth, M - eta, psi_0.
+    # The maps of `_blend.Blend`, and their results for the effects: M after truth, M - eta, psi_0.
     m_map: NDArray[np.float64]
     m_at_0: NDArray[np.float64]
     e_map: NDArray[np.float64]
@@ -43,7 +43,7 @@ class GeneralState(NamedTuple):
     after: NDArray[np.float64]
 
 
-# Policies that were saved before there were true rewards have nothing of these.
+# Policies saved before there were true rewards do not have these.
 OF_GENERAL_TRUTH = ("true_arms", "true_reference", "after")  # besides those of the fixed form
 
 

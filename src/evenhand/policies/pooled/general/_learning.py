@@ -1,8 +1,8 @@
-"""What a reward changes in the general form.
+"""Learning from a reward in the general form.
 
 As in `evenhand.policies.pooled._learning`: the state is a function of the set of rewards, each with
 the round of its decision. Variances are estimated from the settled ones, of decisions up to LIMIT;
-between two limits a reward is one step of Kalman's filter.
+between two limits a reward is one step of a Kalman filter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _take(rule, own, arm, x, reward, t):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _move_limit(own, t):  # type: ignore[no-untyped-def]
-    """All that was learned before is settled now."""
+    """Move the limit up: all rewards learned so far become settled."""
     stays_a_function()
     limit = own.common[LIMIT]
     while next_limit(limit) <= t:
@@ -102,9 +102,11 @@ def _move_limit(own, t):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
-    """One reward more, with the variances as they are.
+    """Learn one more reward with the same variances.
 
-    For the effects it is a reward of variance sigma^2 + x' S_i x at z - D_i' x.
+    With s = S_i x and c = sigma^2 + x . s, S_i loses s s' / c, u_i gains s (y - u_i . x) / c, and
+    D_i gains s g' / c, where g = z - D_i' x. For the effects it is a reward y - u_i . x of variance
+    c at g.
     """
     stays_a_function()
     d, size = rule.n_features, own.means.shape[1]
@@ -116,7 +118,7 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
         far = max(far, abs(scaled[k]))
         for column in range(weights.size):
             z[column * d + k] = weights[column] * scaled[k]
-    if not far < FAR:  # so far from all others that its products may not be numbers
+    if not far < FAR:  # so far from all others that its products may overflow
         own.common[STALE] = 1.0
         return
     if rule.recurs:
@@ -140,7 +142,10 @@ def _step(rule, own, arm, weights, x, reward):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _step_of_effects(means, z, surprise, scale):  # type: ignore[no-untyped-def]
-    """Kalman's step for M and V."""
+    """A Kalman step for M and V.
+
+    With l = V z and c = scale + z . l, M gains l (y - z . M) / c, and V loses l l' / c.
+    """
     stays_a_function()
     size, lost = z.size, np.empty(z.size)
     total = scale
@@ -205,7 +210,7 @@ def work_out_all(rule, own):  # type: ignore[no-untyped-def]
 
 
 def merge_general(rule: GeneralRule, mine: GeneralState, its: GeneralState) -> None:
-    """Add what another policy has learned, after its sums over all rewards."""
+    """Add what another policy has learned; its sums over all rewards have been added before."""
     mine.settled_arms[...] += its.settled_arms
     mine.fresh_arms[...] += its.fresh_arms
     mine.mass[...] += its.mass

@@ -1,4 +1,4 @@
-"""The general form of the model, and what it believes after the data (Gaussian, in closed form).
+"""The general form of the model, and its posterior (Gaussian, in closed form).
 
     y = z . M + delta_i . x + noise           z = w (x) x, w: the weights of the candidate
     delta_i ~ N(0, tau^2 I)                   what is the arm's own; none where arms come once
@@ -29,7 +29,7 @@ from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._linear import invert
 from evenhand.leastsquares._vectors import place
 
-ROUNDING = 1e-12  # of a sum: a difference that small is none
+ROUNDING = 1e-12  # of a sum: a smaller difference is rounding
 
 
 class Data(NamedTuple):
@@ -54,7 +54,7 @@ class Variances(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """What the model believes: of arms, and of the effects M."""
+    """The posterior of arms, and of the effects M."""
 
     S: NDArray[np.float64]  # (arms, d, d)
     u: NDArray[np.float64]  # (arms, d)
@@ -134,8 +134,8 @@ def blank_data(n, size, d):  # type: ignore[no-untyped-def]
 def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
     """Fill in the posterior, given the variances of the model.
 
-    V^-1 as it stands above is a small difference of large numbers where sigma is small. So the
-    weights of a candidate are taken apart into their mean w_i for the arm and the rest: with
+    V^-1 as written above is a small difference of large numbers where sigma is small. So the
+    weights of a candidate are split into their mean w_i for the arm and the rest: with
     E_i = C_i - w_i (x) A_i, and I - A_i S_i / sigma^2 = S_i / tau^2, the parts of the mean are
     small by themselves, and E_i is zero where an arm's membership is fixed.
     """
@@ -145,7 +145,7 @@ def work_out(data, kinds, variances, post):  # type: ignore[no-untyped-def]
     for k in range(size):
         post.r[k] = data.h[k]
         for j in range(size):
-            post.V[k, j] = data.G[k, j]  # less what is written by the means of arms
+            post.V[k, j] = data.G[k, j]  # the part explained by arms' means is taken off below
             post.precision[k, j] = 0.0
     room = np.empty((2, size, d))
     for i in range(n):
@@ -214,16 +214,18 @@ def _work_out_arm(data, variances, post, i, E, SE):  # type: ignore[no-untyped-d
             second = mean_weight(C, e, d)
             if second == 0.0 and not _any(E, e, d):
                 continue
+            # With the mean weights v and w of both columns, the precision of their effects gains
+            # p (v w (I - p S) + (v S E_e + w E_c S) / sigma^2) - E_c S E_e / sigma^4.
             for k in range(d):
                 for j in range(d):
                     known = first * second * C[k, j] + first * E[e + k, j] + second * E[c + k, j]
                     post.V[c + k, e + j] -= known
-                    more = first * second * ((k == j) - p * S[k, j])
-                    more += first * SE[e + k, j] + second * SE[c + j, k]
-                    less = 0.0
+                    of_means = first * second * ((k == j) - p * S[k, j])
+                    of_means += first * SE[e + k, j] + second * SE[c + j, k]
+                    of_rest = 0.0
                     for q in range(d):
-                        less += E[c + k, q] * SE[e + q, j]
-                    post.precision[c + k, e + j] += p * more - less * per_noise
+                        of_rest += E[c + k, q] * SE[e + q, j]
+                    post.precision[c + k, e + j] += p * of_means - of_rest * per_noise
 
 
 @subroutine
@@ -254,7 +256,7 @@ def _any(E, c, d):  # type: ignore[no-untyped-def]
 
 @subroutine
 def fill_precision(kinds, variances, post, out):  # type: ignore[no-untyped-def]
-    """V^-1, from the data and the prior; returns what its eigenvalues are not below."""
+    """V^-1, from the data and the prior; returns a lower bound of its eigenvalues."""
     stays_a_function()
     size, d = post.M.size, variances.v.size
     least = np.inf
@@ -267,8 +269,8 @@ def fill_precision(kinds, variances, post, out):  # type: ignore[no-untyped-def]
         along, across = variances.along[kinds[column]], variances.across[kinds[column]]
         for k in range(d):
             for j in range(d):
-                both = (1.0 / along - 1.0 / across) * variances.v[k] * variances.v[j]
-                out[column * d + k, column * d + j] += both
+                along_v = (1.0 / along - 1.0 / across) * variances.v[k] * variances.v[j]
+                out[column * d + k, column * d + j] += along_v
             out[column * d + k, column * d + k] += 1.0 / across
     return least
 
@@ -329,10 +331,10 @@ def work_out_in(basis, kinds, variances, post):  # type: ignore[no-untyped-def]
 
 @subroutine
 def invert_with_determinant(matrix, least):  # type: ignore[no-untyped-def]
-    """Invert a symmetric matrix in place; the logarithm of the determinant of its inverse.
+    """Invert a symmetric matrix in place; returns the log-determinant of its inverse.
 
-    No eigenvalue is below `least`. And a precision of rewards without noise is a difference that
-    leaves errors of 1e-13 of its diagonal: pivots that small would grow beyond all numbers.
+    No eigenvalue is below `least`. For rewards without noise, a precision is a difference with
+    errors of 1e-13 of its diagonal: dividing by pivots that small would overflow.
     """
     stays_a_function()
     size, total = matrix.shape[0], 0.0
@@ -351,7 +353,7 @@ def invert_with_determinant(matrix, least):  # type: ignore[no-untyped-def]
                 matrix[i, k] = 0.0
                 for j in range(size):
                     matrix[i, j] -= factor * matrix[k, j]
-    for i in range(size):  # both halves alike, to the last bit
+    for i in range(size):  # make both halves equal to the last bit
         for j in range(i):
             mean = 0.5 * (matrix[i, j] + matrix[j, i])
             matrix[i, j] = mean

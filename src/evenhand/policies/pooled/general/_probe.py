@@ -2,9 +2,9 @@
 
 As in `evenhand.policies.pooled._choosing.probe`: take the leader and the best rival with other
 weights. Their corrections differ by k . M. If the gap between them is below two standard deviations
-of what more data could still teach about that, pull the candidate who takes most off its variance
-for what that costs. A reward of a candidate takes off (k' V g)^2 / (g' V g + x' S_i x + sigma^2),
-with g = z - D_i' x as in a step of learning. There is no probe where groups come with the round.
+of what more data could still teach about that, pull the candidate who reduces its variance most for
+the cost. A reward of a candidate takes off (k' V g)^2 / (g' V g + x' S_i x + sigma^2), with
+g = z - D_i' x as in a step of learning. There is no probe where groups come with the round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evenhand.policies.pooled.general._rule import fill_weights
 
 @subroutine
 def probed(rule, own, contexts, work, available, allowed):  # type: ignore[no-untyped-def]
-    """`probe`, looked for once a round, however many arms are asked for their probability."""
+    """`probe`, worked out once a round, however many probabilities are asked for."""
     if work[PROBE, 1] == UNKNOWN:
         work[PROBE, 1] = probe(rule, own, contexts, work, available, allowed)
     return int(work[PROBE, 1])
@@ -91,9 +91,9 @@ def _same(weights, i, other):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _of_averages(own, weights, x, at):  # type: ignore[no-untyped-def]
-    """What more data could teach of the average of all arms like one, at its context.
+    """The variance that more data could remove from the average of the arms with `at`'s weights.
 
-    Arms that are fixed in number leave a floor, which no data take off.
+    It is taken at the context of `at`. A fixed number of arms leaves a floor that no data remove.
     """
     stays_a_function()
     d, total, size = x.shape[1], 0.0, 0.0
@@ -108,10 +108,10 @@ def _of_averages(own, weights, x, at):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _gain(rule, own, i, weights, x, spread):  # type: ignore[no-untyped-def]
-    """What a reward of candidate i takes off the variance of the difference."""
+    """By how much a reward of candidate i reduces the variance of the difference."""
     stays_a_function()
     d, size = x.size, spread.size
-    g, variance, both = np.empty(size), own.common[SIGMA2], 0.0
+    g, variance, covariance = np.empty(size), own.common[SIGMA2], 0.0
     for column in range(weights.size):
         for k in range(d):
             g[column * d + k] = weights[column] * x[k]
@@ -122,9 +122,9 @@ def _gain(rule, own, i, weights, x, spread):  # type: ignore[no-untyped-def]
             for j in range(size):
                 g[j] -= x[k] * own.arms[i, d * d + d + k * size + j]
     for k in range(size):
-        both += g[k] * spread[k]
+        covariance += g[k] * spread[k]
         row = 0.0
         for j in range(size):
             row += own.means[1 + k, j] * g[j]
         variance += g[k] * row
-    return both * both / variance if variance > 0.0 else 0.0
+    return covariance * covariance / variance if variance > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""What true rewards teach in the general form: the model of `_posterior`, with a second reward.
+"""The bias from true rewards in the general form: `_posterior` with a second kind of reward.
 
 A candidate with weights w has the bias, at a context x,
 
@@ -11,10 +11,10 @@ attributes. So with f = ((w - ref) (x) x, -x) and e = (eta, psi_0), its true rew
     ref (x) x . M + f . e + delta_i . x + noise(sigma_z^2)
 
 Given the feedback, the arm's own delta_i is N(u_i - D_i M, S_i). With B_i = ref (x) I - D_i, and
-J_i, j_i and E_i of `_blend.look_at_arm`, truth has of M the information B_i' J_i B_i. As in
-`_posterior.work_out`, f of an arm's rewards is taken apart into its mean, a_i (x) x, and the rest:
-where membership is fixed there is none, and then truth has of e the information a_i a_i' (x) J_i.
-Where arms come once, there is no delta: all rewards are as those of one arm with S = 0.
+J_i, j_i and E_i of `_blend.look_at_arm`, truth has the information B_i' J_i B_i on M. As in
+`_posterior.work_out`, f of an arm's rewards is split into its mean, a_i (x) x, and the rest: where
+membership is fixed there is no rest, and truth has the information a_i a_i' (x) J_i on e. Where
+arms come once, there is no delta: all rewards are like those of one arm with S = 0.
 """
 
 from __future__ import annotations
@@ -63,33 +63,33 @@ def blend_in(data, kinds, variances, post, truth, reference, basis, sigma2, kapp
     """Fill in the posterior after true rewards, if their noise is sigma2."""
     stays_a_function()
     size, d = post.M.size, variances.v.size
-    said, means = blank_information(size, out.n.size), post.M.copy()
+    info, means = blank_information(size, out.n.size), post.M.copy()
     if data.number.size:
-        _look(data, variances, post, truth, reference, sigma2, said)
+        _look(data, variances, post, truth, reference, sigma2, info)
     else:
-        _look_at_once(truth, reference, sigma2, d, said)
+        _look_at_once(truth, reference, sigma2, d, info)
     precision = np.empty((size, size))
     least = fill_precision(kinds, variances, post, precision)
     if basis.size:
-        said = Information(
-            folded(folded(said.mm, basis, d).T, basis, d),
-            folded(said.me, basis, d),
-            said.ee,
-            folded(said.of_m.reshape(size, 1), basis, d).reshape(out.m_at_0.size),
-            said.of_e,
+        info = Information(
+            folded(folded(info.mm, basis, d).T, basis, d),
+            folded(info.me, basis, d),
+            info.ee,
+            folded(info.of_m.reshape(size, 1), basis, d).reshape(out.m_at_0.size),
+            info.of_e,
         )
         precision = folded(folded(precision, basis, d).T, basis, d)
         means = folded(means.reshape(size, 1), basis, d).reshape(out.m_at_0.size)
     for k in range(means.size):
         for c in range(means.size):
-            out.R[k, c] = precision[k, c] + said.mm[k, c]
-    work_out_blend(said, _omega_inverse(variances), means, least, kappa2, out)
+            out.R[k, c] = precision[k, c] + info.mm[k, c]
+    work_out_blend(info, _omega_inverse(variances), means, least, kappa2, out)
     out.numbers[1] = sigma2
 
 
 @subroutine
 def _omega_inverse(variances):  # type: ignore[no-untyped-def]
-    """One over the variance of a bias: that of all attributes, added."""
+    """Omega^-1, where Omega is the sum of the variances of all attributes."""
     stays_a_function()
     v, along, across = variances.v, 0.0, 0.0
     out = np.empty((v.size, v.size))
@@ -116,54 +116,54 @@ def _against(table, reference, d, out):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _against_both(G, reference, d, more):  # type: ignore[no-untyped-def]
+def _against_both(G, reference, d, n_e):  # type: ignore[no-untyped-def]
     """Sums of f f' from those of z z'."""
     stays_a_function()
-    half, out = np.empty((more, G.shape[0])), np.empty((more, more))
+    half, out = np.empty((n_e, G.shape[0])), np.empty((n_e, n_e))
     _against(G, reference, d, half)
     _against(half.T, reference, d, out)
     return out
 
 
 @subroutine
-def _look_at_once(truth, reference, sigma2, d, said):  # type: ignore[no-untyped-def]
+def _look_at_once(truth, reference, sigma2, d, info):  # type: ignore[no-untyped-def]
     """The information of truth where arms come once."""
     stays_a_function()
-    size, more = truth.h.size, said.of_e.size
-    of_values, Cf = np.empty((more, 1)), np.empty((more, d))
+    size, n_e = truth.h.size, info.of_e.size
+    of_values, Cf = np.empty((n_e, 1)), np.empty((n_e, d))
     _against(truth.h.reshape(size, 1), reference, d, of_values)
     _against(truth.G[:, :d], reference, d, Cf)
-    ee = _against_both(truth.G, reference, d, more)
+    ee = _against_both(truth.G, reference, d, n_e)
     for k in range(size):
         first = reference[k // d] / sigma2
-        said.of_m[k] = first * truth.h[k % d]
+        info.of_m[k] = first * truth.h[k % d]
         for c in range(size):
-            said.mm[k, c] = first * reference[c // d] * truth.G[k % d, c % d]
-        for c in range(more):
-            said.me[k, c] = first * Cf[c, k % d]
-    for k in range(more):
-        said.of_e[k] = of_values[k, 0] / sigma2
-        for c in range(more):
-            said.ee[k, c] = ee[k, c] / sigma2
+            info.mm[k, c] = first * reference[c // d] * truth.G[k % d, c % d]
+        for c in range(n_e):
+            info.me[k, c] = first * Cf[c, k % d]
+    for k in range(n_e):
+        info.of_e[k] = of_values[k, 0] / sigma2
+        for c in range(n_e):
+            info.ee[k, c] = ee[k, c] / sigma2
 
 
 @subroutine
-def _look(data, variances, post, truth, reference, sigma2, said):  # type: ignore[no-untyped-def]
+def _look(data, variances, post, truth, reference, sigma2, info):  # type: ignore[no-untyped-def]
     """The information of truth where arms recur."""
     stays_a_function()
-    size, d, more = post.M.size, variances.v.size, said.of_e.size
+    size, d, n_e = post.M.size, variances.v.size, info.of_e.size
     p = 1.0 / variances.tau2[0]
-    rest, of_rest = _against_both(truth.G, reference, d, more), np.empty((more, 1))
+    rest, of_rest = _against_both(truth.G, reference, d, n_e), np.empty((n_e, 1))
     _against(truth.h.reshape(size, 1), reference, d, of_rest)
     A, E, J, own = np.empty((d, d)), np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
-    part, b, j, both = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
-    B, Ef, T, a = np.empty((d, size)), np.empty((more, d)), np.empty((2, d, more)), np.empty(more)
+    part, b, j, sum_b = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
+    B, Ef, T, a = np.empty((d, size)), np.empty((n_e, d)), np.empty((2, d, n_e)), np.empty(n_e)
     for i in range(truth.number.size):
         if truth.number[i] == 0.0:
             continue
         for k in range(d):
             b[k] = truth.b[i, k] / sigma2
-            both[k] = b[k] + data.b[i, k] / variances.sigma2[0]
+            sum_b[k] = b[k] + data.b[i, k] / variances.sigma2[0]
             for c in range(d):
                 A[k, c] = truth.C[i, k, c] / sigma2
                 own[k, c] = data.C[i, k, c] / variances.sigma2[0]
@@ -175,23 +175,24 @@ def _look(data, variances, post, truth, reference, sigma2, said):  # type: ignor
         _take_off(truth, i, a, Ef, rest, of_rest)
         # T[0] = part Ef' / sigma^2; T[1] has what the mean of f adds to it.
         for k in range(d):
-            for c in range(more):
+            for c in range(n_e):
                 total = 0.0
                 for o in range(d):
                     total += part[k, o] * Ef[c, o]
                 T[0, k, c] = total / sigma2
                 T[1, k, c] = T[0, k, c] + a[c] * J[k, c % d]
-        _add_arm(B, J, j, T[1], said)
-        _add_arm_to_e(E, J, j, both, a, Ef, T[0], sigma2, said)
-    A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0  # their places are used until here
-    for k in range(more):
+        _add_arm(B, J, j, T[1], info)
+        _add_arm_to_e(E, J, j, sum_b, a, Ef, T[0], sigma2, info)
+    # This keeps the arrays alive up to here: their places are in use.
+    A[0, 0] = E[0, 0] = own[0, 0] = part[0, 0] = b[0] = 0.0
+    for k in range(n_e):
         small = ROUNDING * abs(truth.h[k % d])
         if abs(of_rest[k, 0]) > small:
-            said.of_e[k] += of_rest[k, 0] / sigma2
-        for c in range(more):
+            info.of_e[k] += of_rest[k, 0] / sigma2
+        for c in range(n_e):
             small = ROUNDING * np.sqrt(truth.G[k % d, k % d] * truth.G[c % d, c % d])
             if abs(rest[k, c]) > small:
-                said.ee[k, c] += rest[k, c] / sigma2
+                info.ee[k, c] += rest[k, c] / sigma2
 
 
 @subroutine
@@ -210,7 +211,7 @@ def _take_apart(C, reference, d, a, Ef):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _take_off(truth, i, a, Ef, rest, of_rest):  # type: ignore[no-untyped-def]
-    """Take what the mean of an arm's f says off the sums of f f' and f z."""
+    """Subtract the part of the mean of an arm's f from the sums of f f' and f z."""
     stays_a_function()
     d = Ef.shape[1]
     for k in range(a.size):
@@ -221,8 +222,8 @@ def _take_off(truth, i, a, Ef, rest, of_rest):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _add_arm(B, J, j, T, said):  # type: ignore[no-untyped-def]
-    """What an arm says of M, and of M and e."""
+def _add_arm(B, J, j, T, info):  # type: ignore[no-untyped-def]
+    """The information of an arm on M, and on M and e together: B' J B, B' T and B' j."""
     stays_a_function()
     d, size = B.shape
     JB = np.empty((d, size))
@@ -235,33 +236,37 @@ def _add_arm(B, J, j, T, said):  # type: ignore[no-untyped-def]
         for o in range(d):
             left = B[o, k]
             if left != 0.0:
-                said.of_m[k] += left * j[o]
+                info.of_m[k] += left * j[o]
                 for c in range(size):
-                    said.mm[k, c] += left * JB[o, c]
+                    info.mm[k, c] += left * JB[o, c]
                 for c in range(T.shape[1]):
-                    said.me[k, c] += left * T[o, c]
+                    info.me[k, c] += left * T[o, c]
 
 
 @subroutine
-def _add_arm_to_e(E, J, j, both, a, Ef, T, sigma2, said):  # type: ignore[no-untyped-def]
-    """What an arm says of e."""
+def _add_arm_to_e(E, J, j, sum_b, a, Ef, T, sigma2, info):  # type: ignore[no-untyped-def]
+    """The information of an arm on e.
+
+    It is a a' (x) J + a (x) T + its transpose - E_f E E_f' / sigma_z^4, where a is the mean of f
+    per column, and E_f the rest of sum f x' (`_take_apart`).
+    """
     stays_a_function()
-    d, more = T.shape
-    EE = np.empty((d, more))  # E Ef' / sigma^2
+    d, n_e = T.shape
+    EE = np.empty((d, n_e))  # E Ef' / sigma^2
     for k in range(d):
-        for c in range(more):
+        for c in range(n_e):
             EE[k, c] = 0.0
             for o in range(d):
                 EE[k, c] += E[k, o] * Ef[c, o] / sigma2
-    for k in range(more):
-        said.of_e[k] += a[k] * j[k % d]
+    for k in range(n_e):
+        info.of_e[k] += a[k] * j[k % d]
         for o in range(d):
-            said.of_e[k] -= EE[o, k] * both[o]
-        for c in range(more):
+            info.of_e[k] -= EE[o, k] * sum_b[o]
+        for c in range(n_e):
             total = a[k] * a[c] * J[k % d, c % d] + a[k] * T[k % d, c] + a[c] * T[c % d, k]
             for o in range(d):
                 total -= Ef[k, o] * EE[o, c] / sigma2
-            said.ee[k, c] += total
+            info.ee[k, c] += total
 
 
 @subroutine
@@ -282,23 +287,23 @@ def after_truth(out, means, M, e):  # type: ignore[no-untyped-def]
 def _noise_of_truth(post, truth, reference, basis, known, out):  # type: ignore[no-untyped-def]
     """sigma_z^2 from the residuals of true rewards."""
     stays_a_function()
-    size, more = post.M.size, out.n.size
+    size, n_e = post.M.size, out.n.size
     n, d = truth.b.shape
-    means, e, g = post.M.copy(), np.empty(more), np.zeros(d)
+    means, e, g = post.M.copy(), np.empty(n_e), np.zeros(d)
     if basis.size:
         means = folded(means.reshape(size, 1), basis, d).reshape(out.m_at_0.size)
     M = np.empty(means.size)
     after_truth(out, means, M, e)
     if basis.size:
         M = folded(M.reshape(M.size, 1), basis.T, d).reshape(size)
-    of_values, Cf, C = np.empty((more, 1)), np.empty((more, d)), np.empty((size, d))
+    of_values, Cf, C = np.empty((n_e, 1)), np.empty((n_e, d)), np.empty((size, d))
     _against(truth.h.reshape(size, 1), reference, d, of_values)
-    Gf, residual = _against_both(truth.G, reference, d, more), truth.total[0]
-    for k in range(more):
+    Gf, residual = _against_both(truth.G, reference, d, n_e), truth.total[0]
+    for k in range(n_e):
         residual -= 2.0 * e[k] * of_values[k, 0]
-        for c in range(more):
+        for c in range(n_e):
             residual += e[k] * Gf[k, c] * e[c]
-    for i in range(max(n, 1)):  # where arms come once, all rewards are as those of one arm
+    for i in range(max(n, 1)):  # where arms come once, all rewards are like those of one arm
         if n and truth.number[i] == 0.0:
             continue
         for k in range(size):
@@ -318,6 +323,6 @@ def _noise_of_truth(post, truth, reference, basis, known, out):  # type: ignore[
                 residual += g[k] * C[k, c] * g[c]
                 if n:
                     residual -= post.S[i, k, c] * C[k, c]
-            for c in range(more):
+            for c in range(n_e):
                 residual += 2.0 * g[k] * Cf[c, k] * e[c]
     return noise_of_truth(residual, truth.total[1], out.numbers[2], known)

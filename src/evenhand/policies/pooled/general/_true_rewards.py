@@ -37,23 +37,23 @@ def _take(rule, own, arm, x, value, observed):  # type: ignore[no-untyped-def]
     weights, size = np.empty(q), q * d
     fill_weights(rule, arm, x, weights)
     add_reward(rule, own.true, own.true_arms, arm, weights, x, value)
-    also = observed == observed
+    has_feedback = observed == observed
     first, of_arm = size * size + size + 2, size * d + d + 1
     last = first + size + 1
     for column in range(q):
         for k in range(d):
             here = weights[column] * x[k]
             own.true[first + column * d + k] += here
-            if also:
+            if has_feedback:
                 own.true[last + column * d + k] += here
     own.true[first + size] += value
-    if also:
+    if has_feedback:
         own.true[last + size] += observed
         own.true[last + size + 1] += 1.0
     if rule.recurs:
         for k in range(d):
             own.true_arms[arm, of_arm + k] += x[k]
-            if also:
+            if has_feedback:
                 own.true_arms[arm, of_arm + d + k] += x[k]
     if is_reference(rule, weights):
         row = arm if rule.recurs else 0
@@ -77,7 +77,7 @@ def take_in(rule, own, data, variances, post, unit, of_rewards):  # type: ignore
 
 @subroutine
 def show(rule, own):  # type: ignore[no-untyped-def]
-    """What the maps make of the effects as they are: for scores."""
+    """Apply the maps to the current effects, for scores."""
     stays_a_function()
     size, d = own.m_at_0.size, rule.n_features
     M, e = np.empty(size), np.empty(size if rule.free else size - d)
@@ -111,7 +111,7 @@ def truth_in_units(sums, of_arms, size, scale, offset, unit, of_rewards):  # typ
 
 @subroutine
 def units_of_truth(rule, of_reference, post, unit, of_rewards):  # type: ignore[no-untyped-def]
-    """Scale and offset that turn true rewards into units of feedback; a scale of 0: not known yet.
+    """Scale and offset that turn true rewards into units of feedback; scale 0 if not known yet.
 
     Where they are estimated: true rewards of the reference are a straight line in what its
     candidates are worth by feedback, ref (x) x . M + delta_i . x.
@@ -131,5 +131,5 @@ def units_of_truth(rule, of_reference, post, unit, of_rewards):  # type: ignore[
                     worth += rule.reference[c // d] * post.M[c]
             theta[k] = worth * of_rewards / unit[k]
         add_to_line(line, place(of_reference, i * of_reference.shape[1]), place(theta, 0), d)
-    theta[0] = 0.0  # its place is used until here
+    theta[0] = 0.0  # keeps the array alive up to here: its place is in use
     return units_of_line(line)

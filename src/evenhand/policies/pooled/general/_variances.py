@@ -1,10 +1,10 @@
 """The variances of the general form, estimated from the data (empirical Bayes).
 
-As in `evenhand.policies.pooled._hyperparameters`: so many steps of a fixed-point iteration, always
-from the same start, so the result is a function of the sums alone. That of intersections is a mean
-over a grid, weighted by the likelihood: few numbers say what it is (with two attributes of two
-levels, one for every feature), so the most likely one would be far off too often. It may be zero,
-which it is where attributes add up and an iteration would come close to only slowly.
+As in `evenhand.policies.pooled._hyperparameters`: a few steps of a fixed-point iteration, always
+from the same start, so the result is a function of the sums alone. The variance of intersections is
+a mean over a grid, weighted by the likelihood: few numbers determine it (with two attributes of two
+levels, one for every feature), so the most likely value would be far off too often. It may be zero,
+as it is where attributes add up; an iteration would approach that only slowly.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from evenhand.policies.pooled.general._posterior import (
 
 # Of the mean square of rewards: below it, sums lose the digits that say what arms share.
 LEAST_NOISE = 1e-8
-# The grid of the variance of intersections, in parts of kappa^2; the first is as good as zero. It
-# counts for half before the data, and the others for their fourth root: large ones are worse to
+# The grid of the variance of intersections, in parts of kappa^2; the first is as good as zero. Its
+# prior weight is a half, and that of the others is their fourth root: large ones are worse to
 # overlook than small ones.
 GRID = (1e-7, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2, 3.2e-2, 1e-1, 0.32, 1.0)
 
@@ -38,12 +38,12 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
     # The first rewards to come may be of rounds after the limit: then nothing is settled yet.
     number, M = max(data.total[1], 1.0), np.empty((d, d))
     square = data.total[0] / number
-    left = square
+    unexplained = square
     for k in range(d):
         for j in range(d):
             M[k, j] = data.G[k, j] / number
     if not square > 0.5:  # it is 1, in units of itself, unless all rewards are 0
-        square = left = 1.0
+        square = unexplained = 1.0
     elif number > 2.0 * d:
         inverse, explained = np.empty((d, d)), 0.0
         for k in range(d):
@@ -54,8 +54,8 @@ def _pooled(data, d):  # type: ignore[no-untyped-def]
         for k in range(d):
             for j in range(d):
                 explained += data.h[k] * inverse[k, j] * data.h[j]
-        left = min(max((data.total[0] - explained) / (number - d), LEAST * square), square)
-    return M, square, left
+        unexplained = min(max((data.total[0] - explained) / (number - d), LEAST * square), square)
+    return M, square, unexplained
 
 
 @subroutine
@@ -63,12 +63,12 @@ def _residual(data, post):  # type: ignore[no-untyped-def]
     """The sum of squared residuals, and that of the squares of what is the arms' own."""
     stays_a_function()
     size, d = post.M.size, data.b.shape[1]
-    left, spread, delta = data.total[0], 0.0, np.empty(d)
+    residual, spread, delta = data.total[0], 0.0, np.empty(d)
     for k in range(size):
         row = 0.0
         for j in range(size):
             row += data.G[k, j] * post.M[j]
-        left += post.M[k] * (row - 2.0 * data.h[k])
+        residual += post.M[k] * (row - 2.0 * data.h[k])
     for i in range(data.number.size):
         if data.number[i] == 0.0:
             continue
@@ -83,8 +83,8 @@ def _residual(data, post):  # type: ignore[no-untyped-def]
                 row += 2.0 * data.C[i, j, k] * post.M[j]
             for j in range(d):
                 row += data.C[i, k, j] * delta[j]
-            left += delta[k] * row
-    return max(left, 0.0), spread
+            residual += delta[k] * row
+    return max(residual, 0.0), spread
 
 
 @subroutine
@@ -110,35 +110,39 @@ def _trace_of_arms(data, post, tau2):  # type: ignore[no-untyped-def]
 
 @subroutine
 def _of_column(post, v, column, out):  # type: ignore[no-untyped-def]
-    """Of an effect: its square along v and across it, and the same of its variance."""
+    """The square of an effect along v and across it, and the same parts of its variance."""
     stays_a_function()
     d = v.size
-    along = all_of_it = variance = trace = 0.0
+    along = squared = variance = trace = 0.0
     for k in range(d):
         here = column * d + k
         along += v[k] * post.M[here]
-        all_of_it += post.M[here] * post.M[here]
+        squared += post.M[here] * post.M[here]
         trace += post.V[here, here]
         for j in range(d):
             variance += v[k] * v[j] * post.V[here, column * d + j]
-    out[0], out[1] = along * along, max(all_of_it - along * along, 0.0)
+    out[0], out[1] = along * along, max(squared - along * along, 0.0)
     out[2], out[3] = max(variance, 0.0), max(trace - variance, 0.0)
 
 
 @subroutine
 def chances(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
-    """The probability of every variance of the grid, given all others."""
+    """The probability of every variance k of the grid, given all other variances.
+
+    Twice the log-likelihood is log|V| - q log(k) + M^ . r, up to a constant, with q the number of
+    the intersections' coefficients.
+    """
     stays_a_function()
     last, numbers, out = variances.along.size - 1, 0, np.empty(len(GRID))
     for column in range(kinds.size):
         numbers += variances.v.size * (kinds[column] == last)
     for step in range(len(GRID)):
         variances.along[last] = variances.across[last] = GRID[step] * kappa2
-        likely = work_out_effects(kinds, variances, post) - numbers * np.log(GRID[step] * kappa2)
+        twice = work_out_effects(kinds, variances, post) - numbers * np.log(GRID[step] * kappa2)
         for k in range(post.M.size):
-            likely += post.M[k] * post.r[k]
-        before = 0.5 if step == 0 else GRID[step] ** 0.25
-        out[step] = 0.5 * likely + np.log(before)
+            twice += post.M[k] * post.r[k]
+        prior_weight = 0.5 if step == 0 else GRID[step] ** 0.25
+        out[step] = 0.5 * twice + np.log(prior_weight)
     out = np.exp(out - np.max(out))
     return out / np.sum(out)
 
@@ -147,8 +151,9 @@ def chances(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
 def _set_intersections(kinds, variances, post, kappa2):  # type: ignore[no-untyped-def]
     """Set the variance k of intersections to its mean over the grid.
 
-    If feedback alone says what an intersection adds with a precision P, k P / (1 + k P) of that is
-    believed. It is this part whose mean is taken: that of k itself would be as large as the grid.
+    If feedback alone says what an intersection adds with a precision P, the posterior believes the
+    part k P / (1 + k P) of it. The mean is taken over this part: that of k itself would be as large
+    as the grid.
     """
     stays_a_function()
     weights, last = chances(kinds, variances, post, kappa2), variances.along.size - 1
@@ -174,10 +179,10 @@ def estimate_variances(data, kinds, n_kinds, known_sigma2, d):  # type: ignore[n
     """
     stays_a_function()
     n, size = data.number.size, data.h.size
-    M, square, left = _pooled(data, d)
+    M, square, unexplained = _pooled(data, d)
     v, largest = leading_direction(M)
     kappa2 = square / max(largest, 1.0)
-    first_sigma2, first_tau2 = START * left, START * left / d
+    first_sigma2, first_tau2 = START * unexplained, START * unexplained / d
     variances = Variances(
         np.full(1, max(first_sigma2 if known_sigma2 < 0.0 else known_sigma2, LEAST_NOISE * square)),
         np.full(1, first_tau2),

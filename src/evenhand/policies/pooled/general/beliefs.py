@@ -1,10 +1,10 @@
-"""What the general form believes of effects and candidates, with intervals that cover.
+"""The posterior of effects and candidates in the general form, with intervals that cover.
 
 As in `evenhand.policies.pooled.beliefs`: the effects of levels have a flat prior, quantiles are
-Student's, and tau^2, which rests on few arms, is larger by twice its relative variance. Effects of
-intersections keep a prior, for without one nothing tells them from those of their levels. Its
-variance is uncertain: it is its mean over a grid, which shrinks less than decisions do, and what
-effects differ by from one variance of the grid to another is part of theirs.
+Student's, and tau^2, which rests on few arms, is multiplied by 1 + 2 over its degrees of freedom.
+Effects of intersections keep a prior: without one, nothing tells them from those of their levels.
+The variance of that prior is uncertain. It is the mean over a grid, which shrinks less than
+decisions do; and how much effects differ between the variances of the grid is part of their own.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from evenhand.policies.pooled.general._variances import GRID, chances, estimate_
 
 Array = NDArray[np.float64]
 
-# The prior variance of a bias, in units of the model's. More, and true rewards without any noise
-# would leave no digits: here levels are not alone in saying what an arm has in common with others.
+# The prior variance of a bias, in units of the model's. If it were larger, true rewards without any
+# noise would leave no digits: here levels are not alone in saying what an arm shares with others.
 FLAT = 1e6
 
 
@@ -125,7 +125,7 @@ class GeneralBeliefs:
         self.noise = rho * float(np.sqrt(variances.sigma2[0]))
         self.spread = rho * float(np.sqrt(self._tau2)) if self.recurs else 0.0
         self.effects = rho * self._post.M.reshape(q, d) / self.units
-        # What effects vary by, and the part of it that is proportional to tau^2.
+        # The variance of effects, and its part proportional to tau^2: V (sum D_i' D_i) V / tau^2.
         V, D = self._post.V, self._post.D.reshape(-1, q * d)
         self._V_tau = V @ (D.T @ D) @ V / self._tau2 if self.recurs else np.zeros_like(V)
 
@@ -174,11 +174,11 @@ class GeneralBeliefs:
         return self._unit * (z @ self._post.M), width, self._unit * size * self._floor(weights)
 
     def own_share(self) -> Array:
-        """Per intersection, how much of what it could differ from its levels by was learned.
+        """Per intersection, how much of its possible difference from its levels was learned.
 
-        It is the part of the variance of that difference that data have taken off. Below one half,
-        what is said of it comes mostly from its levels. NaN if it cannot differ from them: no other
-        intersection shares one of its levels.
+        It is the part of the variance of that difference that data have removed. Below one half,
+        what is said about it comes mostly from its levels. NaN if it cannot differ from them: no
+        other intersection shares one of its levels.
         """
         beyond, d = self.design.beyond, self._d
         count = len(beyond)
@@ -192,7 +192,7 @@ class GeneralBeliefs:
         return np.where(prior > 1e-9 * self._of_cells, share, np.nan)
 
     def _floor(self, weights: Array) -> Array:
-        """Per unit of context: what is left if every arm were known exactly."""
+        """Per unit of context: the standard deviation left if every arm were known exactly."""
         if not self.recurs or self.groups.changes:
             return np.zeros(len(weights))
         arms, kinds = self.design.weights(self.design.levels), self.design.kinds
@@ -212,7 +212,10 @@ class GeneralBeliefs:
         return total, np.einsum("ri,ij,rj->r", z, self._V_tau, z)
 
     def _width(self, total: Array, of_tau: Array, level: float) -> Array:
-        """Student's quantile times the standard deviation; infinite where nothing was seen."""
+        """Student's quantile times the standard deviation; infinite where nothing was seen.
+
+        The degrees of freedom are Satterthwaite's, as in `evenhand.policies.pooled.beliefs`.
+        """
         from scipy.stats import t as student
 
         noise = np.maximum(total - of_tau, 0.0)

@@ -150,8 +150,8 @@ class GeneralBias(Reported):
         sentences = [self._of_level(row) for row in clear.to_dict("records")]
         rest = int((table.why == "").sum()) - len(clear)
         if rest:
-            what = "bias of a level" if rest == 1 else "biases of levels"
-            sentences.append(f"{rest} {what} cannot be told from zero.")
+            noun = "bias of a level" if rest == 1 else "biases of levels"
+            sentences.append(f"{rest} {noun} cannot be told from zero.")
         unknown = list(dict.fromkeys(table[table.why != ""].group))
         if unknown:
             sentences.append(
@@ -189,7 +189,7 @@ class GeneralBias(Reported):
         )
 
     def _of_cells(self, table: pd.DataFrame) -> list[str]:
-        """What intersections add to their levels, and which of them borrow."""
+        """Sentences on what intersections add to their levels, and on those that borrow."""
         known = table[table.why == ""]
         clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
