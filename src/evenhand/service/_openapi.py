@@ -25,7 +25,7 @@ _ID = "0192f3a1-b2c3-7def-8123-456789abcdef"
 
 
 def endpoints_of(service: Service) -> list[Endpoint]:
-    """The routes of the service, those that are hot first."""
+    """The routes of the service, the most frequent first."""
     api, admin, review = service.api, service.admin, service.review
     config = service.config
     done = {200: wire.Outcome, 201: wire.Outcome}
@@ -39,10 +39,10 @@ def endpoints_of(service: Service) -> list[Endpoint]:
         Endpoint("POST", "/v1/rewards", api.rewards, REWARD, "Give many rewards", wire.RewardsIn,
                  {200: wire.BulkOutcome}, example={"rewards": [{"id": _ID, "observed": 1.0}]}),
         Endpoint("PUT", "/v1/decisions/{id}/override", api.override, REVIEW,
-                 "Overrule a decision, with a reason", wire.OverrideIn, done,
+                 "Override a decision, with a reason", wire.OverrideIn, done,
                  example={"arm": config.arms[0], "reason": "knows the applicant"}),
-        Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE, "Say that a decision was used",
-                 None, done),
+        Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE,
+                 "Confirm that a decision was used", None, done),
         Endpoint("GET", "/v1/decisions", api.search, READ, "Search decisions, the newest first",
                  None, {200: wire.Page},
                  {"after": "the cursor `next` of the page before", "limit": "1 to 1000",
@@ -65,7 +65,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
         Endpoint("PUT", "/v1/decisions/{id}/verdict", review.verdict, REVIEW,
                  "Accept a claimed decision, or override it", wire.VerdictIn, done,
                  example={"verdict": "accepted", "by": "Ada"}),
-        Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned of the bias", None,
+        Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned about the bias", None,
                  {200: dict}, {"level": "of the intervals, 0.9 by default"}),
         Endpoint("GET", "/v1/shares", admin.shares, READ, "Shares and rewards by group", None,
                  {200: dict}, {"since": "seconds since the start of 1970"}),
@@ -85,11 +85,11 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {201: wire.Outcome}, example={"version": 1, **_REASON}),
         Endpoint("POST", "/v1/pause", admin.pause, REVIEW, "Stop all decisions", wire.ReasonIn,
                  done, example=_REASON),
-        Endpoint("POST", "/v1/resume", admin.resume, ADMIN, "Go on deciding", wire.ReasonIn, done,
+        Endpoint("POST", "/v1/resume", admin.resume, ADMIN, "Resume decisions", wire.ReasonIn, done,
                  example=_REASON),
         Endpoint("DELETE", "/v1/persons/{id}", admin.erase, ADMIN, "Erase a person", None,
                  {200: wire.Outcome},
-                 {"force": "true to erase within the retention", "reason": "why"}),
+                 {"force": "true to erase even within the retention", "reason": "why"}),
         Endpoint("POST", "/v1/keys", admin.add_key, ADMIN, "Make a key", wire.KeyIn,
                  {201: wire.KeyOut}, example={"name": "website", "roles": ["decide", "reward"]}),
         Endpoint("DELETE", "/v1/keys/{id}", admin.withdraw_key, ADMIN, "Withdraw a key", None,
@@ -115,12 +115,12 @@ def _candidates(config: Config) -> dict[str, Any]:
 
 
 def _group(groups: Groups, number: int) -> Any:
-    """The group of a candidate in an example: a level or, of the second one, probabilities."""
-    told: dict[str, Any] = {}
+    """The group of a candidate in an example: a level or, for the second one, probabilities."""
+    example: dict[str, Any] = {}
     for attribute in groups.attributes:
         first, second = attribute.levels[:2]
-        told[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
-    return told if len(told) > 1 else told.popitem()[1]
+        example[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
+    return example if len(example) > 1 else example.popitem()[1]
 
 
 def _example(feature: Feature) -> Any:
@@ -159,8 +159,8 @@ def describe(endpoints: Sequence[Endpoint], config: Config) -> dict[str, Any]:
         "info": {
             "title": config.title,
             "version": __version__,
-            "description": "Even-handed decisions from biased feedback. An answer of 2xx is on "
-            "disk. After 5xx or no answer, send the same id again: it counts once.",
+            "description": "Even-handed decisions from biased feedback. After an answer of 2xx, it "
+            "is on disk. After 5xx or no answer, send the same id again: it counts once.",
         },
         "paths": paths,
         "components": {
@@ -223,7 +223,7 @@ _PROBLEM: dict[str, Any] = {
 
 
 def _problems(endpoint: Endpoint) -> list[int]:
-    """What may go wrong."""
+    """The statuses of problems that may occur."""
     statuses = [421, 422, 503]
     if endpoint.role is not None:
         statuses += [401, 403, 429]
