@@ -1,4 +1,4 @@
-"""The first look: it runs without a network, says what it found, and leaves a page."""
+"""The demo: it runs without a network, says what it found, and writes a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def found():
 
 @pytest.mark.slow
 def test_the_bias_is_that_of_plain_least_squares(found):
-    """Every application once, each group fitted on its own, black less the others."""
+    """Every application once, each group fitted on its own, black minus the others."""
     world = found.world
     arms, contexts, rewards = world.observations()
     black = world.groups.of[arms] == world.groups.index("black")
@@ -74,7 +74,7 @@ def test_prices_are_paired_and_missing_where_nothing_was_bought():
     worse = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.1, 2.0), (0.2, 4.0)]})
     assert np.isnan(eh.metrics.prices(worse).iloc[0]["price"])
     unsure = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.9, 2.0), (0.41, 4.0)]})
-    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval holds zero
+    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval contains zero
     with pytest.raises(ValueError, match="reference is 'B'"):
         eh.metrics.prices(runs, reference="B")
 
