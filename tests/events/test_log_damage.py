@@ -21,7 +21,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
-    ("change", "there"),
+    ("change", "rounds"),
     [
         (lambda lines: lines[:61], 60),
         (lambda lines: [*lines[:61], lines[61][:9]], None),
@@ -31,7 +31,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
     ],
     ids=["cut", "cut in a line", "all", "middle", "more"],
 )
-def test_lines_lost_or_added_are_reported(change, there, old, tmp_path):
+def test_lines_lost_or_added_are_reported(change, rounds, old, tmp_path):
     path = closed(tmp_path / "log.csv", 100)
     if old:
         older(path)
@@ -39,9 +39,9 @@ def test_lines_lost_or_added_are_reported(change, there, old, tmp_path):
     path.write_bytes(b"".join(changed))
     for read in (eh.read_log, eh.replay, eh.log_to):
         words = refused(path, "should have 100 rounds and 100 learned rewards.*restore", read)
-        assert there is None or f"has {there} rounds" in words
+        assert rounds is None or f"has {rounds} rounds" in words
     assert not journal_of(path).exists()
-    if not old or there != 101:  # a journal may have more, and older logs do not count rows
+    if not old or rounds != 101:  # a journal may have more, and older logs do not count rows
         journal_of(path).write_bytes(beside(path).read_bytes() + b"\n")
         refused(path, "should have 100")
 
@@ -108,33 +108,36 @@ def mutated(raw, generator):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("candidates", [False, True])
-@pytest.mark.parametrize("what", ["csv", "parquet", "csv.json", "csv.journal"])
-def test_damaged_bytes_are_reported_or_do_no_harm(what, candidates, tmp_path):
+@pytest.mark.parametrize("ending", ["csv", "parquet", "csv.json", "csv.journal"])
+def test_damaged_bytes_are_reported_or_do_no_harm(ending, candidates, tmp_path):
     """Whatever is read was written; from a journal, the calls up to some call."""
-    path, generator = tmp_path / f"log.{what.split('.')[0]}", random.Random(f"{what}{candidates}")
-    if what == "csv.journal":
+    path, generator = (
+        tmp_path / f"log.{ending.split('.')[0]}",
+        random.Random(f"{ending}{candidates}"),
+    )
+    if ending == "csv.journal":
         logged = eh.log_to(path, make(), candidates=candidates)
         fill(logged)
         killed(logged)
     else:
         closed(path, candidates=candidates)
-    file = tmp_path / f"log.{what}"
-    raw, expected, told = file.read_bytes(), eh.read_log(path), 0
+    file = tmp_path / f"log.{ending}"
+    raw, expected, refusals = file.read_bytes(), eh.read_log(path), 0
     for _ in range(60):
         file.write_bytes(wrong := mutated(raw, generator))
-        kept = wrong[: wrong.rfind(b"\n") + 1] if what == "csv.journal" else raw
+        intact = wrong[: wrong.rfind(b"\n") + 1] if ending == "csv.journal" else raw
         try:
             log = eh.read_log(path)
             eh.replay(path)
         except ValueError as error:
-            told += 1
+            refusals += 1
             assert "\n" not in str(error)
             continue
-        assert raw.startswith(kept)
-        file.write_bytes(kept)
-        whole = eh.read_log(path) if what == "csv.journal" else expected
+        assert raw.startswith(intact)
+        file.write_bytes(intact)
+        whole = eh.read_log(path) if ending == "csv.journal" else expected
         pd.testing.assert_frame_equal(log, whole, check_exact=True)
-    assert told > 20
+    assert refusals > 20
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,15 @@ def test_older_logs_can_be_continued(name, crash, today, tmp_path):
     killed(logged) if crash else logged.close()
     twin.close()
     for _ in range(2):
-        found = eh.read_log(path)
+        frame = eh.read_log(path)
         assert bits(eh.replay(path)) == bits(twin.policy)
         same = [
-            one for one in before if one not in ("reward", "learned", "reward_seq", "reward_at")
+            column
+            for column in before
+            if column not in ("reward", "learned", "reward_seq", "reward_at")
         ]
-        same = [one for one in same if not one.startswith("true")]
-        pd.testing.assert_frame_equal(found[: len(before)][same], before[same])
+        same = [column for column in same if not column.startswith("true")]
+        pd.testing.assert_frame_equal(frame[: len(before)][same], before[same])
         with eh.log_to(path) as again:  # as version 3, unless it already was
             assert bits(again.policy) == bits(twin.policy) and again.waiting == twin.waiting
     if path.suffix == ".csv":
@@ -170,21 +172,21 @@ def test_an_older_log_with_a_feature_that_is_now_a_column(tmp_path):
 
 def test_events_of_a_table_are_those_that_were_appended(tmp_path):
     """Including true rewards that later ones replaced; and read after every number."""
-    path, kept = tmp_path / "log.parquet", []
+    path, appended = tmp_path / "log.parquet", []
     with eh.log_to(path, make(), candidates=True) as logged:
         keep = logged.ledger.append
-        logged.ledger.append = lambda events: (keep(events), kept.extend(events))
+        logged.ledger.append = lambda batch: (keep(batch), appended.extend(batch))
         Calls(21).many(logged, 40)
         more(logged)
         writing = list(logged.ledger.read())
     ledger = FileLedger(path, write=False)
-    assert ledger.head == len(kept)
-    for found in (writing, list(ledger.read())):
-        assert len(found) == len(kept)
-        for one, two in zip(found, kept, strict=True):
-            assert type(one) is type(two) and len(one) == len(two)
-            for a, b in zip(one, two, strict=True):
+    assert ledger.head == len(appended)
+    for events in (writing, list(ledger.read())):
+        assert len(events) == len(appended)
+        for event, expected in zip(events, appended, strict=True):
+            assert type(event) is type(expected) and len(event) == len(expected)
+            for a, b in zip(event, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
-    for after in range(0, len(kept) + 1, 7):
-        rest = [one.seq for one in ledger.read(after)]
-        assert rest == list(range(after + 1, len(kept) + 1))
+    for after in range(0, len(appended) + 1, 7):
+        seqs = [event.seq for event in ledger.read(after)]
+        assert seqs == list(range(after + 1, len(appended) + 1))

@@ -14,19 +14,19 @@ from evenhand.experiments import _demo
 
 
 @pytest.fixture(scope="module")
-def found():
+def demo():
     return _demo.play()
 
 
 @pytest.mark.slow
-def test_the_bias_is_that_of_plain_least_squares(found):
+def test_the_bias_is_that_of_plain_least_squares(demo):
     """Every application once, each group fitted on its own, black minus the others."""
-    world = found.world
+    world = demo.world
     arms, contexts, rewards = world.observations()
     black = world.groups.of[arms] == world.groups.index("black")
     fits = [np.linalg.lstsq(contexts[rows], rewards[rows])[0] for rows in (black, ~black)]
     expected = (fits[0] - fits[1]) / world.scales["deviation"].to_numpy()
-    mine = found.bias.to_frame().query("group == 'black'")
+    mine = demo.bias.to_frame().query("group == 'black'")
     np.testing.assert_allclose(mine["estimate"], expected, rtol=1e-6)
     bias = world.bias(reference="not black", weighting="pulls").to_frame()
     table = bias.query("group == 'black'")
@@ -34,12 +34,12 @@ def test_the_bias_is_that_of_plain_least_squares(found):
 
 
 @pytest.mark.slow
-def test_the_table_is_that_of_the_runs(found):
-    runs = found.simulated.runs.groupby("policy")["share"].mean()
-    for row in _demo.table(found).itertuples():
+def test_the_table_is_that_of_the_runs(demo):
+    runs = demo.simulated.runs.groupby("policy")["share"].mean()
+    for row in _demo.table(demo).itertuples():
         shown = float(re.match(r"(\d+) %", row.black)[1])
         assert abs(shown - 100 * runs[row.policy]) <= 0.5
-    text = " ".join(_demo.sentences(found))
+    text = " ".join(_demo.sentences(demo))
     assert all(f"{100 * runs[policy]:.0f} %" in text for policy in _demo.POLICIES)
     assert abs(runs["PooledGroupFair"] - 0.5) < 0.03  # in proportion
 

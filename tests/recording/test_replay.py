@@ -198,12 +198,12 @@ def test_a_cut_off_header_is_reported_at_every_byte(tmp_path):
             eh.replay(tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("what", ["learned", "round"])
-def test_a_lost_row_is_reported(what, tmp_path):
+@pytest.mark.parametrize("column", ["learned", "round"])
+def test_a_lost_row_is_reported(column, tmp_path):
     path = tmp_path / "log.csv"
     written(path)
     frame = pd.read_csv(path)
-    lost = frame[frame[what].notna()].index[3]
+    lost = frame[frame[column].notna()].index[3]
     frame.drop(index=lost).to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"and should have \d+ rounds"):
         eh.replay(path)

@@ -55,7 +55,7 @@ def _serve(options: argparse.Namespace) -> int:
         from evenhand.service._demo import serve_demo
 
         if options.config is not None or options.init is not None:
-            raise InputError("--demo has a configuration of its own; leave out CONFIG and --init")
+            raise InputError("--demo has its own configuration; leave out CONFIG and --init")
         serve_demo(options.port or 8321)
         return 0
     if options.init is not None:

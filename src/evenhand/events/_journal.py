@@ -94,7 +94,7 @@ class Journal:
             raise InputError(f"{self.log} already has a writer; close it first") from error
 
     def _take_table(self, file: _Locked) -> None:
-        """The table may have another name (a hard link), with a journal of its own."""
+        """The table may have another name (a hard link), with its own journal."""
         try:
             file.table = FileIO(self.log, "rb")
             self._take(file.table)

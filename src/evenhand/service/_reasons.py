@@ -123,7 +123,7 @@ def _words(
 ) -> list[str]:
     """The four strongest reasons in words; Regulation B asks for no more.
 
-    `beside` has the values of the chosen candidate, for one that was not chosen.
+    `chosen_values` are those of the chosen candidate, for one that was not chosen.
     """
     sentences = []
     for reason in listed[:4]:

@@ -65,7 +65,7 @@ class ArmChange(Struct, forbid_unknown_fields=True):
 
 
 class ClaimIn(Struct, forbid_unknown_fields=True):
-    """Who looks at a decision; by default the name of the key."""
+    """Who reviews a decision; by default the name of the key."""
 
     by: Name | None = None
 

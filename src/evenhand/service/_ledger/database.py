@@ -36,7 +36,7 @@ class Connection:
         self.raw, self.is_postgres, self._failures = raw, is_postgres, failures
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Rows:
-        """What a query returns, or nothing."""
+        """The rows that a query returns, if any."""
         try:
             cursor = self.raw.execute(_dollar(sql) if self.is_postgres else sql, parameters)
             return cursor.fetchall() if cursor.description else []

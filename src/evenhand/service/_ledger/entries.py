@@ -16,7 +16,7 @@ import msgspec
 
 GENESIS = bytes(32)
 SALT = 16
-NAN = Struct("<d").pack(float("nan"))  # what stands for an arm that was not available
+NAN = Struct("<d").pack(float("nan"))  # stands for an arm that was not available
 _NUMBERS = Struct(">qq")
 
 BEGIN, START, DECISION, REWARD, LEARN, TRUE = (

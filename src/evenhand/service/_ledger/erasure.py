@@ -16,7 +16,7 @@ _PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")
 class Erase(Ask):
     """Remove what is known about a person, after a snapshot of what was learned.
 
-    It has a transaction of its own, because the snapshot must have everything before it.
+    It has its own transaction, because the snapshot must have everything before it.
     """
 
     def __init__(self, person: bytes, by: str, reason: str, retention: int, force: bool) -> None:
