@@ -1,4 +1,4 @@
-"""Atomic writes: a crash leaves the old file or the new one, never a part."""
+"""Atomic writes: a crash leaves the old file or the new one, never a partial file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_whole(path: str | Path, content: Content) -> None:
 
 
 def write_all(contents: Mapping[Path, Content]) -> None:
-    """Write files that belong together: first all of them as parts, then each into its place.
+    """Write files that belong together: write all of them as parts, then move each to its place.
 
     Args:
         contents: the content of each path, as for `write_whole`.

@@ -25,7 +25,7 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def value(cell: Any) -> Any:
-    """Text, True, False, whole and finite numbers as they are; None for all else."""
+    """Text, True, False, whole and finite numbers as they are; None for anything else."""
     if cell is None or cell is pd.NA:
         return None
     if isinstance(cell, (bool, np.bool_)):

@@ -1,8 +1,8 @@
-"""Pictures as SVG, drawn here or by a process beside this one.
+"""Pictures as SVG, drawn in this process or in one beside it.
 
-vl-convert takes .4 s to start and holds the interpreter's lock meanwhile, so a thread gains
-nothing. A command that will draw calls `start_beside` first: that time then passes beside its other
-work. Without such a process, or if it ends, pictures are drawn here.
+vl-convert takes .4 s to start and holds the interpreter's lock for that time, so a thread gains
+nothing. A command that will draw calls `start_beside` first, so that vl-convert starts while the
+command does its other work. Without such a process, or if it ends, pictures are drawn here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any
 
-# JSON in ASCII, a line for a picture: no encoding of the system can change it.
+# JSON in ASCII, one line per picture: no encoding of the system can change it.
 PROGRAM = """
 import json, sys, vl_convert
 vl_convert.vegalite_to_svg({"mark": "point", "data": {"values": []}})
@@ -27,16 +27,16 @@ for line in sys.stdin:
 PATIENCE = 5.0  # seconds for the process to end
 
 _asking = Lock()
-_beside: tuple[int, subprocess.Popen[str]] | None = None  # with the process that started it
+_beside: tuple[int, subprocess.Popen[str]] | None = None  # with the id of its parent
 
 
 def start_beside() -> None:
-    """Start a process that draws, unless there is one; it ends with this one."""
+    """Start a process that draws, unless there is one. It ends when this one does."""
     global _beside
     if _beside is not None or not sys.executable:
         return
     with suppress(OSError):  # where no process may be started, pictures are drawn here
-        started = subprocess.Popen(
+        process = subprocess.Popen(
             # -P: no file of the current folder is taken for a module.
             [sys.executable, "-P", "-c", PROGRAM],
             stdin=subprocess.PIPE,
@@ -44,8 +44,8 @@ def start_beside() -> None:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        _beside = os.getpid(), started
-        atexit.register(_end, started)
+        _beside = os.getpid(), process
+        atexit.register(_end, process)
 
 
 def svg_of(spec: str, version: str) -> str:
@@ -55,12 +55,12 @@ def svg_of(spec: str, version: str) -> str:
         return drawn
     import vl_convert as vlc
 
-    here: str = vlc.vegalite_to_svg(spec, vl_version=version)
-    return here
+    svg: str = vlc.vegalite_to_svg(spec, vl_version=version)
+    return svg
 
 
 def _asked(spec: str, version: str) -> str | None:
-    """What the process beside this one draws; None if there is none, or it has ended."""
+    """The picture that the other process draws; None if there is none, or it has ended."""
     if _beside is None or _beside[0] != os.getpid():  # a fork must not share its pipes
         return None
     process: Any = _beside[1]

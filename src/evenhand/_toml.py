@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 
 
 class Kind(NamedTuple):
-    """What a key of a file may hold, in words and as a test."""
+    """The values that a key of a file may hold, in words and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -23,7 +23,7 @@ class TomlFile:
     """A TOML file, and errors that name its lines."""
 
     def __init__(self, path: Path, above: Collection[str]) -> None:
-        """`above` are the keys that belong above the first table."""
+        """`above` lists the keys that belong above the first table."""
         self.path, self.above = path, above
         try:
             self.text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
@@ -34,14 +34,14 @@ class TomlFile:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path.name}: {error}") from error
 
-    def refuse(self, key: str, what: str, about: str = "") -> NoReturn:
-        """Raise an error with the line; `about` is a word in a value of several lines."""
+    def refuse(self, key: str, problem: str, about: str = "") -> NoReturn:
+        """Raise an error that names the line; `about` is a word to look for in a long value."""
         first, last = _lines_of(self.text, key)
         word = re.compile(rf"(?<![\w-]){re.escape(about)}(?![\w-])")
         lines = enumerate(self.text.split("\n")[first - 1 : last], start=first)
         line = next((number for number, text in lines if about and word.search(text)), first)
         place = f"{self.path.name}, line {line}" if line else self.path.name
-        raise InputError(f"{place}: {key}{'' if what.startswith((':', '[')) else ' '}{what}")
+        raise InputError(f"{place}: {key}{'' if problem.startswith((':', '[')) else ' '}{problem}")
 
     def table(self, key: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
         """A table of the file, by its name."""
@@ -51,7 +51,7 @@ class TomlFile:
     def checked(
         self, prefix: str, table: dict[str, Any], kinds: Mapping[str, Kind]
     ) -> dict[str, Any]:
-        """`table` itself, once all its keys are known and hold values of the right kind."""
+        """`table` itself, if all its keys are known and hold values of the right kind."""
         for name, value in table.items():
             self.known(prefix + name, name, kinds)
             if not kinds[name].fits(value):
@@ -68,11 +68,11 @@ class TomlFile:
         hint = f"did you mean {near[0]!r}? " if near else ""
         if is_key and name in self.above:
             hint = "it belongs above the first [table]; "
-        what = "is unknown" if is_key else f"has {name!r}{of}, which is unknown"
-        self.refuse(key, f"{what}; {hint}allowed are {', '.join(names)}", about=name)
+        problem = "is unknown" if is_key else f"has {name!r}{of}, which is unknown"
+        self.refuse(key, f"{problem}; {hint}allowed are {', '.join(names)}", about=name)
 
     def check(self, key: str, function: Callable[..., Any], *values: Any) -> Any:
-        """`function(key, *values)`, whose InputError gets the line."""
+        """`function(key, *values)`; an InputError that it raises gets the line."""
         try:
             return function(key, *values)
         except InputError as error:
@@ -82,8 +82,8 @@ class TomlFile:
 def line_of(text: str, key: str) -> int:
     """The first line of a key such as "data.arms"; of its table if there is no such key; or 0.
 
-    Up to the end of any statement, the first lines of a file are TOML themselves. So the parser
-    shows where a key first appears.
+    The lines up to the end of any statement are valid TOML themselves. So the parser shows where a
+    key first appears.
 
     Example:
         >>> from evenhand._toml import line_of

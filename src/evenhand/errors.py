@@ -48,7 +48,7 @@ _SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_TO_PYTHON)
 
 @contextmanager
 def speaking(language: Language, flags: Collection[str] | None = None) -> Iterator[None]:
-    """Show messages in this language inside of a `with` block.
+    """Show messages in this language inside a `with` block.
 
     Args:
         language: the language of the caller.
@@ -62,11 +62,11 @@ def speaking(language: Language, flags: Collection[str] | None = None) -> Iterat
         ...     print(error)
         give --seed 1
     """
-    before = _SPEECH.set(_Speech(language, flags))
+    token = _SPEECH.set(_Speech(language, flags))
     try:
         yield
     finally:
-        _SPEECH.reset(before)
+        _SPEECH.reset(token)
 
 
 class _Told:
@@ -107,8 +107,8 @@ class InputError(EvenhandError, ValueError):
     """The user's input cannot be used. The message says what is allowed and what to do.
 
     Args:
-        message: one line, in which `setting` names settings. By default it is composed of the other
-            arguments.
+        message: one line, in which `setting` names settings. By default it is composed from the
+            other arguments.
         parameter: the setting that is wrong, by its name in Python. By default the one that the
             message begins with.
         value: its value.
@@ -243,7 +243,7 @@ def setting(name: str, value: Any = None) -> str:
     Args:
         name: the name in Python, such as "missing_marks".
         value: the value to give it: text, a number, True or False, or a list or dict of these. Use
-            `blank` for what the reader has to fill in.
+            `blank` for a part that the reader has to fill in.
 
     Example:
         >>> from evenhand.errors import blank, in_language, setting

@@ -1,4 +1,4 @@
-"""What is our own bug is told as one, and what is a mistake of the user's is not."""
+"""Bugs in evenhand are reported as bugs, and mistakes of the user are not."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from evenhand.experiments import _policies
 
 
 def run(monkeypatch, capsys, error):
-    """`evenhand data list`, which stops with this error."""
+    """Run `evenhand data list`, which stops with this error."""
 
     def fail(*_):
         raise error
 
     monkeypatch.setattr(data, "_list", fail)
     code = main(["data", "list"])
-    told = capsys.readouterr()
-    assert told.out == "" and told.err.count("\n") == 1 and told.err.startswith("evenhand: ")
-    return code, told.err.removeprefix("evenhand: ").rstrip("\n")
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.count("\n") == 1 and output.err.startswith("evenhand: ")
+    return code, output.err.removeprefix("evenhand: ").rstrip("\n")
 
 
 @pytest.mark.parametrize(
@@ -41,33 +41,37 @@ def run(monkeypatch, capsys, error):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_bug_is_told_as_one(error, monkeypatch, capsys, tmp_path):
+def test_a_bug_is_reported_as_one(error, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    code, said = run(monkeypatch, capsys, error)
+    code, message = run(monkeypatch, capsys, error)
     about = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
     assert code == 70
-    assert said.startswith(f"this is a bug in evenhand, not in your input: {about}; the traceback ")
-    (path,) = map(Path, re.findall(r"is kept in (.*): please report it with that file$", said))
+    assert message.startswith(
+        f"this is a bug in evenhand, not in your input: {about}; the traceback "
+    )
+    (path,) = map(Path, re.findall(r"is kept in (.*): please report it with that file$", message))
     assert path.parent == tmp_path and stat.S_IMODE(path.stat().st_mode) == 0o600
     text = path.read_text(encoding="utf-8")
     assert "Traceback (most recent call last)" in text and "in fail" in text
 
 
-def test_a_bug_is_told_where_nothing_can_be_kept(monkeypatch, capsys, tmp_path):
+def test_a_bug_is_reported_where_no_file_can_be_kept(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    code, said = run(monkeypatch, capsys, ValueError("odd"))
-    assert code == 70 and "could not be kept (No such file or directory): please report it" in said
+    code, message = run(monkeypatch, capsys, ValueError("odd"))
+    assert (
+        code == 70 and "could not be kept (No such file or directory): please report it" in message
+    )
 
 
-def test_a_policy_of_the_users_own_is_no_bug_of_ours(monkeypatch, capsys, tmp_path):
+def test_an_error_in_a_users_policy_is_not_our_bug(monkeypatch, capsys, tmp_path):
     path = tmp_path / "own_and_broken.py"
     path.write_text("def score(*_):\n    return 1 + None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(_policies, "IMPORTED", {path: "its hash"})
     monkeypatch.setattr(data, "_list", import_module("own_and_broken").score)
     assert main(["data", "list"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"evenhand: {path}, line 2: TypeError: unsupported operand")
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"evenhand: {path}, line 2: TypeError: unsupported operand")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +88,6 @@ def test_a_policy_of_the_users_own_is_no_bug_of_ours(monkeypatch, capsys, tmp_pa
         (OverflowError("large"), "a number is too large"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_no_bug(error, words, monkeypatch, capsys):
-    code, said = run(monkeypatch, capsys, error)
-    assert code == 2 and said.startswith(words) and "bug" not in said
+def test_a_mistake_is_not_a_bug(error, words, monkeypatch, capsys):
+    code, message = run(monkeypatch, capsys, error)
+    assert code == 2 and message.startswith(words) and "bug" not in message

@@ -24,7 +24,7 @@ WORLD = eh.LinearWorld(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A log with candidates, one without, one of somebody else, and two saved policies."""
+    """A log with candidates, one without, one of another program, and two saved policies."""
     folder = tmp_path_factory.mktemp("value")
     how = {"horizon": 800, "seed": 3, "exploration": 0.5, "features": ["age", "income"]}
     log = eh.simulate_log(
@@ -49,57 +49,58 @@ def folder(tmp_path_factory):
 
 
 def run(folder, capsys, *arguments):
-    """Paths are those of the folder; the code, the output and the errors."""
+    """The exit code, the output and the errors; paths are relative to the folder."""
     given = [
-        str(folder / one) if one.endswith((".json", "quet", "csv")) else one for one in arguments
+        str(folder / argument) if argument.endswith((".json", "quet", "csv")) else argument
+        for argument in arguments
     ]
     code = main(["value", *given])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    output = capsys.readouterr()
+    return code, output.out, output.err
 
 
 OF_OTHERS = ["--arm", "branch", "--reward", "paid", "--propensity", "p"]
 
 
-def test_a_saved_policy_on_a_log_of_ours(folder, capsys):
+def test_a_saved_policy_on_our_own_log(folder, capsys):
     out = folder / "value.json"
     arguments = ["log.parquet", "--policy", "target.json", "--after", "300", "--out", "value.json"]
-    code, said, errors = run(folder, capsys, *arguments, "--correct", "--reference", "M")
+    code, output, errors = run(folder, capsys, *arguments, "--correct", "--reference", "M")
     assert (code, errors) == (0, "")
     log, target = eh.read_log(folder / "log.parquet"), eh.load(folder / "target.json")
     expected = evaluate(log, target, after=300, bias=target.bias(reference="M"))
-    assert said == f"{expected.to_words()}\n\nread {out}\n"
+    assert output == f"{expected.to_words()}\n\nread {out}\n"
     assert json.loads(out.read_text()) == json.loads(expected.to_json())
-    assert "In corrected reward the target would have earned" in said
+    assert "In corrected reward the target would have earned" in output
 
 
-def test_a_policy_with_a_report_of_its_own_kind(folder, capsys):
-    """PooledGroupFair.bias is another report; values are corrected by that of all policies."""
+def test_a_policy_with_its_own_kind_of_report(folder, capsys):
+    """PooledGroupFair.bias is a different report; values are corrected by that of `Policy`."""
     log = eh.read_log(folder / "log.parquet")
     target = eh.PooledGroupFair(LABELS, n_features=2, exploration=0.2, seed=1)
     eh.replay(log[log["round"] <= 300], target, features=["age", "income"])
     target.save(folder / "pooled.json")
     arguments = ["log.parquet", "--policy", "pooled.json", "--after", "300", "--correct"]
-    code, said, errors = run(folder, capsys, *arguments, "--reference", "M")
+    code, output, errors = run(folder, capsys, *arguments, "--reference", "M")
     assert (code, errors) == (0, "")
     expected = evaluate(log, target, after=300, bias=eh.Policy.bias(target, reference="M"))
-    assert said.startswith(expected.to_words())
+    assert output.startswith(expected.to_words())
 
 
 @pytest.mark.slow
 def test_uniform_level_and_another_policys_bias(folder, capsys):
-    code, said, _ = run(
+    code, output, _ = run(
         folder, capsys, "plain.csv", "--uniform", "--level", "0.9", "--interval", "bootstrap",
         "--bias-from", "target.json", "--weighting", "arms",
     )  # fmt: skip
     bias = eh.load(folder / "target.json").bias("mean", level=0.9, weighting="arms")
     expected = evaluate(folder / "plain.csv", "uniform", bias=bias, level=0.9, interval="bootstrap")
-    assert (code, said) == (0, f"{expected.to_words()}\n")
-    assert "DR" not in said and "90 % interval" in said
+    assert (code, output) == (0, f"{expected.to_words()}\n")
+    assert "DR" not in output and "90 % interval" in output
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_policy_that_learned_from_the_log_is_told(folder, capsys):
+def test_a_policy_that_learned_from_the_log_is_reported(folder, capsys):
     code, _, errors = run(folder, capsys, "log.parquet", "--policy", "itself.json")
     assert code == 0
     assert errors.startswith("evenhand: warning: --policy is in the state in which this log ended")
@@ -107,8 +108,8 @@ def test_a_policy_that_learned_from_the_log_is_told(folder, capsys):
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_policy_that_may_have_learned_from_the_log_is_told(folder, capsys):
-    """As many rewards of every arm; not if rounds are left out, nor without any observation."""
+def test_a_policy_that_may_have_learned_from_the_log_is_reported(folder, capsys):
+    """It has as many rewards of every arm; not if rounds are left out, nor without observations."""
     code, _, errors = run(folder, capsys, "log.parquet", "--policy", "target.json")
     assert (code, errors.count("\n")) == (0, 1)
     assert errors.startswith("evenhand: warning: --policy may have learned from rows of this log")
@@ -142,7 +143,7 @@ def test_a_policy_as_the_log_found_it_has_not_seen_it(folder, capsys):
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
+def test_a_log_of_another_program_may_have_been_seen_too(folder, capsys):
     frame = pd.read_csv(folder / "others.csv")
     policy = eh.TopInterval(LABELS, n_features=2, exploration=0.5, seed=1)
     half = frame[:150]
@@ -154,8 +155,8 @@ def test_a_log_of_others_may_have_been_seen_as_well(folder, capsys):
     assert "use rows that it has not seen" in errors and "--after" not in errors
 
 
-def test_callers_in_python_are_told_the_same(folder):
-    """Also of a frame and of arrays, which know less than the file."""
+def test_callers_in_python_get_the_same_warnings(folder):
+    """Also for a frame and for arrays, which know less than the file."""
     path, itself = folder / "log.parquet", eh.load(folder / "itself.json")
     with pytest.warns(SeenWarning, match="^target is in the state in which this log ended") as one:
         evaluate(path, itself)
@@ -175,8 +176,8 @@ def test_callers_in_python_are_told_the_same(folder):
 
 def test_an_untrained_policy_corrects_nothing(folder, capsys):
     eh.TopInterval(LABELS, n_features=2, seed=1).save(folder / "fresh.json")
-    code, said, _ = run(folder, capsys, "log.parquet", "--policy", "fresh.json", "--correct")
-    about = [line for line in said.split("\n") if "correct" in line]
+    code, output, _ = run(folder, capsys, "log.parquet", "--policy", "fresh.json", "--correct")
+    about = [line for line in output.split("\n") if "correct" in line]
     why = [
         f"the bias of group {name} is not identified (where it was learned: group {name} was "
         "never chosen)"
@@ -189,7 +190,7 @@ def test_an_untrained_policy_corrects_nothing(folder, capsys):
     ]
 
 
-def test_words_and_marks_in_a_log_of_others(folder, capsys):
+def test_words_and_marks_in_a_log_of_another_program(folder, capsys):
     table = pd.read_csv(folder / "others.csv")
     good = table["paid"] > 0.5
     plain = table.assign(paid=good.astype(float).where(table.index % 50 != 0))
@@ -199,29 +200,29 @@ def test_words_and_marks_in_a_log_of_others(folder, capsys):
     roles = [*OF_OTHERS, "--group", "sex", "--uniform"]
     code, expected, _ = run(folder, capsys, "plain numbers.csv", *roles)
     assert code == 0
-    code, _, told = run(folder, capsys, "words.csv", *roles)
-    assert code == 2 and "--reward-values yes=1,no=0 --missing-marks '?', or name another" in told
+    code, _, errors = run(folder, capsys, "words.csv", *roles)
+    assert code == 2 and "--reward-values yes=1,no=0 --missing-marks '?', or name another" in errors
     flags = ["--reward-values", "yes=1,no=0", "--missing-marks", "?"]
     assert run(folder, capsys, "words.csv", *roles, *flags) == (0, expected, "")
-    code, _, told = run(folder, capsys, "log.parquet", "--uniform", *flags)
-    assert code == 2 and "--reward-values is for logs that evenhand did not write" in told
+    code, _, errors = run(folder, capsys, "log.parquet", "--uniform", *flags)
+    assert code == 2 and "--reward-values is for logs that evenhand did not write" in errors
     given = {"arm": "branch", "reward": "paid", "propensity": "p"}
     meant = {"reward_values": {"yes": 1, "no": 0}, "missing_marks": ["?"]}
     names = pd.read_csv(folder / "arms.csv")["arm"]
-    found = Logged.from_frame(words, LABELS, arm_names=names, **given, **meant)
-    np.testing.assert_array_equal(found.rewards, plain["paid"])
+    logged = Logged.from_frame(words, LABELS, arm_names=names, **given, **meant)
+    np.testing.assert_array_equal(logged.rewards, plain["paid"])
 
 
-def test_a_log_of_others_with_its_own_names(folder, capsys):
-    """Groups are read off the log, or from a file; arms by their names, or by numbers."""
+def test_a_log_of_another_program_with_its_own_names(folder, capsys):
+    """Groups are read from the log or from a file; arms go by name or by number."""
     frame = pd.read_csv(folder / "others.csv")
     read = {"arm": "branch", "reward": "paid", "propensity": "p"}
     names = ["east", "north", "south", "west"]  # in their order
     expected = evaluate(
         Logged.from_frame(frame, ["M", "F", "F", "M"], arm_names=names, **read), "uniform"
     )
-    code, said, _ = run(folder, capsys, "others.csv", *OF_OTHERS, "--group", "sex", "--uniform")
-    assert (code, said) == (0, f"{expected.to_words()}\n")
+    code, output, _ = run(folder, capsys, "others.csv", *OF_OTHERS, "--group", "sex", "--uniform")
+    assert (code, output) == (0, f"{expected.to_words()}\n")
     names = ["north", "east", "south", "west"]
     logged = Logged.from_frame(frame, LABELS, features=["age", "one"], arm_names=names, **read)
     target = eh.load(folder / "target.json")
@@ -232,8 +233,8 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
         ["--arm", "number", *OF_OTHERS[2:]],
         ["--arm", "number", *OF_OTHERS[2:], "--group", "sex"],
     ):
-        code, said, _ = run(folder, capsys, "others.csv", *arms, *features)
-        assert (code, said) == (0, f"{expected.to_words()}\n"), arms
+        code, output, _ = run(folder, capsys, "others.csv", *arms, *features)
+        assert (code, output) == (0, f"{expected.to_words()}\n"), arms
 
 
 @pytest.mark.parametrize(
@@ -280,17 +281,17 @@ def test_a_log_of_others_with_its_own_names(folder, capsys):
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(words, arguments, folder, capsys):
-    if "wrong" in arguments:  # groups of arms that the file has otherwise
+    if "wrong" in arguments:  # a file with other groups for the arms
         frame = pd.read_csv(folder / "others.csv").assign(wrong="M").rename(columns={"sex": "was"})
         frame.rename(columns={"wrong": "group"}).to_csv(folder / "wrong.csv", index=False)
         arguments = ["wrong.csv", *arguments[1:-2]]
-    code, said, errors = run(folder, capsys, *arguments)
-    assert (code, said) == (2, "")
+    code, output, errors = run(folder, capsys, *arguments)
+    assert (code, output) == (2, "")
     assert errors.startswith("evenhand: ") and words in errors and errors.count("\n") == 1
 
 
 def test_a_file_that_cannot_be_written(folder, capsys):
-    code, said, errors = run(
+    code, output, errors = run(
         folder, capsys, "plain.csv", "--uniform", "--out", "nowhere/value.json"
     )
-    assert (code, said) == (2, "") and "nowhere" in errors and errors.count("\n") == 1
+    assert (code, output) == (2, "") and "nowhere" in errors and errors.count("\n") == 1

@@ -40,7 +40,7 @@ def test_a_decision_has_all_arms_and_other_rows_have_none(suffix, tmp_path):
         calls = [
             (contexts_of(1), None),
             (contexts_of(2), [0, 3]),
-            (np.tile(contexts_of(3)[0], (4, 1)), None),  # all arms alike
+            (np.tile(contexts_of(3)[0], (4, 1)), None),  # the same for all arms
             (np.tile(contexts_of(3)[0], (4, 1)), [True, False, True, True]),
             (contexts_of(4).tolist(), {1, 2, 0, 3}),
         ]
@@ -62,17 +62,17 @@ def test_a_decision_has_all_arms_and_other_rows_have_none(suffix, tmp_path):
     np.testing.assert_array_equal(log[ARMS][0], expected[0].ravel())
     expected[1][[1, 2]] = np.nan
     np.testing.assert_array_equal(log[ARMS][1], expected[1].ravel())
-    np.testing.assert_array_equal(log[ARMS][2], expected[2][0])  # once
+    np.testing.assert_array_equal(log[ARMS][2], expected[2][0])  # stored once
     expected[3][1] = np.nan
     np.testing.assert_array_equal(log[ARMS][3], expected[3].ravel())
     np.testing.assert_array_equal(log[ARMS][4], expected[4].ravel())
     for row, expected in enumerate(chances):
         np.testing.assert_array_equal(log[CHANCES][row], expected)
-    found = candidates(log[:5], 4, ["age", "income"])
-    assert found.contexts.shape == (5, 4, 2) and found.available.sum(axis=1).tolist() == [
+    read_back = candidates(log[:5], 4, ["age", "income"])
+    assert read_back.contexts.shape == (5, 4, 2) and read_back.available.sum(axis=1).tolist() == [
         *(4, 2, 4, 3, 4)
     ]
-    np.testing.assert_array_equal(found.contexts[2], np.tile(contexts_of(3)[0], (4, 1)))
+    np.testing.assert_array_equal(read_back.contexts[2], np.tile(contexts_of(3)[0], (4, 1)))
     assert candidates(log[2:3], 4, ["age", "income"]).contexts.shape == (1, 2)
 
 
@@ -87,9 +87,11 @@ def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     assert bits(again) == bits(logged.policy) == bits(alone)
     same_decisions(again, alone)
     log = eh.read_log(path)
-    made = log[log["propensity_score"].notna()]
-    own = [chances[arm] for chances, arm in zip(made[CHANCES], made["item_id"], strict=True)]
-    np.testing.assert_allclose(own, made["propensity_score"], rtol=0, atol=1e-9)
+    decisions = log[log["propensity_score"].notna()]
+    own = [
+        chances[arm] for chances, arm in zip(decisions[CHANCES], decisions["item_id"], strict=True)
+    ]
+    np.testing.assert_allclose(own, decisions["propensity_score"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -99,8 +101,8 @@ def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     parts=st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["close", "crash"])), max_size=4),
     suffix=st.sampled_from(["parquet", "csv"]),
 )
-def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, suffix):
-    """The oracle writes the same calls in one go."""
+def test_closed_or_crashed_anywhere_it_continues(tmp_path_factory, seed, parts, suffix):
+    """The oracle writes the same calls in one run."""
     folder = tmp_path_factory.mktemp("log")
     path, whole = folder / f"log.{suffix}", folder / "whole.csv"
     mine, its, policy = Calls(seed), Calls(seed), make()
@@ -140,7 +142,7 @@ def test_no_digit_is_lost(tmp_path_factory, values, suffix):
 
 
 @SUFFIXES
-def test_a_log_goes_on_as_it_began(suffix, tmp_path):
+def test_a_log_continues_as_it_began(suffix, tmp_path):
     for wide in (False, True):
         path = tmp_path / f"{wide}.{suffix}"
         logged = eh.log_to(path, make(), candidates=wide)
@@ -153,7 +155,7 @@ def test_a_log_goes_on_as_it_began(suffix, tmp_path):
         assert (ARMS in log) == (CHANCES in log) == wide
         if suffix == "csv":
             assert json.loads(beside(path).read_text())["version"] == 3
-        with eh.log_to(path) as logged:  # goes on as it began
+        with eh.log_to(path) as logged:  # continues as it began
             logged.select(contexts_of(2))
         assert (ARMS in eh.read_log(path)) == wide
         with pytest.raises(ValueError, match=f"candidates is {not wide}, but the log began with"):
@@ -164,7 +166,7 @@ def test_a_log_goes_on_as_it_began(suffix, tmp_path):
 
 
 def test_parquet_has_lists_with_nulls(tmp_path):
-    """For engines that tell NaN from missing; and a type, if there is not a single row."""
+    """For engines that tell NaN from missing; and with a type, even without a single row."""
     import pyarrow.parquet
 
     with eh.log_to(tmp_path / "log.parquet", make(), candidates=True) as logged:
@@ -195,7 +197,7 @@ def test_a_bad_call_leaves_no_trace(tmp_path):
 
 
 class Stubborn(eh.TopInterval):
-    """Decides by itself, so that `propensities` is about something else."""
+    """Decides in its own way, so that `propensities` does not match."""
 
     def select(self, contexts, available=None):
         decision = super().select(contexts, available)
@@ -203,7 +205,7 @@ class Stubborn(eh.TopInterval):
         return decision
 
 
-def test_probabilities_at_odds_with_the_decision_are_not_kept(tmp_path):
+def test_probabilities_that_contradict_the_decision_are_not_kept(tmp_path):
     for suffix in ("csv", "parquet"):
         path = tmp_path / f"log.{suffix}"
         with eh.log_to(path, Stubborn(LABELS, FEATURES, seed=1), candidates=True) as logged:
@@ -220,7 +222,7 @@ def doubles(*values):
 
 
 def damaged(path, change):
-    """A journal of two decisions, the second of them changed."""
+    """A journal of two decisions, of which the second was changed."""
     logged = eh.log_to(path, make(), candidates=True)
     for seed in range(2):
         logged.select(contexts_of(seed), available=[0, 1, 2])
@@ -228,7 +230,7 @@ def damaged(path, change):
     first, *lines = journal_of(path).read_bytes().splitlines()
     events = [event_of(line) for line in lines]
     change(events[1])
-    journal_of(path).write_bytes(signed([first, *(json.dumps(one).encode() for one in events)]))
+    journal_of(path).write_bytes(signed([first, *(json.dumps(event).encode() for event in events)]))
 
 
 def swap(place, value):
@@ -258,7 +260,7 @@ def swap(place, value):
         ("inconsistent with propensity_score", swap(10, doubles(0.96, 0.02, 0.02, 0.0))),
     ],
 )
-def test_damage_is_told(words, change, tmp_path):
+def test_damage_is_reported(words, change, tmp_path):
     damaged(tmp_path / "log.csv", lambda event: None)
     assert len(eh.read_log(tmp_path / "log.csv")) == 2
     journal_of(tmp_path / "log.csv").unlink()
@@ -277,7 +279,7 @@ def test_damage_is_told(words, change, tmp_path):
         ("row 3 is missing or misplaced", ""),
     ],
 )
-def test_damage_in_csv_is_told_with_its_line(words, value, tmp_path):
+def test_damage_in_csv_is_reported_with_its_line(words, value, tmp_path):
     path = tmp_path / "log.csv"
     with eh.log_to(path, make(), candidates=True) as logged:
         for seed in range(3):
@@ -302,19 +304,19 @@ def test_a_simulated_log_has_them_too(suffix, tmp_path):
     pd.testing.assert_frame_equal(log.drop(columns=[ARMS, CHANCES]), plain)
     pd.testing.assert_frame_equal(eh.read_log(path), log)
     assert eh.read_log(path).attrs == log.attrs and len(log.attrs["evenhand"]["groups"]) == 6
-    found = candidates(log, 6, ["x1", "x2", "x3"])
-    assert found.contexts.shape == (200, 6, 3) and found.available.all()
+    read_back = candidates(log, 6, ["x1", "x2", "x3"])
+    assert read_back.contexts.shape == (200, 6, 3) and read_back.available.all()
     again, twin = eh.replay(path), eh.replay(path).clone()
     assert again.round == 200
     for row in range(200):  # a policy that learns the same would have done the same
-        chances = twin.propensities(found.contexts[row])
-        np.testing.assert_array_equal(chances, found.propensities[row])
-        twin.update(twin.select(found.contexts[row]), log["reward"][row])
+        chances = twin.propensities(read_back.contexts[row])
+        np.testing.assert_array_equal(chances, read_back.propensities[row])
+        twin.update(twin.select(read_back.contexts[row]), log["reward"][row])
     assert bits(twin) == bits(again)
 
 
 @SUFFIXES
-def test_audits_and_frames_of_others_do_not_stumble(suffix, tmp_path):
+def test_audits_and_pandas_can_read_it(suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"
     with eh.log_to(path, make(), features=["age", "income"], candidates=True) as logged:
         for seed in range(200):
@@ -323,9 +325,9 @@ def test_audits_and_frames_of_others_do_not_stumble(suffix, tmp_path):
             logged.true_reward(decision, 1.0)
     log = eh.read_log(path)
     assert find_columns(list(log.columns)).features == ("age", "income")
-    found = eh.audit(str(path), windows=0)
-    assert [str(name) for name in found.bias.features][-2:] == ["age", "income"]
-    log.to_parquet(tmp_path / "copy.parquet")  # pandas can write what it got
+    report = eh.audit(str(path), windows=0)
+    assert [str(name) for name in report.bias.features][-2:] == ["age", "income"]
+    log.to_parquet(tmp_path / "copy.parquet")  # pandas can write what it read
     copy = eh.read_log(tmp_path / "copy.parquet")
     np.testing.assert_array_equal(copy[ARMS][3], log[ARMS][3])
     other = eh.replay(path, make("TopInterval"))

@@ -1,4 +1,4 @@
-"""Logs that are damaged, cut off or changed: it is told in one line, and nothing is guessed."""
+"""Logs that are damaged, cut off or changed: one line reports it, and nothing is guessed."""
 
 import json
 import random
@@ -21,7 +21,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
-    ("change", "there"),
+    ("change", "rounds"),
     [
         (lambda lines: lines[:61], 60),
         (lambda lines: [*lines[:61], lines[61][:9]], None),
@@ -31,7 +31,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
     ],
     ids=["cut", "cut in a line", "all", "middle", "more"],
 )
-def test_lines_lost_or_added_are_told(change, there, old, tmp_path):
+def test_lines_lost_or_added_are_reported(change, rounds, old, tmp_path):
     path = closed(tmp_path / "log.csv", 100)
     if old:
         older(path)
@@ -39,21 +39,21 @@ def test_lines_lost_or_added_are_told(change, there, old, tmp_path):
     path.write_bytes(b"".join(changed))
     for read in (eh.read_log, eh.replay, eh.log_to):
         words = refused(path, "should have 100 rounds and 100 learned rewards.*restore", read)
-        assert there is None or f"has {there} rounds" in words
+        assert rounds is None or f"has {rounds} rounds" in words
     assert not journal_of(path).exists()
-    if not old or there != 101:  # a journal may have more, and older logs do not count rows
+    if not old or rounds != 101:  # a journal may have more, and older logs do not count rows
         journal_of(path).write_bytes(beside(path).read_bytes() + b"\n")
         refused(path, "should have 100")
 
 
 @pytest.mark.parametrize("off", [1, 2, 7])
-def test_a_last_line_cut_off_is_told(off, tmp_path):
+def test_a_last_line_cut_off_is_reported(off, tmp_path):
     path = closed(tmp_path / "log.csv", 20)
     path.write_bytes(path.read_bytes()[: -1 - off])
     assert "has 19 rounds" in refused(path, "should have 20 rounds")
 
 
-def test_rows_lost_from_parquet_are_told(tmp_path):
+def test_rows_lost_from_parquet_are_reported(tmp_path):
     path = closed(tmp_path / "log.parquet", 50)
     table = pyarrow.parquet.read_table(path)
     pyarrow.parquet.write_table(table.slice(0, 30), path)
@@ -64,7 +64,7 @@ def test_rows_lost_from_parquet_are_told(tmp_path):
 
 @SUFFIXES
 @pytest.mark.parametrize("name", ["reward", "true_reward", "group", "timestamp", "x1", "override"])
-def test_a_value_that_was_changed_is_told(name, suffix, tmp_path):
+def test_a_changed_value_is_reported(name, suffix, tmp_path):
     path = closed(tmp_path / f"log.{suffix}")
     if suffix == "csv":
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -74,7 +74,7 @@ def test_a_value_that_was_changed_is_told(name, suffix, tmp_path):
         frame.to_csv(path, index=False)
         refused(path, "a value was changed or damaged")
         beside(path).unlink()
-        assert len(eh.read_log(path)) == len(frame)  # now it is a log like any other
+        assert len(eh.read_log(path)) == len(frame)  # now it is a log of any program
     else:
         table = pyarrow.parquet.read_table(path)
         place = table.column_names.index(name)
@@ -108,33 +108,36 @@ def mutated(raw, generator):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("candidates", [False, True])
-@pytest.mark.parametrize("what", ["csv", "parquet", "csv.json", "csv.journal"])
-def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):
-    """Whatever is read is what was written; of a journal, calls up to some call."""
-    path, generator = tmp_path / f"log.{what.split('.')[0]}", random.Random(f"{what}{candidates}")
-    if what == "csv.journal":
+@pytest.mark.parametrize("ending", ["csv", "parquet", "csv.json", "csv.journal"])
+def test_damaged_bytes_are_reported_or_do_no_harm(ending, candidates, tmp_path):
+    """Whatever is read was written; from a journal, the calls up to some call."""
+    path, generator = (
+        tmp_path / f"log.{ending.split('.')[0]}",
+        random.Random(f"{ending}{candidates}"),
+    )
+    if ending == "csv.journal":
         logged = eh.log_to(path, make(), candidates=candidates)
         fill(logged)
         killed(logged)
     else:
         closed(path, candidates=candidates)
-    file = tmp_path / f"log.{what}"
-    raw, expected, told = file.read_bytes(), eh.read_log(path), 0
+    file = tmp_path / f"log.{ending}"
+    raw, expected, refusals = file.read_bytes(), eh.read_log(path), 0
     for _ in range(60):
         file.write_bytes(wrong := mutated(raw, generator))
-        kept = wrong[: wrong.rfind(b"\n") + 1] if what == "csv.journal" else raw
+        intact = wrong[: wrong.rfind(b"\n") + 1] if ending == "csv.journal" else raw
         try:
-            found = eh.read_log(path)
+            log = eh.read_log(path)
             eh.replay(path)
         except ValueError as error:
-            told += 1
+            refusals += 1
             assert "\n" not in str(error)
             continue
-        assert raw.startswith(kept)
-        file.write_bytes(kept)
-        whole = eh.read_log(path) if what == "csv.journal" else expected
-        pd.testing.assert_frame_equal(found, whole, check_exact=True)
-    assert told > 20
+        assert raw.startswith(intact)
+        file.write_bytes(intact)
+        whole = eh.read_log(path) if ending == "csv.journal" else expected
+        pd.testing.assert_frame_equal(log, whole, check_exact=True)
+    assert refusals > 20
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,7 @@ def test_damaged_bytes_are_told_or_do_no_harm(what, candidates, tmp_path):
         lambda told: '{"format": "evenhand log", "version": ' + "9" * 5000 + "}",
     ],
 )
-def test_a_file_beside_the_log_that_is_strange(change, tmp_path):
+def test_a_strange_file_beside_the_log(change, tmp_path):
     path = older(closed(tmp_path / "log.csv", 3))
     beside(path).write_text(change(json.loads(beside(path).read_text())))
     for read in (eh.replay, eh.log_to):
@@ -179,7 +182,7 @@ def test_a_file_beside_the_log_that_is_strange(change, tmp_path):
         b"{}",
     ],
 )
-def test_a_line_of_a_journal_that_is_strange(line, tmp_path):
+def test_a_strange_line_in_a_journal(line, tmp_path):
     path = tmp_path / "log.csv"
     killed(eh.log_to(path, make()))
     journal_of(path).write_bytes(signed([journal_of(path).read_bytes()[:-1], line]))
@@ -187,7 +190,7 @@ def test_a_line_of_a_journal_that_is_strange(line, tmp_path):
 
 
 @pytest.mark.parametrize("value", [10**400, 1 + 2j, [1, 2], pd.Timedelta(1), pd.Timestamp(0)])
-def test_rewards_that_are_no_numbers(value):
+def test_rewards_that_are_not_numbers(value):
     frame = pd.DataFrame({"item_id": [0, 0], "x1": [1.0, 1.0], "reward": [value, None]})
     with pytest.raises(ValueError, match="reward in row 0 is") as error:
         eh.replay(frame, eh.TopInterval(["F"], n_features=1))

@@ -1,4 +1,4 @@
-"""What cannot be read back is refused, a journal stays until it can, and a log has one writer."""
+"""Data that cannot be read back are refused, journals are kept, and a log has one writer."""
 
 import os
 import subprocess
@@ -84,7 +84,7 @@ def test_a_clock_that_is_wrong_is_refused(year, tmp_path, monkeypatch):
         (["2020-01-01", "9999-12-31T23:59:59-14:00"], 1),
     ],
 )
-def test_years_that_no_date_has_are_told(times, row, tmp_path):
+def test_years_that_no_date_has_are_reported(times, row, tmp_path):
     frame = pd.DataFrame({"timestamp": times, "item_id": [0, 1], "reward": [1.0, 2.0]})
     frame.to_parquet(tmp_path / "log.parquet")
     refused(tmp_path / "log.parquet", f"timestamp in row {row} is .*years 1 to 9999")
@@ -96,12 +96,12 @@ def test_times_of_all_kinds_are_read(tmp_path):
     for times in (zoned, zoned.dt.tz_convert("Asia/Tokyo"), *map(plain.as_unit, ("s", "ms", "ns"))):
         frame = pd.DataFrame({"timestamp": times, "item_id": [0, 1], "reward": [1.0, 2.0]})
         frame.to_parquet(tmp_path / "log.parquet")
-        found = eh.read_log(tmp_path / "log.parquet")["timestamp"]
-        assert found[0] == pd.Timestamp("2020-01-01T00:00Z") and pd.isna(found[1])
+        values = eh.read_log(tmp_path / "log.parquet")["timestamp"]
+        assert values[0] == pd.Timestamp("2020-01-01T00:00Z") and pd.isna(values[1])
 
 
 class Changed(eh.TopInterval):
-    """Decides as it is told to."""
+    """Makes the decision that a test asks for."""
 
     change = staticmethod(lambda decision: None)
 
@@ -120,22 +120,24 @@ def to_numpys_numbers(decision):
 
 @SUFFIXES
 @pytest.mark.parametrize("candidates", [False, True])
-def test_numpys_numbers_are_numbers(candidates, suffix, tmp_path, monkeypatch):
+def test_numpys_numbers_are_accepted(candidates, suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(Changed, "change", staticmethod(to_numpys_numbers))
     path = tmp_path / f"log.{suffix}"
     rounded = [contexts_of(seed).astype(np.float32) for seed in range(4)]
     with eh.log_to(path, Changed(LABELS, FEATURES, seed=1), candidates=candidates) as logged:
-        made = [logged.select(contexts) for contexts in rounded]
-        logged.true_reward(made[0], np.float32(0.5))
-        logged.override(made[1], np.int64((made[1].arm + 1) % 4), np.float32([1.0, 2.0]))
-        logged.update(made[2], np.float64(2.0))
-        logged.update(made[1:2], np.float32([3.0]))
+        decisions = [logged.select(contexts) for contexts in rounded]
+        logged.true_reward(decisions[0], np.float32(0.5))
+        logged.override(decisions[1], np.int64((decisions[1].arm + 1) % 4), np.float32([1.0, 2.0]))
+        logged.update(decisions[2], np.float64(2.0))
+        logged.update(decisions[1:2], np.float32([3.0]))
         logged.update(np.int64(1), np.int8(1))
     log = eh.read_log(path)[:4]
-    assert log["item_id"].tolist() == [int(one.arm) for one in made]
-    assert log["propensity_score"].tolist() == [float(one.propensity) for one in made]
-    assert log["explored"].tolist() == [bool(one.explored) for one in made]
-    np.testing.assert_array_equal(log[["x1", "x2"]], [one.context for one in made])
+    assert log["item_id"].tolist() == [int(decision.arm) for decision in decisions]
+    assert log["propensity_score"].tolist() == [
+        float(decision.propensity) for decision in decisions
+    ]
+    assert log["explored"].tolist() == [bool(decision.explored) for decision in decisions]
+    np.testing.assert_array_equal(log[["x1", "x2"]], [decision.context for decision in decisions])
     assert log["reward"].dropna().tolist() == [1.0, 2.0] and log["true_reward"][0] == 0.5
     assert bits(eh.replay(path)) == bits(logged.policy)
 
@@ -168,7 +170,7 @@ def test_decisions_that_cannot_be_read_back_are_refused(name, value, tmp_path, m
 
 
 class Careless(Changed):
-    """Looks at no context, and has probabilities that are none."""
+    """Ignores contexts, and has invalid probabilities."""
 
     chances = (0.25, 0.25, 0.25, 0.25)
 
@@ -203,7 +205,7 @@ def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, mon
 
 
 def spoiled(column):
-    """Another value in the last row of a column, as a bug in a library might have it."""
+    """Another value in the last row of a column, as a bug in a library might write it."""
     if column.name in ("timestamp", "reward_at", "true_at"):
         return column.mask(column.index == len(column) - 2, "2020-01-01T00:00:00.000000Z")
     other = {"group": "X", "explored": True, "decision_id": "X"}.get(column.name, 2)
@@ -263,7 +265,7 @@ def test_reading_back_goes_part_by_part(tmp_path, monkeypatch):
 
 @SUFFIXES
 @pytest.mark.parametrize("name", ["a[1]", "b?", "c*", "{d}", "e%20", "#f", "~", "~/g", "file:h"])
-def test_a_path_that_is_there_is_that_path(name, suffix, tmp_path, monkeypatch):
+def test_an_existing_path_is_used_as_it_is(name, suffix, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("~").mkdir()
     for path in (f"{name}.{suffix}", tmp_path / f"{name}.{suffix}"):
@@ -273,23 +275,23 @@ def test_a_path_that_is_there_is_that_path(name, suffix, tmp_path, monkeypatch):
         assert eh.offpolicy.Logged.from_log(path).n == 2
 
 
-def test_groups_of_others_stay_text(tmp_path):
+def test_groups_in_logs_of_other_programs_stay_text(tmp_path):
     (tmp_path / "log.csv").write_text("arm,reward,branch\n0,1,01\n1,2,1e3\n")
-    found = eh.read_log(tmp_path / "log.csv", columns={"group": "branch"})
-    assert found["branch"].tolist() == ["01", "1e3"]
+    log = eh.read_log(tmp_path / "log.csv", columns={"group": "branch"})
+    assert log["branch"].tolist() == ["01", "1e3"]
 
 
 @pytest.mark.slow
 @SUFFIXES
 def test_other_names_of_a_log_have_the_same_writer(suffix, tmp_path, monkeypatch):
-    """Links, and other spellings; each from a process of its own."""
+    """Links and other spellings, each from its own process."""
     folder = tmp_path / "folder"
     folder.mkdir()
     path = closed(folder / f"log.{suffix}", 3)
     (tmp_path / f"soft.{suffix}").symlink_to(Path("folder") / path.name)
     (tmp_path / "other").symlink_to(folder)
     names = [f"soft.{suffix}", f"folder/../folder/log.{suffix}", f"other/log.{suffix}", str(path)]
-    if suffix == "parquet":  # of CSV, the file beside it has no second name
+    if suffix == "parquet":  # for CSV, the file beside it has no second name
         os.link(path, tmp_path / "hard.parquet")
         names.append("hard.parquet")
     code = """
@@ -304,13 +306,13 @@ for name in sys.argv[1:]:
 """
     monkeypatch.chdir(tmp_path)
     with eh.log_to(names[0]) as logged:
-        made = logged.select(contexts_of(1))
+        decision = logged.select(contexts_of(1))
         done = subprocess.run(
             [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True
         )
         assert done.stdout.split() == ["True"] * len(names)
         assert [len(eh.read_log(name)) for name in names[:4]] == [4] * 4
-        logged.update(made, 1.0)
+        logged.update(decision, 1.0)
     assert (tmp_path / names[0]).is_symlink() and len(eh.read_log(path)) == 4
     assert not [file for file in tmp_path.rglob("*") if file.suffix in (".journal", ".part")]
     assert bits(eh.replay(names[0])) == bits(eh.replay(path)) == bits(logged.policy)
@@ -325,16 +327,16 @@ def test_links_that_lead_nowhere(tmp_path):
         eh.log_to(tmp_path / "circle.csv", make())
 
 
-# Overrides in logs of others --------------------------------------------------------------------
+# Overrides in logs of other programs -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [[None, 1.0, None], [False, True, False], ["no", "no", "no"]])
-def test_a_table_of_others_says_where_a_human_decided(values):
+def test_a_table_of_another_program_says_where_a_human_decided(values):
     table = pd.DataFrame({"item_id": [0, 1, 0], "click": [1, 0, 1], "pscore": 0.5})
     table["override"] = values
     if values[0] == "no":
         with pytest.raises(ValueError, match="override is no in the first row"):
             eh.offpolicy.Logged.from_frame(table, ["F", "M"])
         return
-    found = eh.offpolicy.Logged.from_frame(table, ["F", "M"])
-    np.testing.assert_array_equal(found.rewards, [1.0, np.nan, 1.0])
+    logged = eh.offpolicy.Logged.from_frame(table, ["F", "M"])
+    np.testing.assert_array_equal(logged.rewards, [1.0, np.nan, 1.0])

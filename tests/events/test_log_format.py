@@ -1,4 +1,4 @@
-"""The schema of a log: what is written, what is refused, and logs of others."""
+"""The schema of a log: what is written, what is refused, and logs of other programs."""
 
 import functools
 
@@ -40,32 +40,32 @@ def test_a_row_says_what_happened(suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"
     before = pd.Timestamp.now("UTC").floor("us")
     with eh.log_to(path, make(), features=["age", "income, net"]) as logged:
-        made = [logged.select(contexts_of(t), available=[1, 2]) for t in range(4)]
-        logged.update(made[2], 0.5)
-        logged.update(made[:2], [1.5, 2.5])
-        logged.true_reward(made[0], 7.0)
+        decisions = [logged.select(contexts_of(t), available=[1, 2]) for t in range(4)]
+        logged.update(decisions[2], 0.5)
+        logged.update(decisions[:2], [1.5, 2.5])
+        logged.true_reward(decisions[0], 7.0)
         logged.absorb([3], [[0.25, 0.5]], [9.0])
         writing = eh.read_log(path)  # while it is open
     log = eh.read_log(path)
     assert log.equals(writing)
-    found = {name: str(kind) for name, kind in log.dtypes.items()}
-    assert list(found) == [*TYPES, "age", "income, net"]
-    assert {name: found[name] for name in TYPES} == TYPES
+    types = {name: str(kind) for name, kind in log.dtypes.items()}
+    assert list(types) == [*TYPES, "age", "income, net"]
+    assert {name: types[name] for name in TYPES} == TYPES
     assert log["round"].tolist() == [1, 2, 3, 4, pd.NA]
-    assert log["item_id"].tolist() == [*(one.arm for one in made), 3]
-    assert log["group"].tolist() == [*("FMFM"[one.arm] for one in made), "M"]
-    assert log["propensity_score"][:4].tolist() == [one.propensity for one in made]
-    assert log["explored"][:4].tolist() == [one.explored for one in made]
+    assert log["item_id"].tolist() == [*(decision.arm for decision in decisions), 3]
+    assert log["group"].tolist() == [*("FMFM"[decision.arm] for decision in decisions), "M"]
+    assert log["propensity_score"][:4].tolist() == [decision.propensity for decision in decisions]
+    assert log["explored"][:4].tolist() == [decision.explored for decision in decisions]
     assert log["learned"].tolist() == [2, 3, 1, pd.NA, 4]
     assert log["seq"].tolist() == [1, 2, 3, 4, 9]
     assert log["reward_seq"].tolist() == [6, 7, 5, pd.NA, 9]
     assert log["true_seq"].tolist() == [8, *[pd.NA] * 4]
-    assert log["decision_id"][:4].tolist() == [logged.id_of(one) for one in made]
+    assert log["decision_id"][:4].tolist() == [logged.id_of(decision) for decision in decisions]
     assert log["decision_id"].isna().tolist() == [False] * 4 + [True]
     np.testing.assert_array_equal(log["reward"], [1.5, 2.5, 0.5, np.nan, 9.0])
     np.testing.assert_array_equal(log["true_reward"], [7.0] + [np.nan] * 4)
     np.testing.assert_array_equal(
-        log[["age", "income, net"]], [*(one.context for one in made), [0.25, 0.5]]
+        log[["age", "income, net"]], [*(decision.context for decision in decisions), [0.25, 0.5]]
     )
     assert log["timestamp"][:4].between(before, pd.Timestamp.now("UTC")).all()
     assert log["timestamp"][:4].is_monotonic_increasing and pd.isna(log["timestamp"][4])
@@ -89,7 +89,7 @@ def test_a_log_without_rows(suffix, tmp_path):
 
 
 def test_a_plain_reader_of_parquet_sees_missing_values(tmp_path):
-    """Not NaN: engines tell them apart."""
+    """Not NaN: engines distinguish the two."""
     import pyarrow.parquet
 
     with eh.log_to(tmp_path / "log.parquet", make()) as logged:
@@ -103,29 +103,29 @@ def test_a_plain_reader_of_parquet_sees_missing_values(tmp_path):
 def test_an_audit_finds_its_columns_in_a_log(tmp_path):
     with eh.log_to(tmp_path / "log.csv", make(), features=["age", "income"]) as logged:
         logged.select(contexts_of(1))
-    found = find_columns(list(eh.read_log(tmp_path / "log.csv").columns))
-    assert found.features == ("age", "income")
-    assert (found.arm, found.learned, found.round) == ("item_id", "learned", "round")
+    columns = find_columns(list(eh.read_log(tmp_path / "log.csv").columns))
+    assert columns.features == ("age", "income")
+    assert (columns.arm, columns.learned, columns.round) == ("item_id", "learned", "round")
     assert set(NAMES) <= set(ROLES)
 
 
 def test_a_reward_counts_once(tmp_path):
     with eh.log_to(tmp_path / "log.csv", make()) as logged:
-        made = [logged.select(contexts_of(t)) for t in range(5)]
-        logged.update(made[1], 1.0)
+        decisions = [logged.select(contexts_of(t)) for t in range(5)]
+        logged.update(decisions[1], 1.0)
         before = bits(logged.policy)
-        for wrong in (made[1], 2, [made[0], made[1]], [made[1]]):
+        for wrong in (decisions[1], 2, [decisions[0], decisions[1]], [decisions[1]]):
             with pytest.raises(ValueError, match="round 2 already has its reward; it counts once"):
                 logged.update(wrong, [1.0] * len(wrong) if isinstance(wrong, list) else 1.0)
         with pytest.raises(ValueError, match="names a round twice"):
-            logged.update([made[0], 1], [1.0, 2.0])
+            logged.update([decisions[0], 1], [1.0, 2.0])
         assert bits(logged.policy) == before and logged.waiting == [1, 3, 4, 5]
     assert bits(eh.replay(tmp_path / "log.csv")) == before
 
 
 def test_rewards_find_their_decision_after_a_restart(tmp_path):
     path, alone = tmp_path / "log.parquet", make()
-    made = [alone.select(contexts_of(t)) for t in range(5)]
+    decisions = [alone.select(contexts_of(t)) for t in range(5)]
     with eh.log_to(path, make()) as logged:
         old = [logged.select(contexts_of(t)) for t in range(5)]
         logged.update(old[4], 5.0)
@@ -134,7 +134,7 @@ def test_rewards_find_their_decision_after_a_restart(tmp_path):
         logged.update(3, 3.0)
         logged.update([np.int64(1), old[1]], [1.0, 2.0])
     for number in (4, 2, 0, 1):
-        alone.update(made[number], number + 1.0)
+        alone.update(decisions[number], number + 1.0)
     assert bits(eh.replay(path)) == bits(logged.policy) == bits(alone)
 
 
@@ -142,30 +142,33 @@ def test_bad_calls_are_refused_and_leave_no_trace(tmp_path):
     path = tmp_path / "log.csv"
     other = make(seed=99)
     with eh.log_to(path, make()) as logged:
-        made = [logged.select(contexts_of(t)) for t in range(3)]
+        decisions = [logged.select(contexts_of(t)) for t in range(3)]
         strange = [other.select(contexts_of(50 + t)) for t in range(4)]
-        made[2].context[0] += 1.0
+        decisions[2].context[0] += 1.0
         before, journal = bits(logged.policy), journal_of(path).read_bytes()
         good = contexts_of(0)[0]
         for words, call in [
             ("contexts of arm", lambda: logged.select(contexts_of(0) * np.nan)),
             ("available leaves no arm", lambda: logged.select(contexts_of(0), [False] * 4)),
-            ("reward is nan", lambda: logged.update(made[0], np.nan)),
-            ("reward is 'x'", lambda: logged.update(made[0], "x")),
-            ("rewards in row 1", lambda: logged.update(made[:2], [1.0, np.inf])),
-            ("rewards has shape", lambda: logged.update(made[:2], [1.0])),
+            ("reward is nan", lambda: logged.update(decisions[0], np.nan)),
+            ("reward is 'x'", lambda: logged.update(decisions[0], "x")),
+            ("rewards in row 1", lambda: logged.update(decisions[:2], [1.0, np.inf])),
+            ("rewards has shape", lambda: logged.update(decisions[:2], [1.0])),
             ("one number for one", lambda: logged.update(1, [1.0])),
             ("differs from that of round 1", lambda: logged.update(strange[0], 1.0)),
-            ("differs from that of round 3", lambda: logged.update(made[2], 1.0)),
+            ("differs from that of round 3", lambda: logged.update(decisions[2], 1.0)),
             ("round 4 is not in this log", lambda: logged.update(strange[3], 1.0)),
             ("round 0 is not in this log", lambda: logged.update(0, 1.0)),
             ("decision is 'one'", lambda: logged.update("one", 1.0)),
             ("decision is True", lambda: logged.update(True, 1.0)),
             ("arms is", lambda: logged.absorb([4], [good], [1.0])),
-            ("which the policy chose", lambda: logged.override(1, made[0].arm, good)),
+            ("which the policy chose", lambda: logged.override(1, decisions[0].arm, good)),
             ("arms is", lambda: logged.override(1, 9, good)),
-            ("contexts has shape", lambda: logged.override(1, 1 - made[0].arm % 2, [1.0])),
-            ("contexts in row 0", lambda: logged.override(1, 1 - made[0].arm % 2, good * np.nan)),
+            ("contexts has shape", lambda: logged.override(1, 1 - decisions[0].arm % 2, [1.0])),
+            (
+                "contexts in row 0",
+                lambda: logged.override(1, 1 - decisions[0].arm % 2, good * np.nan),
+            ),
             ("round 9 is not in this log", lambda: logged.true_reward(9, 1.0)),
             ("reward is None", lambda: logged.true_reward(1, None)),
         ]:
@@ -175,29 +178,29 @@ def test_bad_calls_are_refused_and_leave_no_trace(tmp_path):
                 assert "\n" not in str(error.value)
             assert (bits(logged.policy), journal_of(path).read_bytes()) == (before, journal), words
         logged.update([], [])  # nothing to do, as with a policy
-    for call in (lambda: logged.select(contexts_of(0)), lambda: logged.update(made[0], 1.0)):
+    for call in (lambda: logged.select(contexts_of(0)), lambda: logged.update(decisions[0], 1.0)):
         with pytest.raises(ValueError, match="is closed; open it again"):
             call()
     logged.close()  # again: nothing to do
 
 
 @SUFFIXES
-def test_an_override_is_a_row_of_its_own(suffix, tmp_path):
-    """The reward stands with the arm that earned it, and the propensity with the one chosen."""
+def test_an_override_has_its_own_row(suffix, tmp_path):
+    """The reward is with the arm that earned it, and the propensity with the chosen one."""
     path = tmp_path / f"log.{suffix}"
     with eh.log_to(path, make()) as logged:
-        made = [logged.select(contexts_of(t)) for t in range(2)]
-        others = [(one.arm + 1) % 4 for one in made]
-        for one, other in zip(made, others, strict=True):
-            logged.override(one, other, [float(other), 1.0])
+        decisions = [logged.select(contexts_of(t)) for t in range(2)]
+        others = [(decision.arm + 1) % 4 for decision in decisions]
+        for decision, other in zip(decisions, others, strict=True):
+            logged.override(decision, other, [float(other), 1.0])
         with pytest.raises(ValueError, match="was already overridden"):
             logged.override(1, others[0], [1.0, 1.0])
-        logged.update(made[0], 4.0)
-        logged.true_reward(made[0], 6.0)
+        logged.update(decisions[0], 4.0)
+        logged.true_reward(decisions[0], 6.0)
         assert logged.waiting == [2]
     log = eh.read_log(path)
     assert log["round"].tolist() == [1, 2, 1, 2]
-    assert log["item_id"].tolist() == [made[0].arm, made[1].arm, *others]
+    assert log["item_id"].tolist() == [decisions[0].arm, decisions[1].arm, *others]
     assert log["override"].tolist() == [*others, pd.NA, pd.NA]
     assert log["propensity_score"].notna().tolist() == [True, True, False, False]
     np.testing.assert_array_equal(log["reward"], [np.nan, np.nan, 4.0, np.nan])
@@ -208,8 +211,8 @@ def test_an_override_is_a_row_of_its_own(suffix, tmp_path):
         with pytest.raises(ValueError, match="already has its reward"):
             logged.update(1, 1.0)
         with pytest.raises(ValueError, match="was already overridden"):
-            logged.override(2, made[1].arm, [1.0, 1.0])
-        logged.update(made[1], 2.0)
+            logged.override(2, decisions[1].arm, [1.0, 1.0])
+        logged.update(decisions[1], 2.0)
     assert eh.replay(path).counts.tolist() == np.bincount(others, minlength=4).tolist()
 
 
@@ -282,7 +285,7 @@ def test_reading_gives_types(tmp_path):
         ("propensity_score", [0.5, 1.01, 1.0]),
         ("explored", ["true", "perhaps", None]),
         ("learned", [2.0, -1.0, 1.0]),
-        ("learned", [2.0, 3.0, 1.0]),  # a reward that is not there
+        ("learned", [2.0, 3.0, 1.0]),  # a reward that is missing
         ("learned", [1.0, 1.0, 2.0]),
         ("round", [1.0, 1.0, 2.0]),
     ],
@@ -305,7 +308,7 @@ def test_reading_names_the_column_and_the_row(name, values, suffix, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_files_that_are_no_logs(tmp_path):
+def test_files_that_are_not_logs(tmp_path):
     with pytest.raises(ValueError, match="there is no log"):
         eh.read_log(tmp_path / "log.csv")
     for suffix in ("parquet", "csv"):
@@ -317,7 +320,7 @@ def test_files_that_are_no_logs(tmp_path):
             assert "\n" not in str(error.value)
 
 
-def test_a_parquet_file_cut_off_anywhere_is_told(tmp_path):
+def test_a_parquet_file_cut_off_anywhere_is_reported(tmp_path):
     with eh.log_to(tmp_path / "log.parquet", make()) as logged:
         Calls(1).many(logged, 30)
     whole = (tmp_path / "log.parquet").read_bytes()
@@ -327,11 +330,11 @@ def test_a_parquet_file_cut_off_anywhere_is_told(tmp_path):
             eh.replay(tmp_path / "log.parquet")
 
 
-# Logs of others ---------------------------------------------------------------------------------
+# Logs of other programs ------------------------------------------------------------------------
 
 
 def others_log(number=60):
-    """In the manner of the Open Bandit data: names of arms, clicks, several positions."""
+    """Like the Open Bandit data: names of arms, clicks, several positions."""
     generator = np.random.default_rng(3)
     arms = generator.integers(4, size=number)
     return arms, pd.DataFrame(
@@ -348,7 +351,7 @@ def others_log(number=60):
 
 
 @pytest.mark.parametrize("way", ["frame", "parquet", "csv"])
-def test_a_policy_learns_from_a_log_of_others(way, tmp_path):
+def test_a_policy_learns_from_a_log_of_another_program(way, tmp_path):
     arms, frame = others_log()
     log = frame
     if way == "parquet":
@@ -357,11 +360,11 @@ def test_a_policy_learns_from_a_log_of_others(way, tmp_path):
         frame.to_csv(log := tmp_path / "log.csv", index=False)
     policy, expected = make(), make()
     names = ["north", "east", "south", "west"]
-    found = eh.replay(log, policy, arms=names, features=["age", "income"])
-    there = frame["click"].notna().to_numpy()
+    learned = eh.replay(log, policy, arms=names, features=["age", "income"])
+    rewarded = frame["click"].notna().to_numpy()
     contexts = frame[["age", "income"]].to_numpy()
-    expected.absorb(arms[there], contexts[there], frame["click"].to_numpy()[there])
-    assert found is policy and bits(policy) == bits(expected) and policy.round == 0
+    expected.absorb(arms[rewarded], contexts[rewarded], frame["click"].to_numpy()[rewarded])
+    assert learned is policy and bits(policy) == bits(expected) and policy.round == 0
     backwards = make()
     mapping = {name: number for number, name in enumerate(names)}
     renamed = frame.rename(columns={"click": "paid", "item_id": "branch"})
@@ -370,7 +373,7 @@ def test_a_policy_learns_from_a_log_of_others(way, tmp_path):
     assert bits(backwards) == bits(expected)
 
 
-def test_a_file_of_others_with_names_of_its_own(tmp_path):
+def test_a_file_of_another_program_with_its_own_names(tmp_path):
     _, frame = others_log()
     renamed = frame.rename(columns={"click": "paid", "item_id": "branch"})
     renamed.to_csv(tmp_path / "log.csv", index=False)
@@ -381,14 +384,14 @@ def test_a_file_of_others_with_names_of_its_own(tmp_path):
     np.testing.assert_array_equal(read["paid"], frame["click"])
     assert "evenhand" not in read.attrs
     names = ["north", "east", "south", "west"]
-    found, expected = (
+    learned, expected = (
         eh.replay(log, make(), names, roles, ["age", "income"])
         for log in (tmp_path / "log.csv", renamed)
     )
-    assert bits(found) == bits(expected) and found.counts.sum() > 0
+    assert bits(learned) == bits(expected) and learned.counts.sum() > 0
 
 
-def test_a_log_of_ours_teaches_another_policy(tmp_path):
+def test_our_own_log_teaches_another_policy(tmp_path):
     with eh.log_to(tmp_path / "log.csv", make(), features=["age", "income"]) as logged:
         Calls(1).many(logged, 60)
     other = eh.replay(tmp_path / "log.csv", make("TopInterval"))
@@ -434,7 +437,7 @@ def test_logs_that_do_not_fit_are_refused(words, change, given):
     assert "\n" not in str(error.value) and policy.counts.sum() == 0
 
 
-def test_evenhand_does_not_write_into_logs_of_others(tmp_path):
+def test_evenhand_does_not_write_into_logs_of_other_programs(tmp_path):
     others_log()[1].to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(ValueError, match="a log that evenhand did not write"):
         eh.log_to(tmp_path / "log.csv", make())
@@ -467,7 +470,7 @@ def test_a_simulated_log_is_that_of_simulate(policy, replication):
     assert log["reward"].tolist() == trace["reward"].tolist()
     assert log["round"].tolist() == log["learned"].tolist() == trace["round"].tolist()
     assert log["group"].tolist() == [WORLD.groups.labels[arm] for arm in trace["arm"]]
-    # true regret is the best true reward less the true reward: never more than the best there is
+    # true regret is the best true reward minus the true reward: never more than the best
     best = log["true_reward"].to_numpy() + trace["true_regret"].to_numpy()
     assert (best >= log["true_reward"].to_numpy()).all() and log["true_reward"].nunique() > 300
 

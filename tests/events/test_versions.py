@@ -1,4 +1,4 @@
-"""Logs of versions 1 and 2 are read, replayed and gone on with. Files of the evenhand before 3."""
+"""Logs of versions 1 and 2 are read, replayed and continued. Older evenhands wrote them."""
 
 import json
 import re
@@ -24,7 +24,7 @@ EACH = pytest.mark.parametrize(
 
 
 def copied(name, folder):
-    """The files of a log; its name has a dot, so that no other log begins like it."""
+    """Copy the files of a log; its name has a dot, so that no other name begins like it."""
     for file in DATA.glob(f"{name}*"):
         shutil.copy(file, folder / file.name)
     return folder / name
@@ -43,7 +43,7 @@ def more(logged):
 
 @pytest.fixture
 def today(tmp_path):
-    """The calls that made the files, by the evenhand of today."""
+    """The calls that made the files, made by the current evenhand."""
     with eh.log_to(tmp_path / "today.csv", make(), candidates=True) as logged:
         Calls(21).many(logged, 40)
         more(logged)
@@ -54,20 +54,20 @@ def today(tmp_path):
 @EACH
 def test_older_logs_are_read_and_replayed(name, today, tmp_path):
     path, expected = copied(name, tmp_path), eh.read_log(today)
-    found = eh.read_log(path)
-    wide = [one for one in expected if one in found]
+    log = eh.read_log(path)
+    wide = [one for one in expected if one in log]
     drop = ["timestamp", "decision_id", "seq", "reward_seq", "true_seq", "reward_at", "true_at"]
-    pd.testing.assert_frame_equal(found.drop(columns=drop), expected[wide].drop(columns=drop))
-    assert ("candidate_contexts" in found) == name.startswith("v2")
+    pd.testing.assert_frame_equal(log.drop(columns=drop), expected[wide].drop(columns=drop))
+    assert ("candidate_contexts" in log) == name.startswith("v2")
     assert bits(eh.replay(path)) == bits(eh.replay(today))
-    assert found["timestamp"].notna().sum() == expected["timestamp"].notna().sum()
+    assert log["timestamp"].notna().sum() == expected["timestamp"].notna().sum()
     before = {file.name: file.read_bytes() for file in tmp_path.glob(f"{name}*")}
     assert before == {file.name: file.read_bytes() for file in DATA.glob(f"{name}*")}
 
 
 @EACH
-def test_older_events_get_numbers_that_can_have_been(name, tmp_path):
-    """Whatever is learned comes in the order of learning, and after its own decision."""
+def test_older_events_get_possible_numbers(name, tmp_path):
+    """Rewards come in the order of learning, and after their own decisions."""
     events = list(FileLedger(copied(name, tmp_path), write=False).read())
     assert [one.seq for one in events] == list(range(1, len(events) + 1))
     frame, learned, made, rewarded = eh.read_log(tmp_path / name), 0, set(), set()
@@ -87,7 +87,7 @@ def test_older_events_get_numbers_that_can_have_been(name, tmp_path):
 @pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("crash", [False, True])
-def test_older_logs_go_on(name, crash, today, tmp_path):
+def test_older_logs_can_be_continued(name, crash, today, tmp_path):
     path = copied(name, tmp_path)
     before = eh.read_log(path)
     twin = eh.log_to(today)
@@ -100,14 +100,16 @@ def test_older_logs_go_on(name, crash, today, tmp_path):
     killed(logged) if crash else logged.close()
     twin.close()
     for _ in range(2):
-        found = eh.read_log(path)
+        frame = eh.read_log(path)
         assert bits(eh.replay(path)) == bits(twin.policy)
         same = [
-            one for one in before if one not in ("reward", "learned", "reward_seq", "reward_at")
+            column
+            for column in before
+            if column not in ("reward", "learned", "reward_seq", "reward_at")
         ]
-        same = [one for one in same if not one.startswith("true")]
-        pd.testing.assert_frame_equal(found[: len(before)][same], before[same])
-        with eh.log_to(path) as again:  # as version 3, if it was not yet
+        same = [column for column in same if not column.startswith("true")]
+        pd.testing.assert_frame_equal(frame[: len(before)][same], before[same])
+        with eh.log_to(path) as again:  # as version 3, unless it already was
             assert bits(again.policy) == bits(twin.policy) and again.waiting == twin.waiting
     if path.suffix == ".csv":
         assert json.loads(beside(path).read_text())["version"] == 3
@@ -116,7 +118,7 @@ def test_older_logs_go_on(name, crash, today, tmp_path):
 
 @pytest.mark.parametrize("name", ["v1-closed.csv", "v2-closed.csv", "v1-both.csv", "v2-both.csv"])
 def test_a_crash_between_the_two_files_of_an_older_csv_log(name, tmp_path):
-    """What it says of itself is of version 3 then, its rows are not."""
+    """Then its header has version 3, but its rows do not."""
     path = copied(name, tmp_path)
     rows = path.read_bytes()
     logged = eh.log_to(path)
@@ -136,8 +138,8 @@ def test_a_crash_between_the_two_files_of_an_older_csv_log(name, tmp_path):
 
 
 @EACH
-def test_logs_without_checksums_are_read_and_gone_on_with(name, tmp_path):
-    """As they were written before there were any."""
+def test_logs_without_checksums_are_read_and_continued(name, tmp_path):
+    """As they were written before checksums were introduced."""
     path = copied(name, tmp_path)
     expected = eh.read_log(path)
     if path.suffix == ".csv":
@@ -157,11 +159,11 @@ def test_logs_without_checksums_are_read_and_gone_on_with(name, tmp_path):
     assert bits(eh.replay(path)) == bits(again.policy)
 
 
-def test_an_older_log_with_a_feature_that_is_a_column_now(tmp_path):
+def test_an_older_log_with_a_feature_that_is_now_a_column(tmp_path):
     path = copied("v1-closed.csv", tmp_path)
     path.write_text(path.read_text().replace(",x2", ",seq"))
-    told = json.loads(beside(path).read_text()) | {"features": ["x1", "seq"]}
-    beside(path).write_text(json.dumps(told))
+    header = json.loads(beside(path).read_text()) | {"features": ["x1", "seq"]}
+    beside(path).write_text(json.dumps(header))
     older(path)
     with pytest.raises(ValueError, match="a feature is called 'seq'") as error:
         eh.read_log(path)
@@ -169,22 +171,22 @@ def test_an_older_log_with_a_feature_that_is_a_column_now(tmp_path):
 
 
 def test_events_of_a_table_are_those_that_were_appended(tmp_path):
-    """Also true rewards that later ones replaced, and after every number."""
-    path, kept = tmp_path / "log.parquet", []
+    """Including true rewards that later ones replaced; and read after every number."""
+    path, appended = tmp_path / "log.parquet", []
     with eh.log_to(path, make(), candidates=True) as logged:
         keep = logged.ledger.append
-        logged.ledger.append = lambda events: (keep(events), kept.extend(events))
+        logged.ledger.append = lambda batch: (keep(batch), appended.extend(batch))
         Calls(21).many(logged, 40)
         more(logged)
         writing = list(logged.ledger.read())
     ledger = FileLedger(path, write=False)
-    assert ledger.head == len(kept)
-    for found in (writing, list(ledger.read())):
-        assert len(found) == len(kept)
-        for one, two in zip(found, kept, strict=True):
-            assert type(one) is type(two) and len(one) == len(two)
-            for a, b in zip(one, two, strict=True):
+    assert ledger.head == len(appended)
+    for events in (writing, list(ledger.read())):
+        assert len(events) == len(appended)
+        for event, expected in zip(events, appended, strict=True):
+            assert type(event) is type(expected) and len(event) == len(expected)
+            for a, b in zip(event, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
-    for after in range(0, len(kept) + 1, 7):
-        rest = [one.seq for one in ledger.read(after)]
-        assert rest == list(range(after + 1, len(kept) + 1))
+    for after in range(0, len(appended) + 1, 7):
+        seqs = [event.seq for event in ledger.read(after)]
+        assert seqs == list(range(after + 1, len(appended) + 1))

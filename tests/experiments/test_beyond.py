@@ -1,4 +1,4 @@
-"""Experiments beyond the paper: their files, worlds in words, and the floor beside policies."""
+"""Experiments beyond the paper: their files, worlds in words, and the floor."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ def put(folder, text):
     return path
 
 
-def test_they_are_bundled_under_names_of_their_own():
+def test_they_are_bundled_under_their_own_names():
     beyond = bundled.beyond_experiments()
     assert set(beyond) <= set(bundled.names())
     assert len(bundled.names()) == len(beyond) + len(list(bundled.FOLDER.glob("*.toml")))
@@ -64,7 +64,7 @@ def test_the_recommended_policy_is_the_last_of_all():
         assert list(kinds.values())[-1] is eh.PooledGroupFair, name
 
 
-def test_worlds_are_told_with_their_departures_alone():
+def test_worlds_are_described_only_by_their_departures():
     beyond = bundled.beyond_experiments()
     spread = world_in_words(beyond["spread"]).words
     assert "by group 6 and 1, true averages equal" in spread and "scales" not in spread
@@ -77,7 +77,7 @@ def test_worlds_are_told_with_their_departures_alone():
 def test_the_floor_stands_beside_the_policies(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     put(tmp_path, SMALL)
-    for _ in range(2):  # the second time from what the first one left
+    for _ in range(2):  # the second time from the parts of the first
         assert main(["run", "small.toml"]) == 0
         runs = pd.read_csv("small-report/tables/runs.csv")
         assert runs["policy"].tolist() == ["UniformRandom"] * 3 + ["floor"] * 3
@@ -141,7 +141,7 @@ def test_panels_may_differ_by_a_text(tmp_path):
         ('parameter = "contexts"\nvalues = ["own", "none"]', "panels.values"),
     ],
 )
-def test_bad_panels_are_told(tmp_path, panels, words):
+def test_bad_panels_are_reported(tmp_path, panels, words):
     with pytest.raises(eh.InputError) as error:
         read_experiment(put(tmp_path, SMALL.replace("[world]", f"[panels]\n{panels}\n[world]")))
     assert words in error.value.told("file")

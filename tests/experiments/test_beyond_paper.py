@@ -1,4 +1,4 @@
-"""PooledGroupFair and the floor beside the paper's experiments: what is run, shown and claimed."""
+"""PooledGroupFair and the floor in the paper's experiments: what is run, shown and claimed."""
 
 import numpy as np
 import pandas as pd
@@ -65,7 +65,7 @@ def test_figures_show_the_papers_runs_of_the_same_rounds():
 
 
 def means(share=0.5, regret=1.0):
-    """Runs of PooledGroupFair with this share, or proportional, beside fixed ones of others."""
+    """Runs of PooledGroupFair with this share, or proportional, and fixed ones of others."""
     rows = []
     for experiment in dict.fromkeys(claim.experiment for claim in OWN_CLAIMS):
         for x in (2, 8):
@@ -108,7 +108,7 @@ def test_a_claim_about_every_point_can_hold_in_part():
 
 @pytest.mark.parametrize(("sensitive", "share"), [("F", 0.625), ("M", 0.375)])
 def test_the_share_of_perfect_knowledge_need_not_be_a_half(sensitive, share):
-    """Less their group's mean, coefficients are -4 and 4 for F, 0 and 0 for M; contexts 1 or 2.
+    """Minus their group's mean, coefficients are -4 and 4 for F, 0 and 0 for M; contexts 1 or 2.
 
     F's second arm wins if its context is 2, and otherwise only if both of M have 1: 1/2 + 1/2 1/4.
     """

@@ -1,4 +1,4 @@
-"""The paper's claims, checked against numbers that we make up."""
+"""The paper's claims, checked against made-up numbers."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from evenhand.experiments.bundled import paper_experiments
 
 
 def made_up(change=lambda runs: runs):
-    """Runs in which every claim holds, by numbers of our own."""
+    """Made-up runs in which every claim holds."""
     rows = []
     for name, experiment in paper_experiments().items():
         values = experiment.sweep.values
@@ -41,7 +41,7 @@ def test_claims_hold_for_numbers_that_say_so():
 
 def test_claims_fail_for_numbers_that_deny_them():
     def deny(runs):
-        # Everybody alike, with shares far from fair and regret that grows with T.
+        # All policies alike, with shares far from fair and regret that grows with T.
         return runs.assign(
             share=0.9,
             perceived_regret=3.0,
@@ -87,7 +87,7 @@ def test_claims_about_real_data(numbers, verdicts):
         assert tuple(claim.check(means).verdict for claim in of_name) == verdicts, name
 
 
-def test_every_claim_is_about_an_experiment_that_comes_along():
+def test_every_claim_is_about_a_bundled_experiment():
     from evenhand.experiments.bundled import names
 
     assert {claim.experiment for claim in (*CLAIMS, *REAL_CLAIMS)} <= set(names())

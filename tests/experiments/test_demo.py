@@ -1,4 +1,4 @@
-"""The first look: it runs without a network, says what it found, and leaves a page."""
+"""The demo: it runs without a network, says what it found, and writes a page."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from evenhand.experiments import _demo
 
 
 @pytest.fixture(scope="module")
-def found():
+def demo():
     return _demo.play()
 
 
 @pytest.mark.slow
-def test_the_bias_is_that_of_plain_least_squares(found):
-    """Every application once, each group fitted on its own, black less the others."""
-    world = found.world
+def test_the_bias_is_that_of_plain_least_squares(demo):
+    """Every application once, each group fitted on its own, black minus the others."""
+    world = demo.world
     arms, contexts, rewards = world.observations()
     black = world.groups.of[arms] == world.groups.index("black")
     fits = [np.linalg.lstsq(contexts[rows], rewards[rows])[0] for rows in (black, ~black)]
     expected = (fits[0] - fits[1]) / world.scales["deviation"].to_numpy()
-    mine = found.bias.to_frame().query("group == 'black'")
+    mine = demo.bias.to_frame().query("group == 'black'")
     np.testing.assert_allclose(mine["estimate"], expected, rtol=1e-6)
     bias = world.bias(reference="not black", weighting="pulls").to_frame()
     table = bias.query("group == 'black'")
@@ -34,12 +34,12 @@ def test_the_bias_is_that_of_plain_least_squares(found):
 
 
 @pytest.mark.slow
-def test_the_table_is_that_of_the_runs(found):
-    runs = found.simulated.runs.groupby("policy")["share"].mean()
-    for row in _demo.table(found).itertuples():
+def test_the_table_is_that_of_the_runs(demo):
+    runs = demo.simulated.runs.groupby("policy")["share"].mean()
+    for row in _demo.table(demo).itertuples():
         shown = float(re.match(r"(\d+) %", row.black)[1])
         assert abs(shown - 100 * runs[row.policy]) <= 0.5
-    text = " ".join(_demo.sentences(found))
+    text = " ".join(_demo.sentences(demo))
     assert all(f"{100 * runs[policy]:.0f} %" in text for policy in _demo.POLICIES)
     assert abs(runs["PooledGroupFair"] - 0.5) < 0.03  # in proportion
 
@@ -74,7 +74,7 @@ def test_prices_are_paired_and_missing_where_nothing_was_bought():
     worse = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.1, 2.0), (0.2, 4.0)]})
     assert np.isnan(eh.metrics.prices(worse).iloc[0]["price"])
     unsure = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.9, 2.0), (0.41, 4.0)]})
-    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval holds zero
+    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval contains zero
     with pytest.raises(ValueError, match="reference is 'B'"):
         eh.metrics.prices(runs, reference="B")
 

@@ -1,4 +1,4 @@
-"""Experiment files: what a good one means, and that every mistake is told in one line."""
+"""Experiment files: what a valid one means, and that one line reports every mistake."""
 
 import json
 import math
@@ -117,12 +117,12 @@ def put(folder, text, name="x.toml"):
 
 
 def refused(path, capsys, *options):
-    """The one line that the command line says about a file."""
+    """The one line that the command line prints about a file."""
     assert main(["run", str(path), "--allow-code", *options]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    lines = said.err.splitlines()
-    assert len(lines) == 1 and lines[0].startswith(f"evenhand: {path.name}"), said.err
+    output = capsys.readouterr()
+    assert not output.out
+    lines = output.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith(f"evenhand: {path.name}"), output.err
     assert "Error:" not in lines[0] or "cannot be" in lines[0], "a bare error of Python's"
     return lines[0].removeprefix("evenhand: ")
 
@@ -362,12 +362,12 @@ MISTAKES = [
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """What runs by accident writes its report there."""
+    """Anything that runs by accident writes its report there."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(("base", "old", "new", "says"), MISTAKES)
-def test_a_mistake_is_told_with_its_line_and_key(folder, capsys, base, old, new, says):
+def test_a_mistake_is_reported_with_its_line_and_key(folder, capsys, base, old, new, says):
     path = put(folder, damaged(base, old, new))
     assert says in refused(path, capsys)
 
@@ -383,14 +383,14 @@ def test_a_mistake_is_told_with_its_line_and_key(folder, capsys, base, old, new,
         (b"title = '\xff'\n", "x.toml is not text in UTF-8"),
         (WORLD.encode("utf-16"), "x.toml is not text in UTF-8"),
         (b"\0", "line 1"),
-        (b"note = " + b"[" * 20_000, "x.toml: "),  # deeper than the parser can go
+        (b"note = " + b"[" * 20_000, "x.toml: "),  # deeper than the parser allows
     ],
 )
-def test_what_is_no_toml_is_told(folder, capsys, text, says):
+def test_a_file_that_is_not_toml_is_reported(folder, capsys, text, says):
     assert says in refused(put(folder, text), capsys)
 
 
-def test_other_files_than_an_experiment_are_told(folder, capsys):
+def test_files_that_are_not_experiments_are_reported(folder, capsys):
     for name, says in (
         ("absent.toml", "FILE is 'absent.toml', but there is no such file; give a TOML file"),
         (".", "FILE is '.', but there is no such file"),
@@ -404,13 +404,13 @@ def test_other_files_than_an_experiment_are_told(folder, capsys):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv.gz", "csv.zip", "csv"])
-def test_a_table_that_cannot_be_read_is_told(folder, capsys, kind):
+def test_a_table_that_cannot_be_read_is_reported(folder, capsys, kind):
     (folder / f"garbage.{kind}").write_bytes(bytes(range(256)) * 40)
     path = put(folder, PEOPLE.replace("people.csv", f"garbage.{kind}"))
     assert "line 1" in refused(path, capsys)
 
 
-def test_a_mark_of_byte_order_does_no_harm(folder):
+def test_a_byte_order_mark_does_no_harm(folder):
     path = put(folder, b"\xef\xbb\xbf" + WORLD.replace("\n", "\r\n").encode())
     assert read_experiment(path).title == "made up"
 

@@ -30,7 +30,7 @@ from waiting import until
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with a table and a policy; elsewhere than the working folder."""
+    """A folder with a table and a policy, different from the working folder."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     people().to_csv(tmp_path / "people.csv", index=False)
@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def parts_of(report):
-    """The finished points, with when they were written."""
+    """The finished points, and when they were written."""
     return {path.name: path.stat().st_mtime_ns for path in (report / "parts").glob("*.csv")}
 
 
@@ -63,7 +63,7 @@ def test_the_published_grids():
     assert values["delta"] == [0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_points_hold_all_else_fixed():
+def test_points_hold_everything_else_fixed():
     experiments = paper_experiments()
     arms = [point.world for point in experiments["arms"].points(eh.PAPER)]
     assert [(w.n_arms, w.n_sensitive) for w in arms] == [(n, n // 2) for n in range(10, 101, 10)]
@@ -78,33 +78,38 @@ def test_points_hold_all_else_fixed():
 
 @pytest.mark.slow
 @needs_data
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows in some arms
+@pytest.mark.filterwarnings("ignore::UserWarning")  # about few rows in some arms
 def test_the_real_grids_and_a_short_run_of_each(monkeypatch, tmp_path):
     monkeypatch.setenv("EVENHAND_DATA", str(DATA))
     experiments = paper_experiments(real=True)
     assert list(experiments)[:2] == ["family-income", "compas"]
     assert {"student", "mortgage"} < set(experiments)
     for name, step in (("family-income", 20), ("compas", 12)):
-        one = experiments[name]
-        assert one.sweep.values == tuple(k * step for k in range(1, 21))  # T = 2 k n
-        assert one.panels.values == (0.1, 0.2, 0.3, 0.4, 0.5)
-        assert one.replications == 100 and one.conventions == ("AUTHORS_CODE", "PAPER")
-        special = next(iter(one.points(eh.AUTHORS_CODE))).world
-        plain = next(iter(one.points(eh.PAPER))).world
+        experiment = experiments[name]
+        assert experiment.sweep.values == tuple(k * step for k in range(1, 21))  # T = 2 k n
+        assert experiment.panels.values == (0.1, 0.2, 0.3, 0.4, 0.5)
+        assert experiment.replications == 100 and experiment.conventions == (
+            "AUTHORS_CODE",
+            "PAPER",
+        )
+        special = next(iter(experiment.points(eh.AUTHORS_CODE))).world
+        plain = next(iter(experiment.points(eh.PAPER))).world
         assert (special.noise, special.absolute_rewards) == (1.0, True)
         assert (plain.noise, plain.absolute_rewards) == (0.0, False)
         assert plain.n_arms == step // 2
-    for name, one in experiments.items():
+    for name, experiment in experiments.items():
         text = bundled.copy_of(name).splitlines()
         text = ["values = [24]" if line.startswith("values") else line for line in text]
         text = ["parameter = 'horizon'" if line.startswith("parameter") else line for line in text]
-        if one.panels:
+        if experiment.panels:
             first = text.index("[panels]")
             del text[first : first + 3]
         short = read_experiment(put(tmp_path, "\n".join(text), name=f"{name}.toml"))
         for reading in short.readings().values():
             runs, _ = run_experiment(short.with_(1, 5), reading, tmp_path / "parts")
-            assert list(runs["policy"]) == list(one.policies) and (runs["horizon"] == 24).all()
+            assert (
+                list(runs["policy"]) == list(experiment.policies) and (runs["horizon"] == 24).all()
+            )
             assert runs["true_regret"].isna().all() and runs["perceived_regret"].notna().all()
 
 
@@ -113,11 +118,15 @@ def test_the_real_grids_and_a_short_run_of_each(monkeypatch, tmp_path):
 
 def test_defaults(folder):
     path = put(folder, "[run]\nhorizon = 30\n", name="small.toml")
-    found = read_experiment(path)
-    assert (found.name, found.title, found.axis) == ("small", "small", "number of rounds T")
-    assert list(found.policies) == ["TopInterval", "GroupFairTopInterval"]
-    assert (found.replications, found.seed, found.conventions) == (80, 1, ("PAPER",))
-    (point,) = found.points(eh.PAPER)
+    experiment = read_experiment(path)
+    assert (experiment.name, experiment.title, experiment.axis) == (
+        "small",
+        "small",
+        "number of rounds T",
+    )
+    assert list(experiment.policies) == ["TopInterval", "GroupFairTopInterval"]
+    assert (experiment.replications, experiment.seed, experiment.conventions) == (80, 1, ("PAPER",))
+    (point,) = experiment.points(eh.PAPER)
     assert (point.x, point.panel, point.horizon) == (30.0, "", 30)
     assert point.world.fingerprint() == eh.SyntheticWorld().fingerprint()
 
@@ -165,11 +174,11 @@ def test_settings_of_a_policy_win_over_those_of_the_run(folder):
     of_two = '["TopInterval", { policy = "TopInterval", label = "wide", delta = 0.9 }]'
     experiment = read_experiment(put(folder, WORLD.replace(BOTH, of_two)))
     point = next(iter(experiment.points(eh.PAPER)))
-    made = {
+    policies = {
         label: make(point.world.groups, 2, horizon=10, seed=0, **point.settings)
         for label, make in experiment.policies.items()
     }
-    assert {label: policy.delta for label, policy in made.items()} == {
+    assert {label: policy.delta for label, policy in policies.items()} == {
         "TopInterval": 0.1,
         "wide": 0.9,
     }
@@ -291,7 +300,7 @@ play, points = parts.simulate, []
 
 def dying(*place, progress, **settings):
     points.append(place)
-    if len(points) == 2:  # the first one is finished, this one is going on
+    if len(points) == 2:  # the first one is finished, this one is in progress
         progress = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     return play(*place, progress=progress, **settings)
 
@@ -302,7 +311,7 @@ main(sys.argv[1:])
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_is_resumed(folder):
-    """As by a power cut, in the middle of the second point: nothing can be tidied up."""
+    """As in a power cut, in the middle of the second point: nothing can be cleaned up."""
     text = PEOPLE.replace("[10, 20]", "{ from = 11, to = 18, step = 1 }")
     path = put(folder, text)
     command = [sys.executable, "-c", DIES, "run", str(path), "--out", str(folder / "out")]
@@ -310,8 +319,8 @@ def test_a_run_that_was_killed_is_resumed(folder):
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     before = parts_of(folder / "out")
     assert len(before) == 1 and not (folder / "out" / "report.html").exists()
-    found = evenhand("run", path, "--out", folder / "out")
-    assert found.returncode == 0, found.stderr
+    result = evenhand("run", path, "--out", folder / "out")
+    assert result.returncode == 0, result.stderr
     after = parts_of(folder / "out")
     assert len(after) == 8 and {name: after[name] for name in before} == before
     runs = pd.read_parquet(folder / "out" / "tables" / "runs.parquet")
@@ -332,9 +341,9 @@ def test_an_interrupted_run_is_resumed(tmp_path):
     parts = tmp_path / "out" / "parts"
     until(lambda: list(parts.glob("*.csv")), process)  # the first point is there
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate()
-    assert process.returncode == 130, told
-    assert "run the same command again" in told and "Traceback" not in told
+    _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "run the same command again" in errors and "Traceback" not in errors
     finished = list(parts.glob("*.csv"))
     assert 1 <= len(finished) < 14
     assert not list(parts.glob("*.part"))
@@ -357,8 +366,8 @@ def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     out = folder / "elsewhere" / "x-report"
 
     def shares(*more):
-        found = evenhand_process("run", path, "--allow-code", *more)
-        assert found.returncode == 0, found.stderr
+        result = evenhand_process("run", path, "--allow-code", *more)
+        assert result.returncode == 0, result.stderr
         runs = pd.read_csv(out / "tables" / "runs.csv")
         return runs.pivot(index="replication", columns="policy", values="perceived_regret")
 
@@ -370,7 +379,7 @@ def test_a_policy_in_a_file_beside_runs_and_its_changes_are_noticed(folder):
     policy.write_text(policy.read_text().replace("estimate + PART", "-estimate - PART"))
     second = shares(*alone)
     assert second["TopInterval"].equals(first["TopInterval"])
-    assert (second["Half"] > first["Half"] + 1.0).all()  # it looks for the worst arm now
+    assert (second["Half"] > first["Half"] + 1.0).all()  # now it looks for the worst arm
     helper.write_text("PART = -500\n")
     third = shares(*alone)
     assert not third["Half"].equals(second["Half"]) and len(parts_of(out)) == 3
@@ -454,11 +463,11 @@ def test_paper_command_writes_everything_and_resumes(tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, words, tmp_path):
-    found = evenhand(*arguments, cwd=tmp_path)
-    assert found.returncode == 2, found.stderr
-    lines = [line for line in found.stderr.splitlines() if line.startswith("evenhand: ")]
-    assert len(lines) == 1 and words in lines[0], found.stderr
-    assert "Traceback" not in found.stderr
+    result = evenhand(*arguments, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("evenhand: ")]
+    assert len(lines) == 1 and words in lines[0], result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_help_and_version():
@@ -471,8 +480,8 @@ def test_help_and_version():
 @pytest.mark.slow
 def test_init_and_run_as_it_is(tmp_path):
     assert evenhand("init", cwd=tmp_path).returncode == 0
-    found = evenhand("run", "experiment.toml", "--seeds", 2, cwd=tmp_path)
-    assert found.returncode == 0, found.stderr
+    result = evenhand("run", "experiment.toml", "--seeds", 2, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     out = tmp_path / "experiment-report"
     runs = pd.read_csv(out / "tables" / "runs.csv")
     assert len(runs) == 4 * 4 * 2 and runs["true_regret"].isna().all()
@@ -486,15 +495,15 @@ def test_init_and_run_as_it_is(tmp_path):
 def test_init_for_a_table_and_run_with_the_gaps_filled_in(folder):
     path = folder / "experiments" / "loans.toml"
     assert evenhand("init", path, "--data", folder / "people.csv").returncode == 0
-    found = evenhand("run", path)  # before anything is filled in
-    assert found.returncode == 2 and "data.group is still a question mark" in found.stderr
+    result = evenhand("run", path)  # before anything is filled in
+    assert result.returncode == 2 and "data.group is still a question mark" in result.stderr
     text = path.read_text()
     for key, value in (("group", "sex"), ("sensitive", "F"), ("reward", "paid")):
         text = text.replace(f'{key} = "?"', f'{key} = "{value}"')
     path.write_text(text.replace('"?" =', "age ="))
-    found = evenhand("run", path, "--seeds", 2)
-    assert found.returncode == 0, found.stderr
-    assert "rounds; open loans-report/report.html" in found.stdout
+    result = evenhand("run", path, "--seeds", 2)
+    assert result.returncode == 0, result.stderr
+    assert "rounds; open loans-report/report.html" in result.stdout
     runs = pd.read_csv(folder / "elsewhere" / "loans-report" / "tables" / "runs.csv")
     assert len(runs) == 4 * 4 * 2
 
@@ -544,7 +553,7 @@ def test_a_bundled_experiment_runs_by_its_name(folder):
 
 
 def test_bundled_files_are_files_like_any_other(tmp_path):
-    """A copy elsewhere describes the same experiment; only its tie to the paper is gone."""
+    """A copy elsewhere describes the same experiment; only the link to the paper is gone."""
     for name in ("T", "arms", "error", "ratio", "c", "d", "delta", "rate"):
         own = read_experiment(bundled.path_of(name))
         copy = read_experiment(put(tmp_path, bundled.copy_of(name), name="copy.toml"))
@@ -579,7 +588,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
 
 
 def test_every_key_of_the_template_is_a_key(folder):
-    """Those that are commented out, too: with the # taken away the file is still a good one."""
+    """Including those that are commented out: without the # the file is still valid."""
     (folder / "template_policy.py").write_text(MINE)
     text = template.for_table(folder / "people.csv", folder / "new.toml")
     lines = [
@@ -623,7 +632,7 @@ def test_the_template_of_a_table_lists_its_columns(folder):
     values=st.lists(st.one_of(st.none(), st.text(max_size=60)), min_size=1, max_size=3),
 )
 def test_the_template_of_any_table_is_toml(folder, names, values):
-    """Whatever names and values are: they stand in comments, on one line."""
+    """Whatever the names and values are: they are in comments, on one line."""
     try:
         pd.DataFrame(dict.fromkeys(names, values)).to_parquet(folder / 'od"d.parquet')
     except UnicodeEncodeError:
@@ -634,7 +643,7 @@ def test_the_template_of_any_table_is_toml(folder, names, values):
     assert set(data["data"]["arms"]) == {"?"} and data["data"]["group"] == "?"
 
 
-def test_the_template_names_marks_and_what_tells_rows_apart(folder):
+def test_the_template_names_marks_and_columns_that_identify_rows(folder):
     rows = [f"{i},{'?' if i % 9 == 0 else i / 2},{'FM'[i % 2]}" for i in range(60)]
     (folder / "marked.csv").write_text("person,debt,sex\n" + "\n".join(rows) + "\n")
     text = template.for_table(folder / "marked.csv", folder / "marked.toml")

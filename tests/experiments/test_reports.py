@@ -1,4 +1,4 @@
-"""What a report and the command line say about a run. Nothing is simulated: runs are made up."""
+"""What a report and the command line say about a run. Nothing is simulated: runs are invented."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def report_on(folder, text, **changes):
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_report_on_a_single_point_speaks_of_dots(tmp_path):
-    said = report_on(tmp_path, SINGLE)
-    assert "Dots and squares are means over replications" in said
-    assert "perceived regret as dots, true regret as squares" in said
+def test_a_report_on_a_single_point_mentions_dots(tmp_path):
+    text = report_on(tmp_path, SINGLE)
+    assert "Dots and squares are means over replications" in text
+    assert "perceived regret as dots, true regret as squares" in text
     for words in ("Lines are", "bands", "solid", "dashed"):
-        assert words not in said
+        assert words not in text
     swept = report_on(tmp_path, SWEPT)
     assert "Lines are means over replications, bands their" in swept and "Dots and" not in swept
     assert "perceived regret solid, true regret dashed" in swept
@@ -108,13 +108,13 @@ def test_a_report_states_all_numbers_of_a_made_up_world(tmp_path):
     special = (
         'conventions = ["PAPER", "AUTHORS_CODE"]\n' + SWEPT + "[under.PAPER.world]\nnoise = 3\n"
     )
-    said = report_on(tmp_path, special)
-    assert re.search("The world under PAPER: [^.]* noise 3,", said)
-    assert re.search("The world under AUTHORS_CODE: [^.]* noise 1,", said)
+    text = report_on(tmp_path, special)
+    assert re.search("The world under PAPER: [^.]* noise 3,", text)
+    assert re.search("The world under AUTHORS_CODE: [^.]* noise 1,", text)
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_report_on_the_paper_says_what_of_it_is_not_there(tmp_path):
+def test_a_report_on_the_paper_says_what_is_not_in_it(tmp_path):
     synthetic = [one for one in bundled.in_paper() if not one.real]
     real = [one.name for one in bundled.in_paper() if one.real]
     assert real == ["family-income", "compas"]
@@ -132,7 +132,7 @@ def test_a_report_on_the_paper_says_what_of_it_is_not_there(tmp_path):
     assert all(f"{one.name}, {one.where}" in said for one in synthetic if one.name != "ratio")
     assert "ratio, Figures" not in said
     assert "crosses: published" in said
-    assert "Not in this report" not in report_on(tmp_path, SWEPT)  # it is nobody's paper
+    assert "Not in this report" not in report_on(tmp_path, SWEPT)  # it is not of the paper
 
 
 PEOPLE = """\
@@ -167,29 +167,29 @@ def test_a_report_on_a_table_says_what_was_filled_in_and_left_out(tmp_path):
     people["paid"], people["person"] = draw.random(n), draw.permutation(n)
     people.to_csv(tmp_path / "people.csv", index=False)
     jobs = ", ".join(f"job={one}" for one in people["job"].value_counts().index[1:])
-    said = report_on(tmp_path, PEOPLE)
-    assert "0 rows were left out for missing values, and 40 rows have values filled in." in said
-    assert "Left out as identifiers of rows: person." in said
-    assert f"Features: intercept, {jobs}, debt, debt is missing." in said
+    text = report_on(tmp_path, PEOPLE)
+    assert "0 rows were left out for missing values, and 40 rows have values filled in." in text
+    assert "Left out as identifiers of rows: person." in text
+    assert f"Features: intercept, {jobs}, debt, debt is missing." in text
     coded = report_on(tmp_path, PEOPLE.replace('"fill"', '"fill"\nnominal = "codes"'))
     assert "Features: job, debt, debt is missing. Categories by code: job." in coded
     assert "of job" not in coded and "Nothing is said about the bias on job" in coded
     dropped = report_on(tmp_path, PEOPLE.replace('"fill"', '"drop"'))
     assert "40 rows were left out for missing values, and 0 rows have values filled in." in dropped
     # The right end of the axis is a delta, and small numbers are written out.
-    assert "The price of fairness at delta = 0.1," in said and "0.000001" in said
-    assert "1e-06" not in said and "1e+06" not in said
+    assert "The price of fairness at delta = 0.1," in text and "0.000001" in text
+    assert "1e-06" not in text and "1e+06" not in text
 
 
-def test_rows_with_gaps_are_told_as_people_count_them(tmp_path, capsys):
+def test_rows_with_gaps_are_numbered_as_people_count_them(tmp_path, capsys):
     """The last of 2,381 rows of a file is row 2382: the column names are row 1."""
     rows = ["F,20,1.5", "M,50,2.5"] * 1190 + ["F,30,"]
     (tmp_path / "people.csv").write_text("sex,age,paid\n" + "\n".join(rows) + "\n")
     path = put(tmp_path, PEOPLE.replace('"fill"', '"error"'))
     assert main(["run", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "missing values in 1 of 2,381 rows (paid 1), the first in row 2382 of the file" in said
-    assert "(row 1 has the column names)" in said
+    errors = capsys.readouterr().err
+    assert "missing values in 1 of 2,381 rows (paid 1), the first in row 2382 of the file" in errors
+    assert "(row 1 has the column names)" in errors
 
 
 # The command line
@@ -208,11 +208,11 @@ def test_without_a_terminal_every_step_is_a_line(tmp_path, monkeypatch, capsys):
         "drawing figures",
         "writing the report",
     ]
-    assert "compiling" not in err  # it is told when it is so
+    assert "compiling" not in err  # it is said only when it is so
     assert out.endswith("report.html\n")
 
 
-def test_a_long_step_is_told_now_and_then(monkeypatch, capsys):
+def test_a_long_step_is_reported_now_and_then(monkeypatch, capsys):
     from evenhand.cli import _terminal as progress
 
     clock = iter([100.0, 101.0, 110.0, 111.0])
@@ -223,7 +223,7 @@ def test_a_long_step_is_told_now_and_then(monkeypatch, capsys):
     assert capsys.readouterr().err == " 25 %  a step\n 75 %  a step\n"
 
 
-def test_the_demo_tells_its_steps(tmp_path, monkeypatch, capsys):
+def test_the_demo_reports_its_steps(tmp_path, monkeypatch, capsys):
 
     def stop():
         raise KeyboardInterrupt
@@ -232,12 +232,12 @@ def test_the_demo_tells_its_steps(tmp_path, monkeypatch, capsys):
     assert main(["demo", "--out", str(tmp_path / "x.html")]) == 130
     err = capsys.readouterr().err
     assert err.startswith("playing three policies on mortgage applications\n")
-    assert err.endswith("\nevenhand: stopped\n")  # there is nothing to go on from
+    assert err.endswith("\nevenhand: stopped\n")  # there is nothing to continue from
 
 
 @pytest.fixture
 def nothing_runs(monkeypatch):
-    """What is wrong is told before anything is played or compiled."""
+    """Mistakes are reported before anything is run or compiled."""
 
     def fail(*_, **__):
         raise AssertionError("it ran")
@@ -247,7 +247,7 @@ def nothing_runs(monkeypatch):
 
 
 def refused(capsys, *arguments):
-    assert main([str(one) for one in arguments]) == 2
+    assert main([str(argument) for argument in arguments]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and err.startswith("evenhand: "), err
     return err
@@ -256,7 +256,7 @@ def refused(capsys, *arguments):
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("command", ["run", "paper", "demo", "audit", "value"])
 @pytest.mark.parametrize("way", ["file", "folder", "locked"])
-def test_a_bad_out_is_told_first(command, way, tmp_path, monkeypatch, capsys):
+def test_a_bad_out_is_reported_first(command, way, tmp_path, monkeypatch, capsys):
     ending = {"demo": ".html", "audit": ".html", "value": ".json"}.get(command, "")
     inside = f"o{ending}"
     (tmp_path / "log.csv").write_text("arm,reward,pscore\n")
@@ -275,12 +275,12 @@ def test_a_bad_out_is_told_first(command, way, tmp_path, monkeypatch, capsys):
         "audit": ["audit", tmp_path / "log.csv"],
         "value": ["value", tmp_path / "log.csv", "--uniform"],
     }[command]
-    said = refused(capsys, *first, "--out", out)
-    assert f"--out is {str(out)!r}" in said and "name another" in said
+    message = refused(capsys, *first, "--out", out)
+    assert f"--out is {str(out)!r}" in message and "name another" in message
 
 
 def refuse_to_write(monkeypatch, folder):
-    """As on a disk that is read-only; the tests may be run by root, whom no mode stops."""
+    """As on a read-only disk; the tests may be run by root, whom no mode stops."""
     import tempfile
 
     before = tempfile.TemporaryFile
@@ -296,11 +296,11 @@ def refuse_to_write(monkeypatch, folder):
 @pytest.mark.slow
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "colour://x"])
-def test_a_cluster_that_does_not_answer_is_told_first(address, tmp_path, monkeypatch, capsys):
+def test_a_cluster_that_does_not_answer_is_reported_first(address, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        said = refused(capsys, "run", put(tmp_path, SWEPT), "--dask", address)
-    assert f"--dask is {address!r}, where no Dask scheduler answers" in said
+        message = refused(capsys, "run", put(tmp_path, SWEPT), "--dask", address)
+    assert f"--dask is {address!r}, where no Dask scheduler answers" in message
 
 
 @pytest.mark.usefixtures("nothing_runs")
@@ -309,9 +309,9 @@ def test_code_is_run_only_where_it_is_allowed(tmp_path, monkeypatch, capsys):
     (tmp_path / "deep").mkdir()
     (tmp_path / "sly_policy.py").write_text("raise SystemExit('it ran')")
     path = put(tmp_path / "deep", SWEPT.replace('"TopInterval"', '"../sly_policy.py:Sly"'))
-    said = refused(capsys, "run", path)
-    assert f"would run the Python code in {tmp_path / 'sly_policy.py'}" in said
-    assert "--allow-code" in said and "line 1" in said
+    message = refused(capsys, "run", path)
+    assert f"would run the Python code in {tmp_path / 'sly_policy.py'}" in message
+    assert "--allow-code" in message and "line 1" in message
     assert "SystemExit: it ran" in refused(capsys, "run", path, "--allow-code")
     with pytest.raises(ValueError, match="allow_code=True"):
         read_experiment(path)
@@ -330,7 +330,7 @@ def test_code_is_run_only_where_it_is_allowed(tmp_path, monkeypatch, capsys):
         (["--workers", "1" + "0" * 400], "--workers is a whole number of about 400 digits"),
     ],
 )
-def test_numbers_that_are_too_large_are_told(flags, words, tmp_path, monkeypatch, capsys):
+def test_numbers_that_are_too_large_are_reported(flags, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for first in (["run", put(tmp_path, SWEPT)], ["paper", "--sweep", "ratio"]):
         assert words in refused(capsys, *first, *flags)
@@ -341,7 +341,7 @@ def test_numbers_that_are_too_large_are_told(flags, words, tmp_path, monkeypatch
     ("key", "size"),
     [("n_features", 10**6), ("n_features", 2**63 - 1), ("n_arms", 10**9), ("n_arms", 2**63 - 1)],
 )
-def test_a_world_that_fits_no_memory_is_told(key, size, tmp_path, monkeypatch, capsys):
+def test_a_world_too_large_for_memory_is_reported(key, size, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = SWEPT.replace("n_arms = 4", f"{key} = {size}\nn_sensitive = 1")
     assert f"world.{key} is {size}" in refused(capsys, "run", put(tmp_path, text))
@@ -353,8 +353,8 @@ def test_errors_of_size_are_one_line(error, monkeypatch, capsys):
         raise error("too\nmuch")
 
     monkeypatch.setattr("evenhand.cli.data._list", fail)
-    said = refused(capsys, "data", "list")
-    assert said.endswith("(too much)\n") and "; give" in said.replace("; ask", "; give")
+    message = refused(capsys, "data", "list")
+    assert message.endswith("(too much)\n") and "; give" in message.replace("; ask", "; give")
 
 
 def test_files_that_are_nested_deeply_are_one_line(tmp_path, capsys):
@@ -370,8 +370,8 @@ def test_files_that_are_nested_deeply_are_one_line(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_stop_while_drawing_is_told(tmp_path):
-    """By Ctrl-C, in a process of its own; again and again, as people press it."""
+def test_a_stop_while_drawing_is_reported(tmp_path):
+    """By Ctrl-C, in its own process; again and again, as people press it."""
     code = MADE_UP + "import sys\nfrom evenhand.cli import main\nsys.exit(main(sys.argv[1:]))"
     path = put(tmp_path, SWEPT.replace('["svg"]', '["pdf", "svg", "png"]'))
     process = subprocess.Popen(
@@ -383,13 +383,13 @@ def test_a_stop_while_drawing_is_told(tmp_path):
         if "drawing" in line:
             process.send_signal(signal.SIGINT)
             break
-    _, told = process.communicate()
+    _, errors = process.communicate()
     assert process.returncode == 130
-    assert told == "\nevenhand: stopped; run the same command again to continue\n"
+    assert errors == "\nevenhand: stopped; run the same command again to continue\n"
 
 
 def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):
-    """It comes while the line is written."""
+    """It comes while the line is being written."""
 
     class Slow:
         def write(self, text):
@@ -411,7 +411,7 @@ def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):
 
 
 def test_make_says_what_it_does_before_it_takes_long():
-    found = subprocess.run(
+    result = subprocess.run(
         ["make", "--dry-run", "paper", "VENV=absent"],
         capture_output=True,
         text=True,
@@ -424,4 +424,4 @@ def test_make_says_what_it_does_before_it_takes_long():
         "evenhand paper": 'echo "running the paper',
     }
     for long, said in words.items():
-        assert said in found.stdout[: found.stdout.index(long)], long
+        assert said in result.stdout[: result.stdout.index(long)], long

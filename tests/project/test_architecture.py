@@ -1,4 +1,4 @@
-"""docs/architecture.md and CONTRIBUTING.md speak of files, tests and contracts that are there."""
+"""docs/architecture.md and CONTRIBUTING.md name only files, tests and contracts that exist."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ PROMISES = ROWS[1:]  # the first is the head of the table
 
 
 @pytest.mark.parametrize("path", TREE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_what_the_tree_shows_is_there(path):
+def test_everything_in_the_tree_exists(path):
     assert path.exists()
 
 
 def test_the_tree_shows_every_package_and_module_at_the_top():
-    there = {path for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    paths = {path for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     known = {"__init__.py", "__main__.py", "__pycache__", "py.typed"}
-    assert {path for path in there if path.name not in known} <= set(TREE)
+    assert {path for path in paths if path.name not in known} <= set(TREE)
 
 
 @pytest.mark.parametrize("text", [ARCHITECTURE, CONTRIBUTING], ids=["architecture", "contributing"])
-def test_files_that_the_text_names_are_there(text):
+def test_files_that_the_text_names_exist(text):
     files = [path.as_posix() for path in [*PACKAGE.rglob("*"), *ROOT.glob("*"), *ROOT.glob("*/*")]]
     files += [path.as_posix() for path in (ROOT / "tests").rglob("*.py")]
     named = re.findall(r"`([\w/.-]+(?:\.py|\.md|\.toml|/))`|\b(tests/[\w/]+\.py)\b", text)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the installed package
+sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the installed package
 
 from benchmarks import live, others, report, sections, simulated  # noqa: E402
 from benchmarks.__main__ import Plan, better, measure_all, quick  # noqa: E402
@@ -21,8 +21,8 @@ FIGURES = {"rounds", "repeats", "best", "median", "cpu", "yardsticks", "yardstic
 
 
 def figures(best: float, **more: object) -> dict:
-    made = {"median": 1.1 * best, "cpu": best, "yardsticks": best / 2, "yardstick": 2.0}
-    return {"best": best, "rounds": 100, "repeats": 5, **made, **more}
+    numbers = {"median": 1.1 * best, "cpu": best, "yardsticks": best / 2, "yardstick": 2.0}
+    return {"best": best, "rounds": 100, "repeats": 5, **numbers, **more}
 
 
 def made_up() -> dict:
@@ -175,7 +175,7 @@ def test_measurement_of_one_policy_ends_in_a_page() -> None:
     page = report.page(results)
     assert "`python -m benchmarks --quick`" in page
     assert "Beside other libraries" not in page
-    assert not re.search(r"/\w+/|://", page)  # nothing that names the machine
+    assert not re.search(r"/\w+/|://", page)  # nothing that identifies the machine
 
 
 def test_quick_plan_has_all_policies() -> None:
@@ -213,10 +213,10 @@ def test_a_life_ages_but_measuring_does_not_change_it() -> None:
 
 def test_measure_counts_rounds_and_repeats() -> None:
     played: list[int] = []
-    made = harness.measure(lambda: played.append, 50, repeats=4)
-    assert played == [50] * int(made["repeats"])
-    assert 4 <= made["repeats"] <= 12
-    assert made.keys() == FIGURES
+    measured = harness.measure(lambda: played.append, 50, repeats=4)
+    assert played == [50] * int(measured["repeats"])
+    assert 4 <= measured["repeats"] <= 12
+    assert measured.keys() == FIGURES
 
 
 def test_enough_rounds_keeps_to_its_bounds() -> None:
@@ -252,9 +252,9 @@ def test_requirements_name_versions_and_nothing_else() -> None:
     assert sorted(others.WHAT) == names
 
 
-def test_why_it_failed_is_told_without_addresses() -> None:
-    said = "Looking\nERROR: no match in https://somewhere/simple for /home/me/x\nnote: an error\n"
-    assert others.why(said) == "ERROR: no match in (...) for (...)"
+def test_the_reason_of_a_failure_has_no_addresses() -> None:
+    output = "Looking\nERROR: no match in https://somewhere/simple for /home/me/x\nnote: an error\n"
+    assert others.why(output) == "ERROR: no match in (...) for (...)"
     assert others.why("one\n\ntwo\n") == "two"
     assert others.why("") == "it says nothing"
 

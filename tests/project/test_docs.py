@@ -54,13 +54,13 @@ def site(tmp_path_factory):
 @pytest.mark.slow
 def test_every_page_is_built(site):
     expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
-    found = {page.relative_to(site) for page in site.rglob("*.html")}
-    assert found == expected | {Path("404.html")}
+    pages = {page.relative_to(site) for page in site.rglob("*.html")}
+    assert pages == expected | {Path("404.html")}
 
 
 @pytest.mark.slow
-def test_what_is_broken_stops_the_build(tmp_path):
-    """The settings in mkdocs.yml are what turns these into errors, of two pages as of all."""
+def test_anything_broken_stops_the_build(tmp_path):
+    """The settings in mkdocs.yml turn these into errors, for two pages as for all."""
     text = (ROOT / "mkdocs.yml").read_text()
     sections = re.split(r"^(?=\w)", text, flags=re.MULTILINE)
     kept = [part for part in sections if not part.startswith(("nav:", "plugins:", "extra_css:"))]
@@ -90,7 +90,7 @@ def test_every_public_name_is_in_the_reference(site):
 
 
 class Loaded(HTMLParser):
-    """Addresses of what a browser loads by itself with a page. Links to follow are not among it."""
+    """Addresses that a browser loads with a page by itself; links to follow are not among them."""
 
     def __init__(self):
         super().__init__()
@@ -108,7 +108,7 @@ def test_pages_load_nothing_from_the_network(site):
         parser = Loaded()
         parser.feed(page.read_text())
         assert parser.addresses, f"{page.name} loads no style at all: is this parser blind?"
-        outside = [one for one in parser.addresses if re.match(r"(https?:)?//", one)]
+        outside = [address for address in parser.addresses if re.match(r"(https?:)?//", address)]
         assert not outside, f"{page.name} loads {outside}"
     for style in site.rglob("*.css"):
         assert not re.search(r"url\([\"']?(https?:)?//", style.read_text()), style.name
@@ -125,7 +125,7 @@ def test_every_block_of_code_has_a_known_kind(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_figures_beside_an_example_are_checked(page):
-    """A comment says which they are (conftest.py compares them), or the text what measured them."""
+    """A comment lists them (conftest.py compares them), or the text says what measured them."""
     after = r"^```python\n(?:.*\n)*?```\n\n(?!```|#|\|)((?:.+\n)+(?:\n<!-- figures: .*)?)"
     for paragraph in re.findall(after, page.read_text(), re.MULTILINE):
         prose = re.sub(r"<!--(?:.|\n)*?-->|`[^`]*`|\]\([^)]*\)", " ", paragraph)
@@ -158,19 +158,19 @@ def test_figures_are_compared_with_what_the_page_found(tmp_path, said, comment, 
 
 def options(command):
     """The options of a command and of its tasks, and the names of its arguments."""
-    found = set()
+    names = set()
     for action in command._actions:
         if isinstance(action.choices, dict):  # tasks
-            found.update(*(options(task) for task in action.choices.values()))
+            names.update(*(options(task) for task in action.choices.values()))
         elif action.option_strings:
-            found |= {name for name in action.option_strings if name.startswith("--")}
+            names |= {name for name in action.option_strings if name.startswith("--")}
         else:
-            found.add(action.metavar)
-    return found - {"--help"}
+            names.add(action.metavar)
+    return names - {"--help"}
 
 
 def rows(text):
-    """The first cell of every row of its tables that is code: an option, an argument or a key."""
+    """The first cell of every table row, if it is code: an option, an argument or a key."""
     return re.findall(r"^\| `(--[\w-]+|\w+)[^`]*` \|", text, re.MULTILINE)
 
 
@@ -193,8 +193,8 @@ def test_the_options_of_the_command_line_are_the_real_ones():
 
 
 @pytest.mark.slow
-def test_every_experiment_in_the_documentation_is_a_good_one(tmp_path):
-    """In a process of its own: it imports the policy of the page by its name."""
+def test_every_experiment_in_the_documentation_is_valid(tmp_path):
+    """In its own process: it imports the policy of the page by name."""
     text = EXPERIMENTS.read_text()
     for name, code in re.findall(r'^```python title="(\w+\.py)"\n(.*?)^```', text, BLOCK):
         (tmp_path / name).write_text(code)
@@ -221,8 +221,8 @@ def test_every_experiment_in_the_documentation_is_a_good_one(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = re.search(r"^evenhand: loans\.toml(, line .*)$", text, re.MULTILINE)
-    assert done.stdout.splitlines()[-1] == f"mistake.toml{told[1]}"
+    error_line = re.search(r"^evenhand: loans\.toml(, line .*)$", text, re.MULTILINE)
+    assert done.stdout.splitlines()[-1] == f"mistake.toml{error_line[1]}"
 
 
 def test_every_key_of_an_experiment_has_a_row():
@@ -250,7 +250,7 @@ def test_every_convention_has_a_row():
 
 
 def test_the_table_of_conventions_says_what_was_measured():
-    """Numbers in the column of effects come from the examples further down, which are run."""
+    """Numbers in the column of effects come from the examples below, which are run."""
     text = (DOCS / "explanation" / "conventions.md").read_text()
     table, measured = text.split("## How the effects were measured")
     pattern = r"^(?:share|true_regret) +(\d+\.\d+) +([+-]\d+\.\d+) "

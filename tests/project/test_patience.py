@@ -1,4 +1,4 @@
-"""The tests themselves: none depends on how fast the machine is, or on who else works on it."""
+"""The tests themselves: none depends on how fast or how busy the machine is."""
 
 import ast
 from pathlib import Path
@@ -12,7 +12,7 @@ LIMITS = {"timeout", "deadline"}
 
 
 def limits(code):
-    """The lines that read a clock, pause, or give something a limit in time."""
+    """The lines that read a clock, pause, or set a time limit."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", None))
@@ -34,12 +34,12 @@ def test_limits_are_seen(code):
     assert list(limits(code)) == [1]
 
 
-def test_no_test_has_a_limit_in_time():
-    """`waiting.until` waits for what is to happen; pyproject.toml has one limit for what hangs."""
+def test_no_test_has_a_time_limit():
+    """`waiting.until` waits for an event; pyproject.toml has one limit for tests that hang."""
     files = [file for file in HERE.rglob("*.py") if file.name != "waiting.py"]
     assert len(files) > 50
-    found = [f"{file.name}:{line}" for file in files for line in limits(file.read_text())]
-    assert not found, f"wait for what is to happen instead: {', '.join(found)}"
+    lines = [f"{file.name}:{line}" for file in files for line in limits(file.read_text())]
+    assert not lines, f"wait for what is to happen instead: {', '.join(lines)}"
 
 
 def test_examples_are_the_same_in_every_run_and_may_take_their_time():

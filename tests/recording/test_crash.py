@@ -50,20 +50,20 @@ def test_a_killed_process_loses_no_call_that_returned(suffix, candidates, tmp_pa
             stdout=subprocess.PIPE,
         )
         for _ in range(moments.randrange(1, 200)):
-            heard = process.stdout.readline()
+            line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         told = process.stdout.read().split(b"\n")
         process.wait()
         process.stdout.close()
-        returned = int(told[-2] if len(told) > 1 else heard)
-        found = bits(eh.replay(path))
-        # the call that was going on may be there or not, and it may have returned unheard
+        returned = int(told[-2] if len(told) > 1 else line)
+        state = bits(eh.replay(path))
+        # the call in progress may be there or not, and its return may not have been seen
         calls, oracle, states = Calls(11), make(), []
         for number in range(1, returned + 3):
             calls.one(oracle)
             if number >= returned:
                 states.append(bits(oracle))
-        assert found in states
+        assert state in states
         with eh.log_to(path) as logged:
             logged.select(contexts_of(1))
         assert bits(eh.replay(path)) == bits(logged.policy)
@@ -88,7 +88,7 @@ def test_cut_off_at_every_byte(candidates, tmp_path):
     whole, states = journal_with_states(tmp_path / "log.csv", number, candidates=candidates)
     assert set(states) == set(range(1, whole.count(b"\n") + 1))
     rows = eh.read_log(tmp_path / "log.csv")
-    made = rows[rows["propensity_score"].notna()]
+    decisions = rows[rows["propensity_score"].notna()]
     cut = tmp_path / "cut.csv"
     first = whole.index(b"\n") + 1
     for end in range(first - 1):
@@ -102,16 +102,16 @@ def test_cut_off_at_every_byte(candidates, tmp_path):
         lines = whole[:end].count(b"\n")
         assert list(read_journal(cut)[1]) == events[: lines - 1], f"cut after byte {end}"
         near = b"\n" in whole[end - 2 : end + 2]
-        if not near and end % 10:  # what follows is made of these events, and is slow
+        if not near and end % 10:  # the checks below use these events, and are slow
             continue
         policy = eh.replay(cut)
         assert bits(policy) == states[lines], f"cut after byte {end}"
-        if end % 10 == 0 and candidates:  # decisions are there with all arms, or not at all
-            found = eh.read_log(cut)
-            found = found[found["propensity_score"].notna()].reset_index(drop=True)
+        if end % 10 == 0 and candidates:  # decisions are there with all their arms, or not at all
+            log = eh.read_log(cut)
+            log = log[log["propensity_score"].notna()].reset_index(drop=True)
             arms = ["candidate_contexts", "candidate_propensities"]
-            assert found[arms].equals(made[arms][: len(found)].reset_index(drop=True))
-        if end % 50 == 0:  # and it goes on from there
+            assert log[arms].equals(decisions[arms][: len(log)].reset_index(drop=True))
+        if end % 50 == 0:  # and it continues from there
             with eh.log_to(cut, policy) as logged:
                 logged.update(logged.select(contexts_of(end)), 1.0)
             assert bits(eh.replay(cut)) == bits(logged.policy)
@@ -127,7 +127,7 @@ def test_a_writer_begins_again_after_a_first_line_cut_off(tmp_path):
     assert bits(eh.replay(path)) == bits(logged.policy)
 
 
-def test_damage_in_the_middle_is_told_with_its_line(tmp_path):
+def test_damage_in_the_middle_is_reported_with_its_line(tmp_path):
     path = tmp_path / "log.csv"
     whole, _ = journal_with_states(path)
     lines = whole.split(b"\n")
@@ -169,7 +169,7 @@ def test_killed_between_writing_the_file_and_removing_the_journal(suffix, tmp_pa
     frame = eh.read_log(path)
     journal_of(path).write_bytes(journal)
     assert eh.read_log(path).equals(frame)
-    with eh.log_to(path) as again:  # goes on in the old journal
+    with eh.log_to(path) as again:  # continues in the old journal
         assert bits(again.policy) == bits(logged.policy)
         again.update(last.round, 1.0)
     assert bits(eh.replay(path)) == bits(again.policy)
@@ -229,7 +229,7 @@ while True:
     child = os.fork()
     if child == 0:
         left = number
-        def count(event, what):  # everything that changes what is on the disk
+        def count(event, what):  # everything that changes files
             global left
             writes = event != "open" or (what[2] or 0) & (os.O_WRONLY | os.O_RDWR)
             if event in CHANGES and writes and path.name in str(what):
@@ -249,7 +249,7 @@ while True:
         assert os.waitstatus_to_exitcode(ended) == 0
         break
     found = rows(path)
-    allowed = states[done : done + 2]  # the call that was going on may be there or not
+    allowed = states[done : done + 2]  # the call in progress may be there or not
     assert any(one is found or one is not None and one.equals(found) for one in allowed), number
     if found is not None:  # and once it is closed
         again = eh.log_to(path)  # from a snapshot, if there is one
@@ -271,7 +271,7 @@ print(number)
     ids=["csv", "parquet"],
 )
 def test_killed_at_every_write_with_overrides_and_true_rewards(suffix, changes, least, tmp_path):
-    """A true reward stands with the arm that was in force when it was given, and no other."""
+    """A true reward belongs to the arm that was in force when it was given, and to no other."""
     code = KILLED.format(here=str(HERE), folder=str(tmp_path), suffix=suffix, changes=changes)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -347,7 +347,7 @@ logged.close()
 
 @pytest.mark.slow
 def test_a_full_disk_changes_nothing(tmp_path):
-    """The system refuses to let the file grow in the middle of a line."""
+    """The system does not let the file grow, in the middle of a line."""
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(HERE)!r})
@@ -410,7 +410,7 @@ def test_a_policy_that_fails_to_learn_leaves_no_trace(tmp_path):
 
 
 def test_an_interrupted_update_stops_the_log(tmp_path):
-    """Nobody knows whether it was learned, so the state is the log's from then on."""
+    """Whether it was learned is unknown, so from then on the state of the log counts."""
 
     class Slow(eh.TopInterval):
         def update(self, decision, reward):

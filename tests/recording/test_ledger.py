@@ -1,4 +1,4 @@
-"""A logged policy needs nothing but the protocol; and ids of decisions."""
+"""A logged policy needs only the protocol of a ledger; and ids of decisions."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_ledgers_are_ledgers(tmp_path):
 
 
 @pytest.mark.parametrize("candidates", [False, True])
-def test_a_ledger_of_ones_own_has_what_a_file_has(candidates, tmp_path):
+def test_a_custom_ledger_has_what_a_file_has(candidates, tmp_path):
     ledger = MemoryLedger()
     with (
         eh.log_to(ledger, make(), candidates=candidates) as mine,
@@ -31,22 +31,22 @@ def test_a_ledger_of_ones_own_has_what_a_file_has(candidates, tmp_path):
             fill(logged)
     assert mine.path is None and "memory" in repr(mine)
     assert bits(mine.policy) == bits(files.policy) == bits(eh.replay(ledger))
-    found = list(FileLedger(tmp_path / "log.csv", write=False).read())
-    assert [type(one) for one in found] == [type(one) for one in ledger.events]
-    assert [one.seq for one in found] == list(range(1, len(found) + 1))
+    events = list(FileLedger(tmp_path / "log.csv", write=False).read())
+    assert [type(event) for event in events] == [type(event) for event in ledger.events]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
     state = {"round": mine.round, "learned": int(mine.counts.sum())}
     assert {name: ledger.ended[name] for name in state} == state
     with eh.log_to(ledger) as again:
         assert bits(again.policy) == bits(mine.policy) and again.waiting == mine.waiting
 
 
-def test_what_fails_is_taken_back(tmp_path):
+def test_failed_calls_are_taken_back(tmp_path):
     class Full(MemoryLedger):
         full = False
 
         def append(self, events):
             super().append(events)
-            if self.full:  # too late for all of it
+            if self.full:  # too late: the events were added
                 raise OSError("no room")
 
     ledger = Full()
@@ -70,7 +70,7 @@ def test_what_fails_is_taken_back(tmp_path):
     assert bits(eh.replay(ledger)) == bits(logged.policy)
 
 
-def test_ledgers_that_do_not_hang_together_are_told():
+def test_inconsistent_ledgers_are_reported():
     ledger = MemoryLedger()
     with eh.log_to(ledger, make()) as logged:
         Calls(1).many(logged, 20)
@@ -105,21 +105,21 @@ def test_ledgers_that_do_not_hang_together_are_told():
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_decisions_go_by_object_round_or_id(suffix, tmp_path):
+def test_decisions_are_given_by_object_round_or_id(suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"
     names = ["01", 'a "b", c', "NA", "ü/17", "nan"]
     logged = eh.log_to(path, make())
-    made = [logged.select(contexts_of(t), id=name) for t, name in enumerate(names)]
-    made += [logged.select(contexts_of(t)) for t in range(3)]
-    assert [logged.id_of(one) for one in made[:5]] == names
-    given = [logged.id_of(one.round) for one in made[5:]]
+    decisions = [logged.select(contexts_of(t), id=name) for t, name in enumerate(names)]
+    decisions += [logged.select(contexts_of(t)) for t in range(3)]
+    assert [logged.id_of(decision) for decision in decisions[:5]] == names
+    given = [logged.id_of(decision.round) for decision in decisions[5:]]
     assert given == sorted(set(given)) and all(
-        one.endswith(f"000000000{6 + k}") for k, one in enumerate(given)
+        name.endswith(f"000000000{6 + k}") for k, name in enumerate(given)
     )
-    logged.override("NA", (made[2].arm + 1) % 4, [1.0, 2.0])
+    logged.override("NA", (decisions[2].arm + 1) % 4, [1.0, 2.0])
     logged.update("NA", 1.0)
     logged.true_reward("NA", 2.0)
-    logged.update(["01", made[1], given[0]], [3.0, 4.0, 5.0])
+    logged.update(["01", decisions[1], given[0]], [3.0, 4.0, 5.0])
     assert logged.waiting == [4, 5, 7, 8]
     for wrong, words in [
         ("01", "already has its reward"),
@@ -160,8 +160,8 @@ def test_ids_of_logs_are_unique_and_in_order_of_time(monkeypatch):
     assert len({new_key() for _ in range(1000)}) == 1000
     clock = iter(range(1_700_000_000, 1_900_000_000, 10_000_000))
     monkeypatch.setattr(module, "time_ns", lambda: next(clock) * 10**9)
-    found = [id_of(key, t) for key in [new_key() for _ in range(5)] for t in (1, 9, 10, 99_999)]
-    assert found == sorted(found)
+    ids = [id_of(key, t) for key in [new_key() for _ in range(5)] for t in (1, 9, 10, 99_999)]
+    assert ids == sorted(ids)
     assert round_of("a", "a-0000000012") == 12 and round_of("a", id_of("a", 10**11)) == 10**11
     for wrong in ("a-12", "b-0000000012", "a-000000001x", "a-", "a", "a-٠٠٠٠٠٠٠٠١٢"):
         assert round_of("a", wrong) is None
@@ -174,6 +174,6 @@ def test_events_come_back_from_lines():
     ]
     for some in (events, events[:1], events[1:]):
         found = from_line(json.loads(to_line(some)))
-        assert to_line(found) == to_line(some) and [type(one) for one in found] == [
-            type(one) for one in some
+        assert to_line(found) == to_line(some) and [type(event) for event in found] == [
+            type(event) for event in some
         ]

@@ -63,8 +63,8 @@ def test_settings_come_back(change, tmp_path):
     parts=st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["close", "crash"])), max_size=5),
     suffix=st.sampled_from(["parquet", "csv"]),
 )
-def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, parts, suffix):
-    """Whoever opens and closes the log meanwhile, the state is that of a policy without a log."""
+def test_closed_or_crashed_anywhere_it_continues(tmp_path_factory, seed, parts, suffix):
+    """However often the log is closed and opened, the state is that of a policy without a log."""
     path = tmp_path_factory.mktemp("log") / f"log.{suffix}"
     alone, its, mine = make(), Calls(seed), Calls(seed)
     policy = make()
@@ -116,7 +116,7 @@ def test_a_users_own_policy_comes_back(tmp_path):
     assert again.care == 0.75 and bits(again) == bits(logged.policy)
 
 
-def test_a_policy_that_knows_something_already(tmp_path):
+def test_a_policy_that_already_knows_something(tmp_path):
     policy = Calls(4).many(make(), 50)
     before = policy.round
     with eh.log_to(tmp_path / "log.csv", policy) as logged:
@@ -145,13 +145,13 @@ def written(path):
 
 
 def change_about(path, change):
-    told = json.loads(beside(path).read_text())
-    change(told)
-    beside(path).write_text(json.dumps(told))
+    header = json.loads(beside(path).read_text())
+    change(header)
+    beside(path).write_text(json.dumps(header))
 
 
 def put(*keys):
-    """Set what stands at the end of a path of keys."""
+    """Set the value at the end of a path of keys."""
 
     def change(told):
         for key in keys[:-2]:
@@ -165,7 +165,7 @@ def put(*keys):
     ("change", "words"),
     [
         (put("version", 4), "version of the log is 4"),
-        (put("version", 2), "damaged: candidates"),  # which it does not keep
+        (put("version", 2), "damaged: candidates"),  # which it does not have
         (put("candidates", True), "has lost its column 'candidate_contexts'"),
         (put("format", "cookies"), "not a log of evenhand's"),
         (put("policy", "version", 9), "version is 9"),
@@ -177,7 +177,7 @@ def put(*keys):
         (put("features", ["x1", "x3"]), "no column 'x3'"),
     ],
 )
-def test_what_the_log_says_of_itself_is_looked_at(change, words, tmp_path):
+def test_the_header_of_a_log_is_checked(change, words, tmp_path):
     written(tmp_path / "log.csv")
     change_about(tmp_path / "log.csv", change)
     early = "version of the log|not a log of evenhand's"
@@ -189,7 +189,7 @@ def test_what_the_log_says_of_itself_is_looked_at(change, words, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_cut_off_about_is_told_at_every_byte(tmp_path):
+def test_a_cut_off_header_is_reported_at_every_byte(tmp_path):
     written(tmp_path / "log.csv")
     whole = beside(tmp_path / "log.csv").read_bytes()
     for end in range(0, len(whole), 40):
@@ -198,40 +198,40 @@ def test_a_cut_off_about_is_told_at_every_byte(tmp_path):
             eh.replay(tmp_path / "log.csv")
 
 
-@pytest.mark.parametrize("what", ["learned", "round"])
-def test_a_lost_row_is_told(what, tmp_path):
+@pytest.mark.parametrize("column", ["learned", "round"])
+def test_a_lost_row_is_reported(column, tmp_path):
     path = tmp_path / "log.csv"
     written(path)
     frame = pd.read_csv(path)
-    lost = frame[frame[what].notna()].index[3]
+    lost = frame[frame[column].notna()].index[3]
     frame.drop(index=lost).to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"and should have \d+ rounds"):
         eh.replay(path)
     older(path)
     with pytest.raises(ValueError, match=r"and should have \d+ rounds"):
         eh.replay(path)
-    change_about(path, put("state", None))  # nothing is left but the rows themselves
+    change_about(path, put("state", None))  # only the rows themselves are left
     with pytest.raises(ValueError, match=r"(learned|round) has no \d+"):
         eh.replay(path)
 
 
-def test_learning_outside_of_the_log_is_noticed(tmp_path):
+def test_learning_outside_the_log_is_detected(tmp_path):
     with eh.log_to(tmp_path / "log.csv", make()) as logged:
         Calls(1).many(logged, 30)
         logged.policy.absorb([0], [[1.0, 2.0]], [3.0])
-    with pytest.warns(UserWarning, match="learned outside of its log"):
+    with pytest.warns(UserWarning, match="learned outside its log"):
         eh.replay(tmp_path / "log.csv")
 
 
-def test_deciding_outside_of_the_log_is_refused(tmp_path):
+def test_deciding_outside_the_log_is_refused(tmp_path):
     logged = eh.log_to(tmp_path / "log.csv", make())
     logged.policy.select(contexts_of(0))
-    with pytest.raises(ValueError, match="decided outside of its log"):
+    with pytest.raises(ValueError, match="decided outside its log"):
         logged.select(contexts_of(0))
     logged.close()
 
 
-def test_a_log_goes_on_only_with_its_own_policy(tmp_path):
+def test_a_log_continues_only_with_its_own_policy(tmp_path):
     path = tmp_path / "log.parquet"
     policy = written(path)
     for wrong in (make(), make(seed=6), Calls(2).many(make(), 60)):

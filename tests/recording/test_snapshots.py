@@ -1,4 +1,4 @@
-"""Opening a log again starts from a snapshot, and it makes no difference but time."""
+"""Opening a log again starts from a snapshot, which changes nothing but the time it takes."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from memory_ledger import MemoryLedger
 
 
 def opened(ledger):
-    """The log of a ledger as another process finds it, and after which event it began to read."""
+    """The log of a ledger as another process finds it, and the event after which it read."""
     other = ledger.again()
     logged = eh.log_to(other)
     return logged, other.reads
@@ -56,18 +56,18 @@ def test_every_policy_comes_back_bit_for_bit(name, tmp_path):
 def test_waiting_overridden_and_named_decisions_come_back(suffix, crash, tmp_path):
     path = tmp_path / f"log.{suffix}"
     logged = eh.log_to(path, make(), snapshot_every=3)
-    made = [logged.select(contexts_of(t), id=f"loan {t}") for t in range(6)]
-    logged.override("loan 2", (made[2].arm + 1) % 4, [1.0, 2.0])
+    decisions = [logged.select(contexts_of(t), id=f"loan {t}") for t in range(6)]
+    logged.override("loan 2", (decisions[2].arm + 1) % 4, [1.0, 2.0])
     logged.update("loan 4", 0.5)
     killed(logged) if crash else logged.close()
     with eh.log_to(path) as again:
         assert again.waiting == [1, 2, 3, 4, 6]
         with pytest.raises(ValueError, match="already overridden"):
-            again.override(3, made[2].arm, [1.0, 2.0])
+            again.override(3, decisions[2].arm, [1.0, 2.0])
         with pytest.raises(ValueError, match="which the decision of round 1 has"):
             again.select(contexts_of(1), id="loan 0")
         again.update("loan 2", 2.0)
-        again.update(made[5], 3.0)
+        again.update(decisions[5], 3.0)
         with pytest.raises(ValueError, match="already has its reward"):
             again.update("loan 4", 1.0)
     assert bits(eh.replay(path)) == bits(again.policy)
@@ -86,7 +86,7 @@ def ways_to_spoil(raw, other):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("crash", [False, True])
-def test_damaged_snapshots_are_as_if_not_there(crash, tmp_path):
+def test_damaged_snapshots_are_ignored(crash, tmp_path):
     path, other = tmp_path / "log.csv", tmp_path / "other.csv"
     for file in (path, other):
         logged = eh.log_to(file, make(), snapshot_every=10)
@@ -105,13 +105,13 @@ def test_damaged_snapshots_are_as_if_not_there(crash, tmp_path):
             assert bits(again.policy) == expected, what
             killed(again)
             if not crash:
-                journal_of(path).unlink()  # a first line and nothing more
+                journal_of(path).unlink()  # it has only a first line
             for file, raw in zip(files, raws, strict=True):
                 file.write_bytes(raw)
 
 
-def test_a_snapshot_that_cannot_be_used_is_passed_over():
-    """It is whole, but not what this evenhand can read; or it is at odds with the log."""
+def test_a_snapshot_that_cannot_be_used_is_skipped():
+    """It is undamaged, but this evenhand cannot read it; or it contradicts the log."""
     ledger = MemoryLedger()
     with eh.log_to(ledger, make(), snapshot_every=10) as logged:
         Calls(3).many(logged, 45)
@@ -131,8 +131,8 @@ def test_a_snapshot_that_cannot_be_used_is_passed_over():
         assert reads[-1] == (ledger.snapshots[-2][0]), reads
 
 
-def test_a_log_that_was_put_back_does_not_go_on_from_its_future(tmp_path):
-    """The snapshots are then of events that never happened."""
+def test_a_restored_log_does_not_continue_from_its_future(tmp_path):
+    """Then the snapshots belong to events that never happened."""
     path, old = tmp_path / "log.csv", tmp_path / "old"
     logged, calls = eh.log_to(path, make(), snapshot_every=5), Calls(3)
     calls.many(logged, 12)
@@ -155,22 +155,22 @@ def test_a_log_that_was_put_back_does_not_go_on_from_its_future(tmp_path):
         assert bits(again.policy) == bits(full)
 
 
-def test_what_was_learned_outside_of_the_log_is_not_kept(tmp_path):
+def test_what_was_learned_outside_the_log_is_not_kept(tmp_path):
     path = tmp_path / "log.csv"
     with eh.log_to(path, make(), snapshot_every=5) as logged:
         Calls(1).many(logged, 30)
         logged.policy.absorb([0], [[1.0, 2.0]], [3.0])
         Calls(2).many(logged, 30)
-    with pytest.warns(UserWarning, match="learned outside of its log"):
+    with pytest.warns(UserWarning, match="learned outside its log"):
         full = eh.replay(path)
-    with pytest.warns(UserWarning, match="learned outside of its log"):
+    with pytest.warns(UserWarning, match="learned outside its log"):
         again = eh.log_to(path)
     assert bits(again.policy) == bits(full) != bits(logged.policy)
     again.close()
 
 
 class Counting(eh.TopInterval):
-    """Knows more than what is saved of it."""
+    """Knows more than is saved."""
 
     learned = 0
 
@@ -191,7 +191,7 @@ def test_a_policy_that_learns_in_its_own_way_is_replayed(tmp_path):
 
 def test_a_snapshot_that_cannot_be_written_stops_nothing(tmp_path):
     path = tmp_path / "log.csv"
-    snapshot_files(path)[0].mkdir()  # nothing can take its place
+    snapshot_files(path)[0].mkdir()  # so that no file can take its place
     with eh.log_to(path, make(), snapshot_every=1) as logged:
         Calls(1).many(logged, 20)
     assert bits(eh.replay(path)) == bits(logged.policy)
@@ -208,7 +208,7 @@ def test_a_snapshot_that_cannot_be_written_stops_nothing(tmp_path):
     parts=st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["close", "crash"])), max_size=5),
     suffix=st.sampled_from(["parquet", "csv"]),
 )
-def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, every, parts, suffix):
+def test_closed_or_crashed_anywhere_it_continues(tmp_path_factory, seed, every, parts, suffix):
     path = tmp_path_factory.mktemp("log") / f"log.{suffix}"
     alone, its, mine, policy = make(), Calls(seed), Calls(seed), make()
     for number, end in parts:
@@ -221,7 +221,7 @@ def test_closed_or_crashed_anywhere_it_goes_on(tmp_path_factory, seed, every, pa
         policy = None
 
 
-def test_another_log_in_the_same_place_has_nothing_of_the_first(tmp_path):
+def test_another_log_in_the_same_place_ignores_the_first(tmp_path):
     """Simulated logs of the same seed have the same key."""
     path, world = tmp_path / "log.csv", eh.SyntheticWorld(n_arms=4, n_features=2, n_sensitive=2)
     for kind in (eh.TopInterval, eh.UniformRandom):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # a server, or commands, in processes of their ow
 
 @pytest.fixture
 def unreliable(running):
-    """The server behind a line that loses every answer once."""
+    """The server behind a connection that loses every answer once."""
     seen = {}
 
     class Lossy(httpx.HTTPTransport):
@@ -40,14 +40,14 @@ def unreliable(running):
     client.close()
 
 
-def test_an_answer_that_was_lost_counts_once(running, unreliable):
+def test_a_lost_answer_counts_once(running, unreliable):
     client, seen = unreliable
     before = running.call("GET", "/v1/model/versions").json()
-    made = client.decide(candidates(), person="p1")
-    client.reward(made["id"], observed=2.0, true=3.0)
-    other = next(arm for arm in ARMS if arm != made["arm"])
+    decision = client.decide(candidates(), person="p1")
+    client.reward(decision["id"], observed=2.0, true=3.0)
+    other = next(arm for arm in ARMS if arm != decision["arm"])
     second = client.decide(candidates())
-    client.override(second["id"], other if other != second["arm"] else made["arm"], "because")
+    client.override(second["id"], other if other != second["arm"] else decision["arm"], "because")
     client.use(second["id"])
     third = client.decide(candidates())
     client.call("PUT", f"/v1/decisions/{third['id']}/review")
@@ -57,8 +57,8 @@ def test_an_answer_that_was_lost_counts_once(running, unreliable):
     after = running.call("GET", "/v1/model/versions").json()
     assert (after["round"] - before["round"], after["learned"] - before["learned"]) == (3, 1)
     assert {n for (method, *_), n in seen.items() if method != "GET"} == {2}  # all lost once
-    assert client.decision(made["id"])["reward"]["value"] == 2.0
-    assert client.reasons(made["id"])["same"] is True
+    assert client.decision(decision["id"])["reward"]["value"] == 2.0
+    assert client.reasons(decision["id"])["same"] is True
     assert client.bias()["words"]
 
 
@@ -74,34 +74,34 @@ def test_refusals_are_errors_and_are_not_tried_again(running):
 def test_the_same_for_asyncio(running):
     async def ask():
         async with eh.AsyncClient(running.url, running.key) as client:
-            made = await asyncio.gather(*(client.decide(candidates(k)) for k in range(20)))
-            await asyncio.gather(*(client.reward(one["id"], 1.0) for one in made))
+            decisions = await asyncio.gather(*(client.decide(candidates(k)) for k in range(20)))
+            await asyncio.gather(*(client.reward(decision["id"], 1.0) for decision in decisions))
             with pytest.raises(ServiceError):
-                await client.override(made[0]["id"], "nobody", "because")
-            await client.use(made[0]["id"])
-            assert (await client.decision(made[0]["id"]))["reward"]["value"] == 1.0
-            assert (await client.reasons(made[0]["id"]))["same"]
-            return {one["id"] for one in made}, await client.bias()
+                await client.override(decisions[0]["id"], "nobody", "because")
+            await client.use(decisions[0]["id"])
+            assert (await client.decision(decisions[0]["id"]))["reward"]["value"] == 1.0
+            assert (await client.reasons(decisions[0]["id"]))["same"]
+            return {decision["id"] for decision in decisions}, await client.bias()
 
     ids, bias = asyncio.run(ask())
     assert len(ids) == 20 and bias["level"] == 0.9
 
 
 def test_it_gives_up_after_some_tries():
-    told = []
+    ids = []
 
     def down(request):
-        told.append(json.loads(request.content)["id"])
+        ids.append(json.loads(request.content)["id"])
         return httpx.Response(503, json={"detail": "the store is not available"})
 
     client = eh.Client("http://x", "k", tries=2, transport=httpx.MockTransport(down))
     with pytest.raises(Exception, match="the store is not available"):
         client.decide(candidates())
-    assert len(told) == 2 and len(set(told)) == 1  # the same id both times
+    assert len(ids) == 2 and len(set(ids)) == 1  # the same id both times
     client.close()
 
 
-def test_the_demo_is_alive(tmp_path):
+def test_the_demo_runs(tmp_path):
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "evenhand", "serve", "--demo", "--port", str(port)],

@@ -69,8 +69,8 @@ def test_errors_name_the_line_and_the_key(tmp_path, old, new, says):
     path = written(tmp_path, textwrap.dedent(BASE).lstrip().replace(old, new, 1))
     with pytest.raises(ValueError) as caught:
         load(path)
-    told = re.sub(r" : ", " : ", str(caught.value))
-    assert told.startswith("loans.toml") and says.replace("arms :", "arms:") in told, told
+    message = re.sub(r" : ", " : ", str(caught.value))
+    assert message.startswith("loans.toml") and says.replace("arms :", "arms:") in message, message
 
 
 def test_arms_may_have_several_attributes(tmp_path):
@@ -90,7 +90,7 @@ def test_arms_may_have_several_attributes(tmp_path):
         ("with each", "by", "groups.given is 'by candidate'"),
         ('with each candidate"', 'by arm"', "arms is a list"),
         ('["F", "M"]', '["F"]', "sex has levels"),
-        ('["F", "M"]', '["F", "by probability"]', "a word of the service"),
+        ('["F", "M"]', '["F", "by probability"]', "which is reserved"),
         ('["F", "M"]', '["F", 1]', "allowed is a list of texts"),
         ('given =', 'sensitive = "F"\ngiven =', "groups.sensitive is for given = 'by arm'"),
         ('sex = ["F", "M"]', "", "groups.attributes is missing"),
@@ -124,17 +124,17 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
         }
     ).to_csv(table, index=False)
     config = tmp_path / "loans.toml"
-    told = evenhand(
+    result = evenhand(
         "serve", "--init", table, config, "--group", "sex", "--arm", "branch", "--reward", "paid"
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     loaded = load(config)
     assert [f.name for f in loaded.features] == ["income", "children", "job", "owner", "same"]
     assert loaded.arms == ("north", "south") and loaded.groups.labels == ("F", "M")
     words = ("--group", "sex,job", "--arm", "branch", "--reward", "paid")
     for more, name in (((), "several.toml"), (("--given",), "given.toml")):
-        told = evenhand("serve", "--init", table, tmp_path / name, *words, *more)
-        assert told.returncode == 0, told.stderr
+        result = evenhand("serve", "--init", table, tmp_path / name, *words, *more)
+        assert result.returncode == 0, result.stderr
         loaded = load(tmp_path / name)
         assert [f.name for f in loaded.features] == ["income", "children", "owner", "same"]
         assert [attribute.name for attribute in loaded.groups.attributes] == ["sex", "job"]
@@ -146,9 +146,9 @@ def test_a_configuration_from_a_table_is_valid(tmp_path):
 @pytest.mark.slow
 def test_a_ledger_of_other_features_or_arms_is_refused(tmp_path):
     config = write_config(tmp_path)
-    made = evenhand("serve", config, "--key", "x=read", "--key", "y=decide,reward")
-    assert made.returncode == 0, made.stderr
-    assert [line.split(": ")[0] for line in made.stdout.splitlines()] == ["x", "y"]
+    result = evenhand("serve", config, "--key", "x=read", "--key", "y=decide,reward")
+    assert result.returncode == 0, result.stderr
+    assert [line.split(": ")[0] for line in result.stdout.splitlines()] == ["x", "y"]
     text = config.read_text()
     for old, new, says in (
         ("[features.age]", "[features.years]", "features are"),
@@ -172,9 +172,11 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path):
     )
     import subprocess
 
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert told.returncode == 2
-    assert told.stderr == (
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert result.stderr == (
         "evenhand: the service needs more packages: pip install 'evenhand[serve]'\n"
     )
     lazy = "import sys, evenhand; sys.exit('evenhand.service' in sys.modules)"

@@ -1,4 +1,4 @@
-"""The OpenAPI description, and whatever can be made from it: no request ends in a server error."""
+"""The OpenAPI description, and requests generated from it: none ends in a server error."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check(server, case) -> None:
         assert {"type", "title", "status"} <= answer.json().keys()
 
 
-def test_every_operation_has_words_and_every_body_an_example(server):
+def test_every_operation_has_a_description_and_every_body_an_example(server):
     description = server.call("GET", "/openapi.json").json()
     for path, methods in description["paths"].items():
         for operation in methods.values():

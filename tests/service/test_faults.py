@@ -1,6 +1,6 @@
 """The store fails: a full disk, an fsync that fails, a database that stops, a clock that steps.
 
-Each test proves that its fault bit.
+Each test proves that its fault took effect.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def test_an_fsync_that_fails_is_never_acknowledged(tmp_path):
         assert server.decide("before").status_code == 201
         fault.touch()
         assert server.decide("during").status_code == 503
-        assert bit.read_text()  # the fault bit
+        assert bit.read_text()  # the fault took effect
         fault.unlink()
         while server.decide("after").status_code != 201:
             waiting.pause(0.05)
@@ -118,7 +118,7 @@ def test_an_fsync_that_fails_is_never_acknowledged(tmp_path):
     check_acknowledged(tmp_path / "loans.db", {"before", "during", "after"}, {})
 
 
-def test_time_does_not_run_back_in_the_ledger(tmp_path, monkeypatch):
+def test_time_does_not_run_backwards_in_the_ledger(tmp_path, monkeypatch):
     engine = engine_in(tmp_path, wait="1 hour")
     decide(engine, "first")
     real = time.time_ns
@@ -132,7 +132,7 @@ def test_time_does_not_run_back_in_the_ledger(tmp_path, monkeypatch):
     ]
     assert times == sorted(times)
     assert max(times) - min(times) > 80_000 * 10**6  # the clock did step
-    assert expire.answer >= 1  # what waited over the step has expired
+    assert expire.answer >= 1  # decisions that waited during the step have expired
     late = asks.Reward("first", 1.0, None)
     engine.store.write([late])
     assert late.status == 410
@@ -175,7 +175,7 @@ def test_rewards_are_learned_after_the_wait_if_asked(tmp_path, monkeypatch):
     check_state(f"sqlite:{tmp_path / 'loans.db'}")
 
 
-def test_a_reward_that_never_comes_is_no_zero_unless_asked_for(tmp_path, monkeypatch):
+def test_a_reward_that_never_comes_is_not_zero_unless_asked_for(tmp_path, monkeypatch):
     real = time.time_ns
     for more, learned in (("", 0), ("default_reward = -1.0", 1)):
         folder = tmp_path / str(learned)
@@ -210,7 +210,7 @@ needs_postgres = pytest.mark.skipif(postgres.MISSING, reason=postgres.REASON)
 
 
 def test_a_commit_in_doubt_is_looked_up(server_of_postgres, tmp_path, monkeypatch):
-    """The connection is lost during COMMIT, once after and once before it took place."""
+    """The connection is lost during COMMIT, once after it took place and once before."""
     url = server_of_postgres.database(f"doubt{time.time_ns()}")
     engine = engine_in(tmp_path, store=url)
     real, happened = Connection.commit, []
@@ -249,12 +249,12 @@ def test_the_database_stops_starts_and_is_cut_off(tmp_path):
                 assert server.decide(f"up{number}").status_code == 201
                 decided.add(f"up{number}")
                 database.stop("immediate" if number else "fast")
-                assert server.decide(f"down{number}").status_code == 503  # the fault bit
+                assert server.decide(f"down{number}").status_code == 503  # the fault took effect
                 while server.call("GET", "/readyz").status_code != 503:
                     waiting.pause(0.05)
                 database.start()
                 server.wait_ready()
-            # A partition: the server is there and does not answer.
+            # A partition: the server exists but does not answer.
             leader = int((database.data / "postmaster.pid").read_text().split()[0])
             children = subprocess.run(
                 ["ps", "-o", "pid=", "--ppid", str(leader)], capture_output=True, text=True
@@ -290,16 +290,16 @@ def test_a_second_replica_sees_a_reward(server_of_postgres, tmp_path):
         for name in ("one", "two")
     ]
     key = make_key(configs[0])
-    with Server(configs[0], key) as one, Server(configs[1], key) as two:
-        made = one.decide("here").json()
-        assert two.reward("here", 3.0).status_code == 201
-        assert one.reward("here", 3.0).status_code == 200
-        assert one.reward("here", 4.0).status_code == 409
-        assert two.decide("here").json() == made
-        version = two.call("GET", "/v1/model/versions").json()["newest"]
-        while one.call("GET", "/v1/model/versions").json()["newest"] < version:
+    with Server(configs[0], key) as first, Server(configs[1], key) as second:
+        decision = first.decide("here").json()
+        assert second.reward("here", 3.0).status_code == 201
+        assert first.reward("here", 3.0).status_code == 200
+        assert first.reward("here", 4.0).status_code == 409
+        assert second.decide("here").json() == decision
+        version = second.call("GET", "/v1/model/versions").json()["newest"]
+        while first.call("GET", "/v1/model/versions").json()["newest"] < version:
             waiting.pause(0.01)
-        learned = [s.call("GET", "/v1/model/versions").json()["learned"] for s in (one, two)]
+        learned = [s.call("GET", "/v1/model/versions").json()["learned"] for s in (first, second)]
         assert learned == [1, 1]
         starts = rows_of(url, "SELECT COUNT(*) FROM entries WHERE kind = 'start'")
         assert starts == [(2,)]

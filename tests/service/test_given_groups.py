@@ -97,29 +97,29 @@ def test_a_group_that_is_not_allowed_is_named_and_not_repeated(attributes, group
 
 @pytest.mark.slow
 def test_a_decision_keeps_and_shows_the_groups(given):
-    made = decide(given, "loan-1").json()
-    assert made["candidates"]["group"] == ["F", "M", "F 25 %, M 75 %", "not stated"]
-    place = made["candidates"]["arm"].index(made["arm"])
-    assert made["group"] == made["candidates"]["group"][place]
+    decision = decide(given, "loan-1").json()
+    assert decision["candidates"]["group"] == ["F", "M", "F 25 %, M 75 %", "not stated"]
+    place = decision["candidates"]["arm"].index(decision["arm"])
+    assert decision["group"] == decision["candidates"]["group"][place]
     assert decide(given, "loan-1").status_code == 200
     other = decide(given, "loan-1", seed=4)  # the same groups, other features
     assert other.status_code == 409
     moved = given.decide("loan-1", candidates=with_groups(candidates(), 1))
     assert moved.status_code == 409  # the same features, other groups
-    seen = given.call("GET", "/v1/decisions/loan-1").json()
-    assert seen["candidates"] == made["candidates"]
-    assert list(seen["contexts"]) == ["intercept", "income", "age"]
+    view = given.call("GET", "/v1/decisions/loan-1").json()
+    assert view["candidates"] == decision["candidates"]
+    assert list(view["contexts"]) == ["intercept", "income", "age"]
     why = given.call("GET", "/v1/decisions/loan-1/reasons").json()
     assert why["same"] is True
     groups = {candidate["arm"]: candidate["group"] for candidate in why["candidates"]}
-    assert groups == dict(zip(ARMS, made["candidates"]["group"], strict=True))
+    assert groups == dict(zip(ARMS, decision["candidates"]["group"], strict=True))
 
 
 @pytest.mark.slow
 def test_reasons_with_groups_add_up(given):
     for number in range(20):
-        made = decide(given, f"learn-{number}", number).json()
-        given.reward(f"learn-{number}", float(ARMS.index(made["arm"])))
+        decision = decide(given, f"learn-{number}", number).json()
+        given.reward(f"learn-{number}", float(ARMS.index(decision["arm"])))
     scores = decide(given, "explained").json()["candidates"]
     why = given.call("GET", "/v1/decisions/explained/reasons").json()
     for candidate in why["candidates"]:
@@ -144,23 +144,23 @@ def test_a_refusal_names_the_field_and_repeats_nothing(given, group):
 @pytest.mark.slow
 def test_overrides_shares_and_search_go_by_the_candidates_group(given):
     before = {g["group"]: g for g in given.call("GET", "/v1/shares").json()["groups"]}
-    made = decide(given, "overruled", available=["f1", "m1"]).json()
-    assert made["candidates"]["group"] == ["F", "F 25 %, M 75 %"]
-    other = "m1" if made["arm"] == "f1" else "f1"
+    decision = decide(given, "overruled", available=["f1", "m1"]).json()
+    assert decision["candidates"]["group"] == ["F", "F 25 %, M 75 %"]
+    other = "m1" if decision["arm"] == "f1" else "f1"
     body = {"arm": other, "reason": "knows the applicant"}
     assert given.call("PUT", "/v1/decisions/overruled/override", body).status_code == 201
     assert given.reward("overruled", 8.0).status_code == 201
-    seen = given.call("GET", "/v1/decisions/overruled").json()
-    groups = dict(zip(("f1", "m1"), made["candidates"]["group"], strict=True))
-    assert seen["override"]["group"] == seen["group"] == groups[other]
+    view = given.call("GET", "/v1/decisions/overruled").json()
+    groups = dict(zip(("f1", "m1"), decision["candidates"]["group"], strict=True))
+    assert view["override"]["group"] == view["group"] == groups[other]
     after = {g["group"]: g for g in given.call("GET", "/v1/shares").json()["groups"]}
 
     def more(group, what):
         return after[group][what] - before.get(group, {}).get(what, 0)
 
     decided = {"f1": 1.0, "m1": 0.25}
-    assert more("F", "decisions") == pytest.approx(decided[made["arm"]])
-    assert more("F", "overridden") == pytest.approx(decided[made["arm"]])
+    assert more("F", "decisions") == pytest.approx(decided[decision["arm"]])
+    assert more("F", "overridden") == pytest.approx(decided[decision["arm"]])
     assert more("F", "rewards") == pytest.approx(decided[other])
     assert more("M", "rewards") == pytest.approx(1.0 - decided[other])
     label = "F" if other == "f1" else "by probability"
@@ -179,8 +179,8 @@ def test_arms_come_without_a_group(given):
     arms = given.call("GET", "/v1/arms").json()["arms"]
     assert arms[-1] == {"name": "f3", "group": None, "retired": False}
     more = [*with_groups(candidates()), {"arm": "f3", "features": [1, 30], "group": "M"}]
-    made = given.decide("with-f3", candidates=more).json()
-    assert made["candidates"]["group"][-1] == "M"
+    decision = given.decide("with-f3", candidates=more).json()
+    assert decision["candidates"]["group"][-1] == "M"
     assert given.call("GET", "/v1/decisions/loan-1/reasons").json()["same"] is True
     assert given.call("GET", "/v1/bias").json()["words"]
 
@@ -190,8 +190,8 @@ def test_the_ledger_is_whole_and_equals_its_replay(given, tmp_path):
     store = load(given.config).store
     check_chain(store.removeprefix("sqlite:"))
     check_state(store)
-    told = evenhand("ledger", "verify", given.config)
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "verify", given.config)
+    assert result.returncode == 0, result.stderr
     path = tmp_path / "loans.parquet"
     path.write_bytes(given.call("GET", "/v1/decisions/export?format=parquet").content)
     assert checksum(eh.replay(path)) == checksum(eh.replay(SqlLedger(store, write=False)))
@@ -203,11 +203,11 @@ def test_the_ledger_is_whole_and_equals_its_replay(given, tmp_path):
 @pytest.mark.slow
 def test_the_client_passes_groups_on(given):
     with eh.Client(given.url, given.key) as client:
-        made = client.decide(with_groups(candidates()), chosen="m2")
-        assert (made["arm"], made["group"]) == ("m2", "not stated")
+        decision = client.decide(with_groups(candidates()), chosen="m2")
+        assert (decision["arm"], decision["group"]) == ("m2", "not stated")
 
 
-# Beside the network -----------------------------------------------------------------------------
+# Without the network ----------------------------------------------------------------------------
 
 
 def played(config, number=24):
@@ -220,8 +220,8 @@ def played(config, number=24):
             [np.ones(4), rng.normal(size=(4, 2)), membership_rows(engine.config.groups, given)]
         )
         ask = engine.prepare(f"d{k}", list(ARMS), rows, person=f"p{k % 4}")
-        some = [ask, asks.Reward(f"d{k}", float(rng.normal()), None)] if k % 3 else [ask]
-        engine.state.apply(engine.store.write(some).told)
+        batch = [ask, asks.Reward(f"d{k}", float(rng.normal()), None)] if k % 3 else [ask]
+        engine.state.apply(engine.store.write(batch).told)
     return engine
 
 
@@ -233,14 +233,14 @@ def test_an_erased_person_leaves_no_group(tmp_path):
     engine.state.apply(engine.store.write([ask]).told)
     assert ask.status == 200
     place = tmp_path / "loans.db"
-    gone = rows_of(place, "SELECT d.id, d.grp, e.body, e.salt FROM decisions d "
+    erased = rows_of(place, "SELECT d.id, d.grp, e.body, e.salt FROM decisions d "
                           "JOIN entries e ON e.seq = d.seq WHERE d.grp = 'erased'")  # fmt: skip
-    assert gone == [(f"d{k}", "erased", None, None) for k in range(1, 24, 4)]
+    assert erased == [(f"d{k}", "erased", None, None) for k in range(1, 24, 4)]
     for table in ("waiting", "overrides", "reviews"):
         rows = rows_of(place, f"SELECT d.grp FROM {table} t JOIN decisions d ON d.seq = t.decision")
         assert ("erased",) not in rows
-    assert restored(engine.store.connection).checksum() == before  # what was learned stays
-    assert _queries.shares(engine.store.connection) == shares  # and so do counts
+    assert restored(engine.store.connection).checksum() == before  # what was learned is kept
+    assert _queries.shares(engine.store.connection) == shares  # and so are counts
     rounds = _queries.latest_rounds(engine.store.connection, engine.state.given)
     assert {round for round, _, _ in rounds} == {k for k in range(1, 25) if k % 4 != 2}
     engine.close()
@@ -260,7 +260,7 @@ def test_missing_rewards_count_by_the_candidates_group(tmp_path):
 
 
 @pytest.mark.slow
-def test_attributes_of_arms_are_learned_apart(tmp_path):
+def test_attributes_of_arms_are_learned_separately(tmp_path):
     """Fixed attributes are not one crossed label, and an arm can be added to an intersection."""
     arms = """
 [arms]
@@ -272,9 +272,9 @@ m2 = { age = "young", sex = "M" }
     config = write_config(tmp_path, groups=arms)
     with Server(config, make_key(config)) as server:
         for number in range(12):
-            made = server.decide(f"d{number}", candidates=candidates(number)).json()
-            server.reward(f"d{number}", float(ARMS.index(made["arm"])))
-        assert made["candidates"]["group"] == ["F & old", "F & young", "M & old", "M & young"]
+            decision = server.decide(f"d{number}", candidates=candidates(number)).json()
+            server.reward(f"d{number}", float(ARMS.index(decision["arm"])))
+        assert decision["candidates"]["group"] == ["F & old", "F & young", "M & old", "M & young"]
         bias = server.call("GET", "/v1/bias").json()
         assert {"sex: F", "age: old", "F & old"} <= {row["group"] for row in bias["rows"]}
         new = {"name": "f3", "group": "F & old"}
@@ -291,8 +291,8 @@ def test_two_attributes_of_candidates(tmp_path):
         groups = [{"sex": "F", "age": "old"}, {"sex": None, "age": {"old": 0.5, "young": 0.5}},
                   None, {"sex": "M", "age": "young"}]  # fmt: skip
         body = [{**c, "group": g} for c, g in zip(candidates(), groups, strict=True)]
-        made = server.decide("d", candidates=body).json()
-        assert made["candidates"]["group"] == [
+        decision = server.decide("d", candidates=body).json()
+        assert decision["candidates"]["group"] == [
             "F & old", "not stated & old 50 %, young 50 %", "not stated & not stated", "M & young",
         ]  # fmt: skip
         body[0]["group"] = {"sex": "F"}
@@ -309,8 +309,8 @@ def test_two_attributes_of_candidates(tmp_path):
 def test_an_export_is_audited_by_the_candidates_group(tmp_path):
     config = write_config(tmp_path, **GIVEN)
     played(config, 300).close()
-    told = evenhand("ledger", "export", config, tmp_path / "out.parquet")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "export", config, tmp_path / "out.parquet")
+    assert result.returncode == 0, result.stderr
     frame = eh.read_log(tmp_path / "out.parquet")
     columns = ["sex: F", "sex: M", "sex: not stated"]
     for label, row in zip(frame["group"], frame[columns].to_numpy(), strict=True):

@@ -24,15 +24,15 @@ pytestmark = pytest.mark.slow  # a server, or commands, in processes of their ow
 
 
 def test_a_decision_can_be_looked_up_and_explained(running):
-    made = running.decide("loan-1")
-    assert made.status_code == 201
-    answer = made.json()
+    response = running.decide("loan-1")
+    assert response.status_code == 201
+    answer = response.json()
     assert answer["arm"] in ARMS and answer["candidates"]["arm"] == list(ARMS)
     assert sum(answer["candidates"]["propensity"]) == pytest.approx(1.0)
     assert running.reward("loan-1", 2.0, true=3.0).status_code == 201
-    seen = running.call("GET", "/v1/decisions/loan-1").json()
-    assert seen["reward"]["value"] == 2.0 and seen["true_reward"]["value"] == 3.0
-    assert seen["contexts"]["income"] == [c["features"]["income"] for c in candidates()]
+    view = running.call("GET", "/v1/decisions/loan-1").json()
+    assert view["reward"]["value"] == 2.0 and view["true_reward"]["value"] == 3.0
+    assert view["contexts"]["income"] == [c["features"]["income"] for c in candidates()]
     why = running.call("GET", "/v1/decisions/loan-1/reasons").json()
     assert why["same"] is True
     assert [c["arm"] for c in why["candidates"] if c["chosen"]] == [answer["arm"]]
@@ -50,11 +50,11 @@ def test_the_same_id_counts_once(running):
 def test_reasons_add_up_to_the_difference_of_the_estimates(running):
     for number in range(30):
         id = f"learn-{number}"
-        made = running.decide(id, candidates=candidates(number)).json()
-        running.reward(id, float(ARMS.index(made["arm"])))
-    made = running.decide("explained").json()
+        decision = running.decide(id, candidates=candidates(number)).json()
+        running.reward(id, float(ARMS.index(decision["arm"])))
+    decision = running.decide("explained").json()
     why = running.call("GET", "/v1/decisions/explained/reasons").json()
-    scores = made["candidates"]
+    scores = decision["candidates"]
     for candidate in why["candidates"]:
         place = scores["arm"].index(candidate["arm"])
         corrected = scores["estimate"][place] + scores["correction"][place]
@@ -65,27 +65,27 @@ def test_reasons_add_up_to_the_difference_of_the_estimates(running):
 
 
 def test_an_override_changes_what_is_learned(running):
-    made = running.decide("overruled").json()
-    other = next(arm for arm in ARMS if arm != made["arm"])
+    decision = running.decide("overruled").json()
+    other = next(arm for arm in ARMS if arm != decision["arm"])
     path = "/v1/decisions/overruled/override"
     body = {"arm": other, "reason": "knows the applicant", "by": "Ada"}
     assert running.call("PUT", path, body).status_code == 201
     assert running.call("PUT", path, body).status_code == 200
-    third = next(arm for arm in ARMS if arm not in (made["arm"], other))
+    third = next(arm for arm in ARMS if arm not in (decision["arm"], other))
     assert running.call("PUT", path, {**body, "arm": third}).status_code == 409
     assert running.call("PUT", path, {**body, "arm": "nobody"}).status_code in (409, 422)
     running.reward("overruled", 5.0)
-    seen = running.call("GET", "/v1/decisions/overruled").json()
-    assert (seen["arm"], seen["policy_arm"]) == (other, made["arm"])
-    assert (seen["override"]["by"], seen["override"]["shadow"]) == ("Ada", False)
+    view = running.call("GET", "/v1/decisions/overruled").json()
+    assert (view["arm"], view["policy_arm"]) == (other, decision["arm"])
+    assert (view["override"]["by"], view["override"]["shadow"]) == ("Ada", False)
     assert running.call("PUT", path, {**body, "arm": third}).status_code == 409
 
 
 def test_shadow_mode_answers_with_the_callers_choice_and_learns_from_it(running):
     for number, arm in enumerate(ARMS):
         id = f"shadow-{number}"
-        made = running.decide(id, mode="shadow", chosen=arm).json()
-        assert (made["arm"], made["mode"]) == (arm, "shadow")
+        decision = running.decide(id, mode="shadow", chosen=arm).json()
+        assert (decision["arm"], decision["mode"]) == (arm, "shadow")
         assert running.reward(id, 1.0).status_code == 201
     refused = running.decide(mode="shadow")
     assert (refused.status_code, refused.json()["field"]) == (422, "chosen")
@@ -93,12 +93,12 @@ def test_shadow_mode_answers_with_the_callers_choice_and_learns_from_it(running)
     assert all(not line["overridden"] for line in listed)
 
 
-def test_many_rewards_have_a_status_each(running):
+def test_many_rewards_each_have_a_status(running):
     running.decide("bulk-1")
     given = [("bulk-1", 1), ("bulk-1", 1), ("bulk-1", 2), ("nothing", 1)]
     body = {"rewards": [{"id": id, "observed": value} for id, value in given]}
     answer = running.call("POST", "/v1/rewards", body).json()["rewards"]
-    assert [one["status"] for one in answer] == [201, 200, 409, 404]
+    assert [outcome["status"] for outcome in answer] == [201, 200, 409, 404]
 
 
 def test_search_pages_through_everything_once(running):
@@ -144,7 +144,7 @@ def test_a_refusal_names_the_field_and_repeats_nothing(running, change, field):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1e101", '"\\ud800"'])
-def test_numbers_that_are_none_are_refused(running, number):
+def test_values_that_are_not_numbers_are_refused(running, number):
     text = json.dumps({"candidates": candidates()}).replace("20.0", number)
     headers = {"Authorization": f"Bearer {running.key}"}
     answer = waiting.post(f"{running.url}/v1/decisions", content=text, headers=headers)
@@ -166,10 +166,14 @@ def test_numbers_that_are_none_are_refused(running, number):
         ([], "body", "Expected `object`, got `array`"),
     ],
 )
-def test_what_is_missing_or_not_known_is_named(running, body, field, detail):
-    told = running.call("POST", "/v1/decisions", body)
-    assert (told.status_code, told.json()["field"], told.json()["detail"]) == (422, field, detail)
-    assert "ada" not in told.text
+def test_missing_and_unknown_fields_are_named(running, body, field, detail):
+    response = running.call("POST", "/v1/decisions", body)
+    assert (response.status_code, response.json()["field"], response.json()["detail"]) == (
+        422,
+        field,
+        detail,
+    )
+    assert "ada" not in response.text
 
 
 def test_a_body_that_is_cut_anywhere_is_refused(running):
@@ -211,7 +215,7 @@ def test_no_route_is_open_without_a_key(running):
 
 
 def test_every_route_with_every_role(running):
-    """A key with the role that the description names gets through; all others get 403."""
+    """A key with the role that the description names is accepted; all others get 403."""
     roles = ("decide", "reward", "review", "read", "admin")
     keys = {}
     for role in roles:
@@ -230,7 +234,7 @@ def test_every_route_with_every_role(running):
     assert running.call("GET", "/v1/arms", key=keys["read"]).status_code == 401
 
 
-def test_pause_stops_decisions_and_not_rewards(running):
+def test_pause_stops_decisions_but_not_rewards(running):
     running.decide("before-pause")
     reason = {"reason": "a complaint"}
     assert running.call("POST", "/v1/pause", reason).status_code == 201
@@ -261,8 +265,8 @@ def test_arms_are_added_renamed_and_retired_live(running):
     assert running.call("POST", "/v1/arms", {"name": "f3", "group": "F"}).status_code == 201
     assert running.call("POST", "/v1/arms", {"name": "x", "group": "new"}).status_code == 422
     more = [*candidates(), {"arm": "f3", "features": [30, 40]}]
-    made = running.decide("with-f3", candidates=more).json()
-    assert made["candidates"]["arm"] == [*ARMS, "f3"]
+    decision = running.decide("with-f3", candidates=more).json()
+    assert decision["candidates"]["arm"] == [*ARMS, "f3"]
     only = running.decide("only-f3", candidates=more[-1:]).json()
     assert (only["arm"], only["policy_propensity"]) == ("f3", 1.0)
     assert running.reward("only-f3", 4.0).status_code == 201
@@ -277,18 +281,20 @@ def test_the_ledger_is_whole_and_equals_its_replay(running, tmp_path):
     store = running.config.parent / "loans.db"
     check_chain(store)
     check_state(f"sqlite:{store}")
-    told = evenhand("ledger", "verify", running.config)
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "verify", running.config)
+    assert result.returncode == 0, result.stderr
     path = tmp_path / "loans.csv"
     path.write_bytes(running.call("GET", "/v1/decisions/export").content)
     frame = eh.read_log(path)
-    made = frame[frame["propensity_score"].notna()]
-    assert made["decision_id"].is_unique and made["round"].tolist() == [*range(1, len(made) + 1)]
+    decisions = frame[frame["propensity_score"].notna()]
+    assert decisions["decision_id"].is_unique and decisions["round"].tolist() == [
+        *range(1, len(decisions) + 1)
+    ]
     text = running.call("GET", "/metrics").text
     assert "evenhand_decisions_total" in text and 'route="/v1/decisions"' in text
 
 
-def test_texts_are_kept_as_hashes_only(tmp_path):
+def test_texts_are_kept_only_as_hashes(tmp_path):
     config = write_config(tmp_path)
     text = config.read_text().replace("[arms]", '[features.postcode]\ntype = "text"\n[arms]')
     config.write_text(text)
@@ -341,27 +347,27 @@ def test_reviewers_claim_and_judge_by_the_api(running):
     assert put("review-2", "verdict", by="Ada", arm=other, **accepted).json()["field"] == "arm"
     change["reason"] = "knows the applicant"
     assert [put("review-2", "verdict", **change).status_code for _ in range(2)] == [201, 200]
-    seen = running.call("GET", "/v1/decisions/review-2").json()
-    assert (seen["arm"], seen["override"]["reason"]) == (other, "knows the applicant")
-    told = running.call("GET", "/v1/review?limit=1000").json()
-    assert not {"review-1", "review-2"} & {case["id"] for case in told["queue"]}
-    (ada,) = [person for person in told["reviewers"] if person["reviewer"] == "Ada"]
+    view = running.call("GET", "/v1/decisions/review-2").json()
+    assert (view["arm"], view["override"]["reason"]) == (other, "knows the applicant")
+    answer = running.call("GET", "/v1/review?limit=1000").json()
+    assert not {"review-1", "review-2"} & {case["id"] for case in answer["queue"]}
+    (ada,) = [person for person in answer["reviewers"] if person["reviewer"] == "Ada"]
     assert (ada["reviewed"], ada["changed"]) == (2, 0.5)
 
 
-def test_too_many_requests_are_told_when_to_come_back(tmp_path):
+def test_too_many_requests_are_told_when_to_retry(tmp_path):
     config = write_config(tmp_path, server="rate = 0.001")
     key, other = make_key(config), make_key(config, "read", "other")
     with Server(config, key) as server:
         first, second = (server.call("GET", "/v1/arms") for _ in range(2))
         assert (first.status_code, second.status_code) == (200, 429)
         assert second.headers["content-type"] == "application/problem+json"
-        assert second.headers["retry-after"] == "1000"  # one more in that many seconds
+        assert second.headers["retry-after"] == "1000"  # seconds until one more is allowed
         assert "0.001 requests a second" in second.json()["detail"]
         assert server.call("GET", "/healthz", key="").status_code == 200
         assert server.call("GET", "/v1/arms", key=other).status_code == 200
 
 
-def test_the_rate_is_limited_unless_it_is_said_otherwise(tmp_path):
+def test_the_rate_is_limited_by_default(tmp_path):
     assert load(write_config(tmp_path)).server.rate == 1000
     assert load(write_config(tmp_path, server="rate = 0")).server.rate == 0

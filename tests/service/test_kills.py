@@ -1,4 +1,4 @@
-"""Servers that are killed again and again. A checker outside of them looks at what is left.
+"""Servers that are killed again and again. A separate checker inspects what is left.
 
 `kill -9` does not test a power failure: that the disk has what fsync promised is SQLite's and
 PostgreSQL's own promise.
@@ -90,7 +90,7 @@ class Callers:
 
 
 def new_work(callers: Callers, more: int = 3) -> None:
-    """Wait until something was acknowledged since, so that every kill has work before it."""
+    """Wait until something new was acknowledged, so that there is work before every kill."""
     least = len(callers.rewarded) + more
     while len(callers.rewarded) < least:
         assert not callers.wrong, callers.wrong[:3]
@@ -98,7 +98,7 @@ def new_work(callers: Callers, more: int = 3) -> None:
 
 
 def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
-    """Callers at work while their server is killed so many times; nothing may be lost by it."""
+    """Callers at work while their server is killed this many times; nothing may be lost."""
     key, nursery = make_key(config), Nursery(config)
     server = Forked(nursery, config, key).start()
     callers = Callers([server], **how)
@@ -146,22 +146,24 @@ def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, tmp_path):
         for name in ("one", "two")
     ]
     key, nursery = make_key(configs[0]), Nursery(configs[0])
-    one, two = (Forked(nursery, config, key).start() for config in configs)
-    callers = Callers([one, two])
+    first, second = (Forked(nursery, config, key).start() for config in configs)
+    callers = Callers([first, second])
     try:
         for _ in range(KILLS):
             new_work(callers)
-            two.kill()
-            waiting.pause(0.02)  # the other one goes on alone
-            two.start()
+            second.kill()
+            waiting.pause(0.02)  # the other one continues alone
+            second.start()
         new_work(callers)
-        both = [server.call("GET", "/v1/model/versions").json()["newest"] for server in (one, two)]
+        newest = [
+            server.call("GET", "/v1/model/versions").json()["newest"] for server in (first, second)
+        ]
     finally:
         callers.end()
-        one.stop()
-        two.stop()
+        first.stop()
+        second.stop()
         nursery.close()
-    assert min(both) > 1
+    assert min(newest) > 1
     check_chain(url)
     check_acknowledged(url, callers.decided, callers.rewarded)
     check_state(url)

@@ -31,7 +31,7 @@ from serving import ARMS, GIVEN, check_chain, rows_of, write_config
 
 
 class Ledgers(RuleBasedStateMachine):
-    """What callers were told, beside what the ledger says."""
+    """What callers were told, compared with what the ledger says."""
 
     settings: ClassVar[dict[str, str]] = {"policy": "TopInterval"}
 
@@ -177,9 +177,9 @@ class Ledgers(RuleBasedStateMachine):
         check_chain(place)
         ids = [row[0] for row in rows_of(place, "SELECT id FROM decisions")]
         assert sorted(ids) == sorted(self.decided)
-        kept = dict(rows_of(place, "SELECT d.id, r.reward FROM rewards r JOIN decisions d "
+        rewards = dict(rows_of(place, "SELECT d.id, r.reward FROM rewards r JOIN decisions d "
                                    "ON d.seq = r.decision"))  # fmt: skip
-        assert kept == {i: v for i, v in self.rewards.items() if i not in self.erased}
+        assert rewards == {i: v for i, v in self.rewards.items() if i not in self.erased}
 
     @invariant()
     def the_state_is_the_fold(self):
@@ -202,9 +202,9 @@ class Ledgers(RuleBasedStateMachine):
             return
         labels = dict(rows_of(place, "SELECT id, grp FROM decisions"))
         assert {id for id, label in labels.items() if label == ERASED} == self.erased
-        told = "SELECT kind, body FROM entries WHERE body IS NOT NULL AND kind = 'decision'"
-        left = [kinds.decode(kind, bytes(body)) for kind, body in rows_of(place, told)]
-        assert len(left) == len(self.decided) - len(self.erased)
+        sql = "SELECT kind, body FROM entries WHERE body IS NOT NULL AND kind = 'decision'"
+        bodies = [kinds.decode(kind, bytes(body)) for kind, body in rows_of(place, sql)]
+        assert len(bodies) == len(self.decided) - len(self.erased)
 
     @precondition(lambda self: self.decided.keys() - self.erased and not self.erased)
     @rule(data=st.data())
@@ -224,7 +224,7 @@ Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
 
 
 class LedgersOfGivenGroups(Ledgers):
-    """The same where candidates bring their groups."""
+    """The same, with candidates that bring their groups."""
 
     settings: ClassVar[dict[str, str]] = {"policy": "PooledGroupFair", **GIVEN}
 

@@ -1,4 +1,4 @@
-"""Every page in a real browser: what it shows, keyboard, 400 pixels, and script in every text."""
+"""Every page in a real browser: content, keyboard, 400 pixels, and script in every text."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def served(tmp_path_factory):
                 {"arm": arm, "features": [20.0 + number % 5 * 9 + k, 30.0 + number]}
                 for k, arm in enumerate(arms)
             ]
-            made = server.decide(f"loan-{number}", candidates=candidates, person=SCRIPT).json()
-            other = next(arm for arm in arms if arm != made["arm"])
+            decision = server.decide(f"loan-{number}", candidates=candidates, person=SCRIPT).json()
+            other = next(arm for arm in arms if arm != decision["arm"])
             if number % 5 == 0:
                 body = {"arm": other, "reason": SCRIPT, "by": SCRIPT[:200]}
                 server.call("PUT", f"/v1/decisions/loan-{number}/override", body)
@@ -61,7 +61,7 @@ def browser(served):
 
 @pytest.fixture(scope="module")
 def page(served, browser):
-    """A browser that is logged in by the token that was printed."""
+    """A browser that is logged in with the printed token."""
     token = re.search(r"token=(\S+)", served.printed())[1]
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     page.set_default_timeout(0)
@@ -83,7 +83,7 @@ def page(served, browser):
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/decisions/loan-5", "/decisions/nothing", "/nowhere"])
-def test_no_script_runs_and_nothing_comes_from_elsewhere(served, page, path):
+def test_no_script_runs_and_nothing_is_loaded_from_elsewhere(served, page, path):
     asked, wrong = [], []
     told = {
         "request": lambda request: asked.append(request.url),
@@ -187,8 +187,8 @@ def test_a_reviewer_claims_and_overrides_and_it_shows(served, page):
     page.click("text=Give the verdict")
     assert page.inner_text("h1") == "Review"
     assert "100.0 %" in page.inner_text("table[aria-label=reviewers]")
-    seen = served.call("GET", f"/v1/decisions/{waiting}").json()["override"]
-    assert (seen["by"], seen["reason"]) == ("Ada", SCRIPT)
+    view = served.call("GET", f"/v1/decisions/{waiting}").json()["override"]
+    assert (view["by"], view["reason"]) == ("Ada", SCRIPT)
     page.goto(f"{served.url}/decisions/{waiting}")
     assert page.inner_text("#review").split("\n")[-1] == "It was reviewed."
 

@@ -1,4 +1,4 @@
-"""What the reasons of a decision say: what made the choice, and the values of the features."""
+"""The reasons of a decision: what made the choice, and the values of the features."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ INF = np.inf
          "ann has the highest corrected estimate."),
         (eh.TopInterval, (3, 2, 1), (1, 4, 1), 1, False, "width",
          "ann has the highest corrected estimate, 3, and bo was chosen with 2, because less is "
-         "known of it (its width is 4 beside 1): the policy adds a part of the width, to learn."),
-        (eh.PooledGroupFair, (3, 2, 1), (1, INF, 1), 1, False, "width", "(nothing is known of it"),
+         "known about it (its width is 4, against 1): the policy adds a part of the width, to "
+         "learn."),
+        (eh.PooledGroupFair, (3, 2, 1), (1, INF, 1), 1, False, "width",
+         "(nothing is known about it"),
         (eh.TopInterval, (3, 2, 1), (1, 4, 1), 1, True, "exploration",
-         "bo was drawn in a round that explores: to learn, and not for its estimate."),
+         "bo was drawn in a round that explores: to learn, not for its estimate."),
         (eh.TopInterval, (2, 2, 1), (1, 4, 1), 1, False, "otherwise",
          "No estimate is higher than that of bo, and 1 as high."),
         (eh.TopInterval, (3, 2, 1), (INF, INF, 1), 1, False, "otherwise", "does not always choose"),
@@ -40,15 +42,15 @@ def test_what_made_the_choice(policy, corrected, widths, arm, explored, by, word
     groups = eh.Groups(["F", "M", "M"], sensitive="F")
     half = np.array(corrected, dtype=float) / 2.0
     scores = np.array([half, widths, half], dtype=float)
-    told = decided_by(policy(groups, 1), scores, arm, explored, [0, 1, 2], NAMES.__getitem__)
-    assert told[0] == by and words in told[1]
+    reason = decided_by(policy(groups, 1), scores, arm, explored, [0, 1, 2], NAMES.__getitem__)
+    assert reason[0] == by and words in reason[1]
 
 
-def test_a_candidate_that_was_not_available_is_not_spoken_of():
+def test_a_candidate_that_was_not_available_is_not_mentioned():
     scores = np.array([[9.0, 2.0, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
     policy = eh.TopInterval(["F", "M", "M"], 1)
-    told = decided_by(policy, scores, 1, False, [1, 2], NAMES.__getitem__)
-    assert told == ("estimate", "bo has the highest corrected estimate.")
+    reason = decided_by(policy, scores, 1, False, [1, 2], NAMES.__getitem__)
+    assert reason == ("estimate", "bo has the highest corrected estimate.")
 
 
 def test_reasons_have_the_values_of_the_features(tmp_path):
@@ -73,7 +75,7 @@ def test_reasons_have_the_values_of_the_features(tmp_path):
         assert not any("itself, 1" in line for line in candidate.words)
     assert incomes == {arm: 190.0 + k for k, arm in enumerate(ARMS)}
     for candidate in why.candidates[1:]:
-        beside = f"beside the chosen arm with {incomes[chosen.arm]:.6g}"
+        beside = f"compared with the chosen arm's {incomes[chosen.arm]:.6g}"
         assert any(line.endswith(beside) for line in candidate.words)
 
 

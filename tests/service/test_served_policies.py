@@ -1,4 +1,4 @@
-"""Every policy of evenhand behind the service: reports, pictures, reasons, and made again."""
+"""Every policy of evenhand behind the service: reports, pictures, reasons, decisions again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_policy_can_be_served_explained_and_compared(tmp_path, policy):
     assert _page_parts.bias_svg(now).startswith("<svg")
     first, last = (_page_parts.comparison(restored(connection, v), now) for v in (1, now.version))
     assert len(first.rows) == len(last.rows) > 0
-    assert all(row[2] == row[3] for row in last.rows)  # a version beside itself
+    assert all(row[2] == row[3] for row in last.rows)  # a version compared with itself
     for k in range(30):
         why = reasons(connection, f"d{k}", now.arms, engine.encoder)
         assert why.same and len(why.candidates) == 4
@@ -42,6 +42,6 @@ def test_a_policy_can_be_served_explained_and_compared(tmp_path, policy):
         if why.decided_by == "estimate":
             assert chosen >= max(others) - 1e-9
         if why.decided_by == "width":
-            assert chosen < max(others) and "because less is known of it" in why.words
+            assert chosen < max(others) and "because less is known about it" in why.words
     engine.close()
     check_state(f"sqlite:{tmp_path / 'loans.db'}")

@@ -1,4 +1,4 @@
-"""Decisions that nobody can change any more: no override, no review; and rewards that miss."""
+"""Decisions that can no longer change: no override, no review; and missing rewards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = np.column_stack([np.ones(4), np.arange(8.0).reshape(4, 2)])
 
 @pytest.fixture
 def clock(monkeypatch):
-    """How many nanoseconds later it is than on the wall."""
+    """How many nanoseconds the clock is ahead of the real one."""
     later = [0]
     monkeypatch.setattr(transaction, "time_ns", lambda: time.time_ns() + later[0])
     return later
@@ -52,7 +52,7 @@ def listed(engine, status):
     return {line.id: line.missing for line in page.decisions}
 
 
-def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, store, clock):
+def test_settled_decisions_are_neither_overridden_nor_reviewed(tmp_path, store, clock):
     engine = start(tmp_path, store=store)
     for k in range(4):
         settle(engine, engine.prepare(f"d{k}", list(ARMS), ROWS), review_queue.AskReview(f"d{k}"))
@@ -68,17 +68,19 @@ def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, store
     clock[0] = 2 * 3600 * 10**9
     settle(engine, asks.Expire())
     refused = settle(engine, other_arm(engine, "d0"))
-    assert refused == [(410, "the decision has waited for its reward; it cannot be changed now")]
+    assert refused == [
+        (410, "the decision no longer waits for its reward; it cannot be changed now")
+    ]
     assert queued(engine) == []
     assert settle(engine, review_queue.Claim("d0", "Ada", 60.0)) == [(409, review_queue.SETTLED)]
-    # Whoever looked already may say that it was right, and can change nothing.
+    # A reviewer who claimed it before may still accept it, but can change nothing.
     judge = review_queue.Judge("d3", "Bo", "too late", 2, lambda _: "F")
     assert settle(engine, judge)[0][0] in (409, 410)
     assert settle(engine, review_queue.Judge("d3", "Bo", "", None, lambda _: "F"))[0][0] == 201
     assert listed(engine, "missing") == {"d0": True, "d2": True, "d3": True}
     assert listed(engine, None) == {"d0": True, "d1": False, "d2": True, "d3": True}
     assert listed(engine, "waiting") == {}
-    settle(engine, asks.Reward("d0", 1.0, None))  # late, and there
+    settle(engine, asks.Reward("d0", 1.0, None))  # late, but recorded
     assert listed(engine, "missing") == {"d2": True, "d3": True}
     now = time.time_ns() // 1000
     stands = {
@@ -89,7 +91,7 @@ def test_what_waits_no_longer_is_not_overridden_and_not_reviewed(tmp_path, store
     engine.close()
 
 
-def test_where_use_is_confirmed_a_decision_waits_from_then_on(tmp_path, store, clock):
+def test_where_use_is_confirmed_a_decision_waits_from_its_use(tmp_path, store, clock):
     engine = start(tmp_path, store=store, use="confirmed")
     for k in range(2):
         settle(engine, engine.prepare(f"d{k}", list(ARMS), ROWS), review_queue.AskReview(f"d{k}"))

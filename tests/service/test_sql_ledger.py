@@ -1,4 +1,4 @@
-"""The ledger beside the library: one protocol, verify, copy, export, erase, backup, upgrades."""
+"""The ledger and the library: one protocol, verify, copy, export, erase, backup, upgrades."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def play(config, number=40) -> Engine:
     for k in range(number):
         rows = np.column_stack([np.ones(4), rng.normal(size=(4, 2))])
         ask = engine.prepare(f"d{k}", list(ARMS), rows, person=f"p{k % 5}")
-        some = [ask]
+        batch = [ask]
         if k % 4 == 0:
             other = (ask.body.arm + 1) % 4
-            some.append(asks.Override(f"d{k}", other, lambda _: "F", "because", "Ada"))
+            batch.append(asks.Override(f"d{k}", other, lambda _: "F", "because", "Ada"))
         if k % 3:
             true = 1.0 if k % 2 else None
-            some.append(asks.Reward(f"d{k}", float(rng.normal()), true, engine.state.truth))
-        engine.state.apply(engine.store.write(some).told)
+            batch.append(asks.Reward(f"d{k}", float(rng.normal()), true, engine.state.truth))
+        engine.state.apply(engine.store.write(batch).told)
     return engine
 
 
@@ -59,11 +59,11 @@ def test_log_to_and_replay_work_on_sql_as_on_files(store, tmp_path):
             logged.absorb([0, 2], rng.normal(size=(2, 2)), [1.0, 2.0])
             for k in range(30):
                 available = None if k % 3 else [0, 1, 2]
-                made = logged.select(rng.normal(size=(4, 2)), available)
+                decision = logged.select(rng.normal(size=(4, 2)), available)
                 if k % 5 == 0:
-                    logged.override(made, (made.arm + 1) % 3, rng.normal(size=2))
+                    logged.override(decision, (decision.arm + 1) % 3, rng.normal(size=2))
                 if k % 2:
-                    logged.update(made, float(rng.normal()))
+                    logged.update(decision, float(rng.normal()))
             logged.true_reward(1, 0.5)
             logged.true_reward(2, 0.75)
         policies.append(policy)
@@ -106,8 +106,8 @@ def test_the_last_call_can_be_taken_back(store):
 def test_exports_are_logs_and_can_be_audited_and_evaluated(tmp_path):
     config = write_config(tmp_path)
     engine = play(config, 200)
-    told = evenhand("ledger", "export", config, tmp_path / "out.parquet")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "export", config, tmp_path / "out.parquet")
+    assert result.returncode == 0, result.stderr
     again = eh.replay(tmp_path / "out.parquet")
     assert checksum(again) == engine.state.checksum()
     live = eh.replay(SqlLedger(engine.config.store, write=False))
@@ -125,7 +125,7 @@ def test_exports_are_logs_and_can_be_audited_and_evaluated(tmp_path):
     engine.close()
 
 
-def test_a_changed_ledger_is_found_out(tmp_path):
+def test_a_changed_ledger_is_detected(tmp_path):
     config = write_config(tmp_path)
     engine = play(config)
     engine.close()
@@ -151,7 +151,7 @@ def test_a_changed_ledger_is_found_out(tmp_path):
         raw.close()
         path.unlink()
         play(config).close()
-    # Everything rewritten, so that the chain is whole again: only a head kept elsewhere tells.
+    # Everything rewritten, so that the chain is whole again: only a head kept elsewhere shows it.
     verify(url)
     with pytest.raises(DamagedError):
         verify(url, tmp_path / "head")
@@ -180,8 +180,8 @@ def test_a_ledger_moves_to_another_store_as_it_is(store, server_of_postgres, tmp
 def test_a_backup_is_made_while_others_write_and_can_be_served(tmp_path):
     config = write_config(tmp_path)
     engine = play(config)
-    told = evenhand("ledger", "backup", config, tmp_path / "copy.db")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "backup", config, tmp_path / "copy.db")
+    assert result.returncode == 0, result.stderr
     engine.close()
     again = Engine(load(write_config(tmp_path, store="sqlite:copy.db", name="again.toml")))
     again.open()
@@ -197,17 +197,17 @@ def test_an_erased_person_is_gone_and_the_chain_is_whole(tmp_path):
     engine.store.write([kept])
     assert kept.status == 409  # within the retention
     engine.close()
-    told = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
+    assert result.returncode == 0, result.stderr
     path = tmp_path / "loans.db"
     check_chain(path)
     verify(f"sqlite:{path}")
-    gone = rows_of(path, "SELECT d.id FROM decisions d JOIN entries e ON e.seq = d.seq "
+    erased = rows_of(path, "SELECT d.id FROM decisions d JOIN entries e ON e.seq = d.seq "
                          "WHERE e.body IS NULL AND e.salt IS NULL")  # fmt: skip
-    assert [id for (id,) in gone] == [f"d{k}" for k in range(1, 40, 5)]
+    assert [id for (id,) in erased] == [f"d{k}" for k in range(1, 40, 5)]
     again = Engine(load(config))
     again.open()
-    assert again.state.checksum() == before  # what was learned stays
+    assert again.state.checksum() == before  # what was learned is kept
     with pytest.raises(InputError, match="erased"):
         eh.replay(SqlLedger(again.config.store, write=False))
     again.close()
@@ -216,22 +216,24 @@ def test_an_erased_person_is_gone_and_the_chain_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_what_an_erasure_leaves_is_exported_and_audited_and_not_replayed(tmp_path, suffix):
+def test_what_an_erasure_leaves_is_exported_and_audited_but_not_replayed(tmp_path, suffix):
     config = write_config(tmp_path)
     play(config).close()
     whole = tmp_path / f"whole.{suffix}"
     assert evenhand("ledger", "export", config, whole).returncode == 0
-    told = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "erase", config, "p1", "--reason", "asked to", "--force")
+    assert result.returncode == 0, result.stderr
     left = tmp_path / f"left.{suffix}"
-    told = evenhand("ledger", "export", config, left)
-    assert told.returncode == 0 and "erased decisions are not in it" in told.stdout, told.stderr
+    result = evenhand("ledger", "export", config, left)
+    assert result.returncode == 0 and "erased decisions are not in it" in result.stdout, (
+        result.stderr
+    )
     read = pd.read_parquet if suffix == "parquet" else pd.read_csv
     before, after = read(whole), read(left)
-    gone = {f"d{k}" for k in range(1, 40, 5)}
-    assert set(before["decision_id"]) - set(after["decision_id"]) == gone
-    numbers = ["seq", "reward_seq", "true_seq", "learned"]  # of events: numbered anew
-    stays = before[~before["decision_id"].isin(gone)].reset_index(drop=True)
+    erased = {f"d{k}" for k in range(1, 40, 5)}
+    assert set(before["decision_id"]) - set(after["decision_id"]) == erased
+    numbers = ["seq", "reward_seq", "true_seq", "learned"]  # of events: renumbered
+    stays = before[~before["decision_id"].isin(erased)].reset_index(drop=True)
     pd.testing.assert_frame_equal(after.drop(columns=numbers), stays.drop(columns=numbers))
     for log in (left, config):  # the table, and the live ledger
         audited = evenhand("audit", log, "--missing", "drop", "--out", tmp_path / "audit.html")
@@ -242,7 +244,7 @@ def test_what_an_erasure_leaves_is_exported_and_audited_and_not_replayed(tmp_pat
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_values_of_what_an_erasure_leaves(tmp_path, suffix):
-    """Those of the decisions that are left: an override's reward is no reward of the policy."""
+    """Those of the remaining decisions: the reward of an override is not a reward of the policy."""
     config = write_config(tmp_path)
     engine = play(config, 200)
     engine.state.policy.save(tmp_path / "policy.json")
@@ -251,17 +253,17 @@ def test_values_of_what_an_erasure_leaves(tmp_path, suffix):
     assert evenhand("ledger", "export", config, whole).returncode == 0
     assert evenhand("ledger", "erase", config, "p1", "--reason", "asked", "--force").returncode == 0
     assert evenhand("ledger", "export", config, left).returncode == 0
-    told = evenhand("value", left, "--uniform", "--out", tmp_path / "value.json")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("value", left, "--uniform", "--out", tmp_path / "value.json")
+    assert result.returncode == 0, result.stderr
     log = eh.offpolicy.Logged.from_log(whole)
-    kept = [k for k in range(200) if k % 5 != 1]
+    numbers = [k for k in range(200) if k % 5 != 1]
     stays = eh.offpolicy.Logged(
-        log.arms[kept], log.rewards[kept], log.propensities[kept], log.groups,
-        overridden=log.overridden[kept],
+        log.arms[numbers], log.rewards[numbers], log.propensities[numbers], log.groups,
+        overridden=log.overridden[numbers],
     )  # fmt: skip
     expected = json.loads(eh.offpolicy.evaluate(stays, "uniform").to_json())
     assert json.loads((tmp_path / "value.json").read_text())["values"] == expected["values"]
-    assert "human" in told.stdout  # chose another arm in some of them
+    assert "human" in result.stdout  # chose another arm in some of them
     refused = evenhand("value", left, "--policy", tmp_path / "policy.json")
     assert refused.returncode == 2 and "without the header of their log" in refused.stderr
 
@@ -327,7 +329,7 @@ def test_true_rewards_are_learned_in_the_order_of_the_ledger(tmp_path):
 
 @pytest.mark.parametrize("learn", ["on arrival", "after wait"])
 def test_rewards_that_were_not_learned_are_exported(tmp_path, learn):
-    """Late ones and, where all are to have the same time, those that are held back."""
+    """Late ones and, where all get the same time, those that are held back."""
     wait = "0 seconds" if learn == "on arrival" else "1 hour"
     config = write_config(tmp_path, wait=wait, learn=learn)
     engine = Engine(load(config))
@@ -337,14 +339,14 @@ def test_rewards_that_were_not_learned_are_exported(tmp_path, learn):
         engine.state.apply(engine.store.write([engine.prepare(f"d{k}", list(ARMS), rows)]).told)
     arms = dict(rows_of(tmp_path / "loans.db", "SELECT id, arm FROM decisions"))
     other = (arms["d1"] + 1) % 4
-    some = [asks.Override("d1", other, lambda _: "F", "because", "Ada"), asks.Expire()]
-    engine.state.apply(engine.store.write(some).told)
+    batch = [asks.Override("d1", other, lambda _: "F", "because", "Ada"), asks.Expire()]
+    engine.state.apply(engine.store.write(batch).told)
     late = [asks.Reward(f"d{k}", float(k), None) for k in range(2)]
     engine.state.apply(engine.store.write(late).told)
     assert {ask.status for ask in late} == ({410} if learn == "on arrival" else {201})
     assert engine.state.learned == 0
-    told = evenhand("ledger", "export", config, tmp_path / "out.csv")
-    assert told.returncode == 0, told.stderr
+    result = evenhand("ledger", "export", config, tmp_path / "out.csv")
+    assert result.returncode == 0, result.stderr
     frame = eh.read_log(tmp_path / "out.csv").set_index("seq")
     assert frame["learned"].isna().all() and frame["reward_seq"].isna().all()
     paid = frame[frame["reward"].notna()]
@@ -357,7 +359,7 @@ def test_rewards_that_were_not_learned_are_exported(tmp_path, learn):
 
 
 def test_a_rollback_outlives_an_erasure(tmp_path):
-    """The version that decides is found again, though entries before it are gone."""
+    """The version that decides can be restored, although entries before it are gone."""
     config = write_config(tmp_path)
     engine = play(config)
     version = engine.state.version - 5
@@ -385,8 +387,8 @@ def test_arms_can_be_added_after_an_erasure(tmp_path):
     assert state.policy.counts.sum() == engine.state.policy.counts.sum()
     engine._use_state(state)
     rows = np.column_stack([np.ones(5), np.random.default_rng(5).normal(size=(5, 2))])
-    some = [engine.prepare("with-f3", [*ARMS, "f3"], rows), asks.Reward("with-f3", 1.0, None)]
-    engine.state.apply(engine.store.write(some).told)
+    batch = [engine.prepare("with-f3", [*ARMS, "f3"], rows), asks.Reward("with-f3", 1.0, None)]
+    engine.state.apply(engine.store.write(batch).told)
     before = engine.state.checksum()
     engine.close()
     again = Engine(load(config))  # from the snapshot of five arms, and from the one of four

@@ -1,4 +1,4 @@
-"""What commands that take a log share: a service's ledger in its place, and flags about columns."""
+"""Shared by commands that take a log: a service's ledger in its place, and flags about columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELP = "the CONFIG of a service, for its ledger"
 
 @contextmanager
 def as_log(given: str | Path) -> Iterator[str | Path]:
-    """The log itself or, for a configuration of a service, an export of its ledger of now."""
+    """The log itself or, for a configuration of a service, an export of its current ledger."""
     if not str(given).endswith(".toml") or not Path(given).is_file():
         yield given
         return
@@ -52,9 +52,7 @@ def add_reading(group: Any) -> None:
     """Declare the flags that say how files are read."""
     group.add_argument("--encoding", metavar="NAME", help="of CSV files (default utf-8)")
     group.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
-    group.add_argument(
-        "--delimiter", metavar="CHARACTER", help="of CSV files (default: it is found)"
-    )
+    group.add_argument("--delimiter", metavar="CHARACTER", help="of CSV files (default: detected)")
     group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
 
 

@@ -1,9 +1,10 @@
 """The command line. Bad input ends with exit code 2 and one line that says what to do.
 
-A bug of ours ends with exit code 70 and says so, so that nobody looks for a mistake in their input.
+A bug in evenhand ends with exit code 70 and says so, so that nobody looks for a mistake in their
+input.
 
-Each command has its own file with `add(commands)`, which declares its options. What a command needs
-is imported when it runs, so that `--help` answers at once.
+Each command has its own file with `add(commands)`, which declares its options. A command
+imports what it needs when it runs, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return command(options)
     except Exception as error:
         with speaking("command line", getattr(options, "flags", ())):
-            code, said = _verdict(error)
-        sys.stderr.write(f"evenhand: {said}\n")
+            code, line = _verdict(error)
+        sys.stderr.write(f"evenhand: {line}\n")
         return code
     except KeyboardInterrupt:
         resumed = getattr(options, "resumed", False)
@@ -92,18 +93,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    whole = _Parser(prog="evenhand", description="Even-handed decisions from biased feedback.")
-    whole.add_argument("--version", action="version", version=f"evenhand {__version__}")
-    commands = whole.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    root = _Parser(prog="evenhand", description="Even-handed decisions from biased feedback.")
+    root.add_argument("--version", action="version", version=f"evenhand {__version__}")
+    commands = root.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:
         module.add(commands)
     for command in commands.choices.values():
         command.set_defaults(flags=_flags(command))
-    return whole
+    return root
 
 
 def _flags(command: argparse.ArgumentParser) -> set[str]:
-    """What errors may advise: the flags of a command, and its arguments, such as LOG."""
+    """The flags of a command and its arguments, such as LOG: errors may suggest these."""
     flags: set[str] = set()
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -128,7 +129,7 @@ def _verdict(error: Exception) -> tuple[int, str]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ignore further Ctrl-C meanwhile: people press it twice, and the line should be complete."""
+    """Ignore Ctrl-C inside the block: people press it twice, and the line should be complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

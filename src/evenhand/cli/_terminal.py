@@ -1,7 +1,7 @@
-"""What commands share: what they need and say, progress, checks of outputs, bugs.
+"""Shared by commands: packages they need, messages, progress, checks of outputs, bugs.
 
-If the error stream is not a terminal (a pipe, CI), plain lines replace the progress bar. What is
-not the user's mistake is reported as a bug, with its traceback kept in a file.
+If the error stream is not a terminal (a pipe, CI), plain lines replace the progress bar. An error
+that is not the user's is reported as a bug, with its traceback kept in a file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def needs(command: str, modules: Sequence[str], extra: str = "all") -> None:
         )
 
 
-def note(what: str) -> None:
+def note(step: str) -> None:
     """Print what is being done, if no bar or spinner can show it."""
     if not sys.stderr.isatty():
-        sys.stderr.write(f"{what}\n")
+        sys.stderr.write(f"{step}\n")
         sys.stderr.flush()
 
 
@@ -44,13 +44,13 @@ class Lines:
         self._total, self._done = total, 0
         self._what, self._last = "", 0.0
 
-    def __call__(self, what: str, rounds: int) -> None:
+    def __call__(self, step: str, rounds: int) -> None:
         """Note what is being done, and how many more rounds are finished."""
         self._done += rounds
         now = time.monotonic()
-        if what != self._what or now - self._last >= EVERY:
-            self._what, self._last = what, now
-            note(f"{100 * self._done // max(self._total, 1):3d} %  {what}")
+        if step != self._what or now - self._last >= EVERY:
+            self._what, self._last = step, now
+            note(f"{100 * self._done // max(self._total, 1):3d} %  {step}")
 
 
 @contextmanager
@@ -71,15 +71,15 @@ def progress(total: int) -> Iterator[Callable[[str, int], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
 
-        def tell(what: str, rounds: int) -> None:
-            bar.update(task, advance=rounds, description=what)
+        def tell(step: str, rounds: int) -> None:
+            bar.update(task, advance=rounds, description=step)
 
         yield tell
 
 
 @contextmanager
 def waiting() -> Iterator[Callable[[str], None]]:
-    """A spinner with what is being done; or a line for each step."""
+    """A spinner that shows what is being done; or a line for each step."""
     if not sys.stderr.isatty():
         yield note
         return
@@ -107,8 +107,8 @@ def steps() -> Iterator[tuple[Callable[[str], None], Callable[[float], None]]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, part="")
 
-        def begin(what: str) -> None:
-            bar.update(task, description=what, total=None, completed=0, part="")
+        def begin(step: str) -> None:
+            bar.update(task, description=step, total=None, completed=0, part="")
 
         def reach(percent: float) -> None:
             bar.update(task, total=100, completed=percent, part=f"{percent:.0f}%")
@@ -148,15 +148,15 @@ def _check_no_folder(out: Path, path: Path) -> None:
 
 def _check_writable(out: Path, folder: Path) -> None:
     """Check that a folder can be made and written to, in the nearest one that exists."""
-    there = folder.absolute()
+    nearest = folder.absolute()
     try:
-        while not there.exists():
-            there = there.parent
-        if not there.is_dir():
-            raise _refusal(out, f"{str(there)!r} is a file, not a folder")
-        tempfile.TemporaryFile(dir=there).close()
+        while not nearest.exists():
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            raise _refusal(out, f"{str(nearest)!r} is a file, not a folder")
+        tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
-        why = f"nothing can be written to {str(there)!r} ({error.strerror or error})"
+        why = f"nothing can be written to {str(nearest)!r} ({error.strerror or error})"
         raise _refusal(out, why) from error
 
 
@@ -175,7 +175,7 @@ def in_own_code(error: Exception) -> str | None:
 def kept(error: BaseException) -> str:
     """A line about a bug, whose traceback is kept in a file that only the user can read."""
     kind = type(error).__name__
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     text = "".join(traceback.format_exception(error))
     try:
         with tempfile.NamedTemporaryFile(
@@ -183,7 +183,7 @@ def kept(error: BaseException) -> str:
         ) as file:
             file.write(f"evenhand {evenhand.__version__}\n{text}")
         where = f"the traceback is kept in {file.name}: please report it with that file"
-    except OSError as full:  # the disk may be what is wrong
+    except OSError as full:  # the disk may be the problem
         where = f"the traceback could not be kept ({full.strerror}): please report it"
-    about = f"{kind}: {said}" if said else kind
+    about = f"{kind}: {message}" if message else kind
     return f"this is a bug in evenhand, not in your input: {about}; {where}"

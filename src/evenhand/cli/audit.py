@@ -26,7 +26,7 @@ ROLES = (
 )  # fmt: skip
 SEVERAL = ("group",)  # roles that more than one column may have
 HELP = {
-    "group": "may be repeated: compared by each, and where they meet",
+    "group": "may be repeated: compared by each column, and by their intersections",
     "weight": "how much a row counts, any number above 0",
     "count": "how many people a row stands for, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
@@ -45,8 +45,8 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "audit",
         help="audit a log of decisions: bias by group and feature, metrics, drift",
-        description="Sum up a log where it is, and report what the feedback is biased on, with "
-        "intervals, as words, a page and JSON. Columns are found by the Open Bandit names, or "
+        description="Summarise a log in place, and report what the feedback is biased on, with "
+        "intervals, in words, as a page and JSON. Columns are found by the Open Bandit names, or "
         "named here or in a TOML file.",
     )
     command.add_argument(
@@ -69,7 +69,7 @@ def add(commands: Any) -> None:
     )
     columns.add_argument(
         "--group-probability", action="append", metavar="GROUP=COLUMN",
-        help="of a group that is known by probability; repeated, one for every group",
+        help="the column with the probability of a group; repeated, once for every group",
     )  # fmt: skip
     add_values(columns)
     columns.add_argument(
@@ -85,16 +85,18 @@ def add(commands: Any) -> None:
     how.add_argument(
         "--missing",
         metavar="error|drop|fill",
-        help="values (default error); COLUMN=fill,others=drop by column",
+        help="what to do about missing values (default error); by column: COLUMN=fill,others=drop",
     )
     how.add_argument("--errors", metavar="auto|classical|robust", help="default auto")
-    how.add_argument("--weigh-by-propensity", action="store_true", help="weigh rows by its inverse")
     how.add_argument(
-        "--windows", type=int, metavar="N", help="of time; 0 for none (default: up to 8)"
+        "--weigh-by-propensity", action="store_true", help="weight rows by its inverse"
+    )
+    how.add_argument(
+        "--windows", type=int, metavar="N", help="windows of time; 0 for none (default: up to 8)"
     )
     how.add_argument(
         "--categories", type=int, metavar="N",
-        help="kept for each feature; the rest are merged (default 20)",
+        help="categories kept for each feature; the rest are merged (default 20)",
     )  # fmt: skip
     how.add_argument(
         "--unfavourable", action="store_const", const=True,
@@ -140,9 +142,9 @@ def _audit(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nevenhand: stopped; no report was written\n")
         return INTERRUPTED
-    also = f", or read {paths[1]}" if len(paths) > 1 else ""
-    read = f"{report.facts.label} in {report.facts.seconds:.1f} s"
-    _say([*report.summary, "", f"{read}; open {paths[0]}{also}"])
+    or_json = f", or read {paths[1]}" if len(paths) > 1 else ""
+    summary = f"{report.facts.label} in {report.facts.seconds:.1f} s"
+    _say([*report.summary, "", f"{summary}; open {paths[0]}{or_json}"])
     return 0
 
 
@@ -163,7 +165,7 @@ def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | 
 
 
 def _check_folder(out: Path) -> None:
-    """One new folder may be made, but not a path of several: that is a typo."""
+    """One new folder may be made, but not several in a path: that is a typo."""
     folder = out.parent
     if folder.exists() and not folder.is_dir():
         raise InputError(
@@ -274,13 +276,13 @@ def _values(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, Any
 def _probabilities(given: list[str]) -> dict[str, str]:
     """The columns of groups, from GROUP=COLUMN,GROUP=COLUMN, or one of them at a time."""
     pairs = [part.partition("=") for text in given for part in text.split(",")]
-    found = {group.strip(): column.strip() for group, _, column in pairs}
-    if len(found) < len(pairs) or not all(group and column for group, column in found.items()):
+    columns = {group.strip(): column.strip() for group, _, column in pairs}
+    if len(columns) < len(pairs) or not all(group and column for group, column in columns.items()):
         raise InputError(
             f"--group-probability is {' '.join(given)!r}; allowed is GROUP=COLUMN, once for every "
             "group, such as black=p_black"
         )
-    return found
+    return columns
 
 
 def _read(path: Path) -> dict[str, Any]:

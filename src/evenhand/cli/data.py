@@ -21,9 +21,9 @@ def add(commands: Any) -> None:
     tasks = data.add_subparsers(dest="task", required=True, metavar="TASK")
     listed = tasks.add_parser("list", help="the sets and where they are")
     fetched = tasks.add_parser("fetch", help="download sets, and print where they are")
-    fetched.add_argument("names", nargs="+", metavar="NAME", help="of a set, or all")
+    fetched.add_argument("names", nargs="+", metavar="NAME", help="the name of a set, or all")
     described = tasks.add_parser("describe", help="a set's data card, and its groups if fetched")
-    described.add_argument("set", metavar="NAME", help="of a set")
+    described.add_argument("set", metavar="NAME", help="the name of a set")
     for task, command in ((listed, _list), (fetched, _fetch), (described, _describe)):
         task.add_argument(
             "--folder",

@@ -15,7 +15,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "ledger",
         help="verify, copy, export, erase and back up the ledger of a service",
-        description="Look after the ledger of a service, which may run meanwhile.",
+        description="Look after the ledger of a service, which may keep running.",
     )
     tasks = command.add_subparsers(dest="task", required=True, metavar="TASK")
     verify = tasks.add_parser("verify", help="check the chain and everything that follows from it")
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
         "--head", type=Path, metavar="FILE", help="an earlier head, which must be in the chain"
     )
     verify.add_argument(
-        "--write-head", type=Path, metavar="FILE", help="keep the head; move it elsewhere"
+        "--write-head", type=Path, metavar="FILE", help="write the head to FILE; keep it elsewhere"
     )
     verify.set_defaults(command=_verify)
     copy = tasks.add_parser("copy", help="copy the ledger to another, empty store")
@@ -37,9 +37,9 @@ def add(commands: Any) -> None:
     export.set_defaults(command=_export)
     erase = tasks.add_parser("erase", help="erase a person")
     _of_config(erase)
-    erase.add_argument("person", metavar="PERSON", help="the id that decisions were asked with")
+    erase.add_argument("person", metavar="PERSON", help="the id given with their decisions")
     erase.add_argument("--reason", default="", metavar="WORDS", help="kept in the ledger")
-    erase.add_argument("--force", action="store_true", help="although the retention has not passed")
+    erase.add_argument("--force", action="store_true", help="even if the retention has not passed")
     erase.set_defaults(command=_erase)
     backup = tasks.add_parser("backup", help="copy it to a file, while the service runs")
     _of_config(backup)

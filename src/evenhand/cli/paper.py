@@ -22,8 +22,8 @@ def add(commands: Any) -> None:
         "paper",
         help="run the paper's experiments and write a report",
         description="Run the paper's synthetic sweeps, draw every figure with the published "
-        "curves and check the paper's claims. Next to them stands PooledGroupFair, which is not in "
-        "the paper. Finished parts are kept: run it again to continue.",
+        "curves and check the paper's claims. PooledGroupFair, which is not in the paper, is "
+        "shown beside them. Finished parts are kept: run it again to continue.",
     )
     paper.add_argument("--real", action="store_true", help="also the experiments on real data")
     paper.add_argument(
@@ -56,8 +56,8 @@ def _paper(options: argparse.Namespace) -> int:
         raise InputError(f"nothing to run: none of these is run under {options.conventions}")
     from evenhand.experiments._beyond_paper import beside
 
-    both = [*chosen, *beside(chosen)]
-    return run(both, options.out or Path("paper-report"), TITLE, options)
+    experiments = [*chosen, *beside(chosen)]
+    return run(experiments, options.out or Path("paper-report"), TITLE, options)
 
 
 def _chosen(options: argparse.Namespace) -> list[Experiment]:

@@ -1,4 +1,4 @@
-"""`evenhand run FILE`: an experiment of your own; and what it shares with `evenhand paper`."""
+"""`evenhand run FILE`: an experiment of your own; and the parts shared with `evenhand paper`."""
 
 from __future__ import annotations
 

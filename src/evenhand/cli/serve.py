@@ -23,26 +23,26 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--demo", action="store_true",
-        help="start with mortgage applications and what the lender decided; nothing of it stays",
+        help="run on mortgage applications and what the lender decided; nothing is kept",
     )  # fmt: skip
     command.add_argument(
         "--init", type=Path, metavar="TABLE",
-        help="write a commented CONFIG from a CSV or Parquet file of yours, and end",
+        help="write a commented CONFIG from your CSV or Parquet file, and exit",
     )  # fmt: skip
     for name, words in (
         ("group", "the column of groups, or several: sex,age"),
         ("arm", "the column of arms (default: every group is an arm)"),
-        ("reward", "the column of rewards, which is no feature"),
+        ("reward", "the column of rewards, which is not a feature"),
     ):
         command.add_argument(f"--{name}", metavar="COLUMN", help=f"with --init: {words}")
     command.add_argument(
         "--given", action="store_true",
         help="with --init: groups are given with each candidate, so arms have none",
     )  # fmt: skip
-    command.add_argument("--port", type=int, metavar="N", help="instead of that of the file")
+    command.add_argument("--port", type=int, metavar="N", help="instead of the one in the file")
     command.add_argument(
         "--key", action="append", metavar="NAME=ROLE,ROLE",
-        help="make a key, print it and end; roles: decide, reward, review, read, admin",
+        help="make a key, print it and exit; roles: decide, reward, review, read, admin",
     )  # fmt: skip
     command.set_defaults(command=_serve)
 
@@ -55,7 +55,7 @@ def _serve(options: argparse.Namespace) -> int:
         from evenhand.service._demo import serve_demo
 
         if options.config is not None or options.init is not None:
-            raise InputError("--demo has a configuration of its own; leave out CONFIG and --init")
+            raise InputError("--demo has its own configuration; leave out CONFIG and --init")
         serve_demo(options.port or 8321)
         return 0
     if options.init is not None:
@@ -80,5 +80,5 @@ def _init(options: argparse.Namespace) -> int:
         raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
     text = for_table(options.init, path, options.group, options.arm, options.reward, options.given)
     path.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"wrote {path}; look through it, then: evenhand serve {path}\n")
+    sys.stdout.write(f"wrote {path}; check it, then: evenhand serve {path}\n")
     return 0

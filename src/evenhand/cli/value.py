@@ -32,7 +32,9 @@ def add(commands: Any) -> None:
     target.add_argument("--uniform", action="store_true", help="all available arms equally often")
     how = command.add_argument_group("how")
     how.add_argument(
-        "--correct", action="store_true", help="also in reward minus the bias that --policy learned"
+        "--correct",
+        action="store_true",
+        help="also for rewards minus the bias that --policy learned",
     )
     how.add_argument(
         "--bias-from", type=Path, metavar="FILE", help="the bias that this saved policy learned"
@@ -114,10 +116,10 @@ def _value(options: argparse.Namespace) -> int:
 
 
 def _bias_of(teacher: Any, options: argparse.Namespace) -> Any:
-    """What a policy learned of the bias.
+    """The bias that a policy learned.
 
-    Relative to the mean of the groups unless given: then a correction moves the values of groups
-    relative to each other, and not all of them up or down.
+    It is relative to the mean of the groups unless a reference is given: then a correction moves
+    the values of groups relative to each other, and not all of them up or down.
     """
     from evenhand.policies import Policy, PooledGroupFair
 
@@ -139,7 +141,7 @@ def _bias_of(teacher: Any, options: argparse.Namespace) -> Any:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What can be checked before anything is loaded."""
+    """Check the options, as far as possible before anything is loaded."""
     from evenhand import _checks
 
     if (options.policy is not None) == options.uniform:

@@ -1,6 +1,6 @@
 """Logs of decisions: one schema, written by policies and the simulator, read by audits.
 
-This package does not know policies: `evenhand.recording` writes their decisions and replays them.
+It knows nothing of policies: `evenhand.recording` writes their decisions and replays them.
 """
 
 from evenhand.events._read import read_log

@@ -1,9 +1,9 @@
 """The candidates of a decision: the contexts and probabilities of all arms, in logs that keep them.
 
-In a frame, both are an array of numbers in the row of the decision, and None in all other rows:
+In a frame, each is an array of numbers in the row of a decision, and None in all other rows:
 
 - `candidate_contexts`: the context of each arm, one after the other; NaN for an arm that was not
-  available. If all arms were available and have the same context, it is there once.
+  available. If all arms were available and have the same context, it is stored once.
 - `candidate_propensities`: the probability of every arm; None if the policy did not give it.
 """
 
@@ -55,21 +55,21 @@ def candidates(
         features: the columns of the context.
         first: the number of the first row in messages.
     """
-    made = frame[NAMES["propensity"]].notna().to_numpy()
-    lost = frame[CONTEXTS].notna().to_numpy() != made
+    is_decision = frame[NAMES["propensity"]].notna().to_numpy()
+    misplaced = frame[CONTEXTS].notna().to_numpy() != is_decision
     words = "missing or misplaced; allowed is one for each decision and for no other row"
-    _stop(CONTEXTS, np.arange(first, first + len(frame)), lost, words)
-    own, numbers = frame[made], np.flatnonzero(made) + first
-    arms = own[NAMES["arm"]].to_numpy(dtype=np.int64)
-    contexts, shared = _contexts(own[CONTEXTS].to_list(), n_arms, len(features), numbers)
+    _stop(CONTEXTS, np.arange(first, first + len(frame)), misplaced, words)
+    decisions, numbers = frame[is_decision], np.flatnonzero(is_decision) + first
+    arms = decisions[NAMES["arm"]].to_numpy(dtype=np.int64)
+    contexts, shared = _contexts(decisions[CONTEXTS].to_list(), n_arms, len(features), numbers)
     available: Bools = np.asarray((~np.isnan(contexts)).any(axis=2))
     stop = partial(_stop, CONTEXTS, numbers)
     bad = available & (~(np.abs(contexts) <= LARGEST)).any(axis=2)
     stop(bad.any(axis=1), "not finite; allowed are finite numbers, or NaN for all of an arm")
-    chosen = own[list(features)].to_numpy(dtype=np.float64)
-    unlike = contexts[np.arange(len(arms)), arms] != chosen
-    stop(unlike.any(axis=1), "inconsistent with the context of the chosen arm in the same row")
-    chances = _chances(own, available, arms, numbers)
+    chosen = decisions[list(features)].to_numpy(dtype=np.float64)
+    differs = contexts[np.arange(len(arms)), arms] != chosen
+    stop(differs.any(axis=1), "inconsistent with the context of the chosen arm in the same row")
+    chances = _chances(decisions, available, arms, numbers)
     return Candidates(contexts[:, 0] if shared else contexts, available, chances)
 
 
@@ -86,21 +86,21 @@ def _contexts(flat: list[Any], k: int, d: int, numbers: Any) -> tuple[Array, boo
     return contexts, bool(once.all())
 
 
-def _chances(own: pd.DataFrame, available: Bools, arms: Any, numbers: Any) -> Array | None:
-    there, k = own[CHANCES].notna().to_numpy(), available.shape[1]
-    flat = own[CHANCES][there].to_list()
-    stop = partial(_stop, CHANCES, numbers[there])
+def _chances(decisions: pd.DataFrame, available: Bools, arms: Any, numbers: Any) -> Array | None:
+    given, k = decisions[CHANCES].notna().to_numpy(), available.shape[1]
+    flat = decisions[CHANCES][given].to_list()
+    stop = partial(_stop, CHANCES, numbers[given])
     words = f"; allowed are {k} probabilities that sum to 1"
     stop(_lengths(flat) != k, f"of a wrong length{words}")
     chances = np.array(flat, dtype=np.float64).reshape(-1, k)
     good = (chances >= 0.0).all(axis=1) & (np.abs(chances.sum(axis=1) - 1.0) <= CLOSE)
     stop(~good, f"no distribution{words}")
-    outside = (chances > 0.0) & ~available[there]
+    outside = (chances > 0.0) & ~available[given]
     stop(outside.any(axis=1), "above 0 for an arm that was not available; allowed is 0")
-    chosen = own[NAMES["propensity"]].to_numpy(dtype=np.float64)[there]
-    off = np.abs(chances[np.arange(len(chances)), arms[there]] - chosen) > CLOSE
+    chosen = decisions[NAMES["propensity"]].to_numpy(dtype=np.float64)[given]
+    off = np.abs(chances[np.arange(len(chances)), arms[given]] - chosen) > CLOSE
     stop(off, f"inconsistent with {NAMES['propensity']} of the chosen arm in the same row")
-    return chances if there.all() else None
+    return chances if given.all() else None
 
 
 def _lengths(flat: list[Any]) -> NDArray[np.int64]:
@@ -123,7 +123,7 @@ def to_base64(values: Array | None) -> bytes:
 
 
 def from_base64(text: str | None) -> Array | None:
-    """What `to_base64` wrote."""
+    """The array that `to_base64` wrote."""
     if text is None:
         return None
     values = np.frombuffer(b64decode(text, validate=True), dtype="<f8")

@@ -1,7 +1,7 @@
-"""Logs that evenhand wrote: which rows are decisions, and what off-policy evaluation needs of them.
+"""Logs that evenhand wrote: which rows are decisions, and what off-policy evaluation needs.
 
 A log has three kinds of rows. A decision has a propensity. A row with a round but no propensity is
-what a human did instead. A row without a round is history that the policy learned from.
+the arm that a human chose instead. A row without a round is history that the policy learned from.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ def parts_of_log(log: str | Path | pd.DataFrame) -> dict[str, Any]:
     frame = log if isinstance(log, pd.DataFrame) else read_log(log)
     attrs = frame.attrs.get(ATTRS)
     if attrs is None or PROPENSITY not in frame:
-        what = "a frame" if isinstance(log, pd.DataFrame) else repr(str(log))
+        source = "a frame" if isinstance(log, pd.DataFrame) else repr(str(log))
         raise DataError(
-            f"log is {what} that does not come from a log of evenhand's; give its path, or the "
+            f"log is {source} that does not come from a log of evenhand's; give its path, or the "
             "frame of eh.read_log or eh.simulate_log, or use Logged.from_frame(frame, groups)"
         )
     labels, features = attrs["groups"], attrs["features"]
-    lost = [name for name in (ARM, REWARD, OVERRIDE, *features) if name not in frame]
-    if lost:
-        raise DataError(f"log has lost its column {lost[0]!r}; give all columns of the log")
-    own = frame[frame[PROPENSITY].notna()]
+    missing = [name for name in (ARM, REWARD, OVERRIDE, *features) if name not in frame]
+    if missing:
+        raise DataError(f"log has lost its column {missing[0]!r}; give all columns of the log")
+    decisions = frame[frame[PROPENSITY].notna()]
     parts: dict[str, Any] = {
-        "arms": own[ARM].to_numpy(dtype=np.int64),
-        "rewards": own[REWARD].to_numpy(dtype=np.float64),
-        "propensities": own[PROPENSITY].to_numpy(dtype=np.float64),
+        "arms": decisions[ARM].to_numpy(dtype=np.int64),
+        "rewards": decisions[REWARD].to_numpy(dtype=np.float64),
+        "propensities": decisions[PROPENSITY].to_numpy(dtype=np.float64),
         "groups": Groups(labels),
-        "contexts": own[features].to_numpy(dtype=np.float64),
+        "contexts": decisions[features].to_numpy(dtype=np.float64),
         "shared": False,
-        "overridden": own[OVERRIDE].notna().to_numpy(),
+        "overridden": decisions[OVERRIDE].notna().to_numpy(),
     }
     if {CONTEXTS, CHANCES} <= set(frame.columns):
-        every = candidates(own, len(labels), features)
+        every_arm = candidates(decisions, len(labels), features)
         parts |= {
-            "contexts": np.nan_to_num(every.contexts),  # those of unavailable arms are not used
-            "shared": every.contexts.ndim == 2,
-            "available": every.available,
-            "all_propensities": every.propensities,
+            "contexts": np.nan_to_num(every_arm.contexts),  # those of unavailable arms are not used
+            "shared": every_arm.contexts.ndim == 2,
+            "available": every_arm.available,
+            "all_propensities": every_arm.propensities,
         }
     attributes = membership_columns(features)
     if attributes and set(labels) == {PER_ROUND}:
@@ -80,38 +80,39 @@ def _members(
     if rows.ndim == 2 and not parts["shared"]:
         raise DataError(
             "groups came with each round, and the log keeps only the chosen candidates, so it does "
-            "not say in which groups the others were; log with eh.log_to(..., candidates=True)"
+            "not say which groups the others were in; log with eh.log_to(..., candidates=True)"
         )
-    found = candidate_groups(attributes, features, rows)
-    if found.uncertain:
+    groups = candidate_groups(attributes, features, rows)
+    if groups.uncertain:
         raise DataError(
-            f"{' and '.join(attributes)} came as probabilities for {found.uncertain:,} candidates, "
-            "and values by group need groups that are known; keep the rounds in which all are, or "
-            "give Logged(..., groups=['all'] * n_arms) for the value over everybody"
+            f"{' and '.join(attributes)} came as probabilities for {groups.uncertain:,} "
+            "candidates, and values by group need groups that are known; keep the rounds in which "
+            "all groups are known, or give Logged(..., groups=['all'] * n_arms) for the value "
+            "over everybody"
         )
-    members = found.of if rows.ndim == 3 else np.repeat(found.of[:, None], arms, axis=1)
+    members = groups.of if rows.ndim == 3 else np.repeat(groups.of[:, None], arms, axis=1)
     if "available" in parts:
         members = np.where(parts["available"], members, -1)
-    return {"members": members, "member_names": found.names}
+    return {"members": members, "member_names": groups.names}
 
 
 def decided(log: pd.DataFrame) -> pd.DataFrame:
-    """The rows that say what was finally done, if this is a log in our format; else all rows.
+    """The rows that say what was done in the end, if this is a log in our format; else all rows.
 
     Where a human chose another arm, that row stands for the decision, and it did not explore.
     History is left out: it was not decided in this log.
     """
     if not {ROUND, PROPENSITY, OVERRIDE} <= set(log.columns):
         return log
-    made, replaced = log[PROPENSITY].notna(), log[OVERRIDE].notna()
-    human = ~made & log[ROUND].notna()
-    overridden, by_humans = set(log[ROUND][made & replaced]), set(log[ROUND][human])
+    is_decision, is_overridden = log[PROPENSITY].notna(), log[OVERRIDE].notna()
+    by_human = ~is_decision & log[ROUND].notna()
+    overridden, by_humans = set(log[ROUND][is_decision & is_overridden]), set(log[ROUND][by_human])
     if overridden != by_humans:
         raise DataError(
             f"round {min(overridden ^ by_humans)} was overridden, and one of its two rows is not "
             "in the log; give both, that of the policy's arm and that of the human's"
         )
-    rows = log[(made & ~replaced) | human]
+    rows = log[(is_decision & ~is_overridden) | by_human]
     if EXPLORED not in log:
         return rows
     return rows.assign(**{EXPLORED: rows[EXPLORED].where(rows[PROPENSITY].notna(), False)})
@@ -127,30 +128,30 @@ def chances_of(log: pd.DataFrame) -> dict[str, int] | None:
         return None
     groups = Groups(attrs["groups"])
     available = candidates(log, groups.n_arms, attrs["features"]).available
-    taken = log[OVERRIDE][log[PROPENSITY].notna()]
-    rows = np.flatnonzero(taken.notna())
-    available[rows, taken.iloc[rows].to_numpy(dtype=np.int64)] = True
-    each = available.sum(axis=0)
-    return {name: int(each[groups.of == g].sum()) for g, name in enumerate(groups.names)}
+    human_arms = log[OVERRIDE][log[PROPENSITY].notna()]
+    rows = np.flatnonzero(human_arms.notna())
+    available[rows, human_arms.iloc[rows].to_numpy(dtype=np.int64)] = True
+    counts = available.sum(axis=0)
+    return {name: int(counts[groups.of == g].sum()) for g, name in enumerate(groups.names)}
 
 
 class RoundGroups(NamedTuple):
-    """The group of candidates, by number, -1 where it is not known; and the groups' names."""
+    """The groups of candidates by number, -1 where unknown; and the names of the groups."""
 
     of: Whole
     names: tuple[str, ...]
-    uncertain: int  # how many have probabilities of groups instead of one
+    uncertain: int  # how many have probabilities of groups instead of a group
 
 
 def candidate_groups(
     attributes: dict[str, dict[str, str]], columns: Sequence[str], rows: Array
 ) -> RoundGroups:
-    """The groups of candidates; of several attributes their intersections.
+    """The groups of candidates; with several attributes, their intersections.
 
     Args:
-        attributes: as `membership_columns` gives them.
+        attributes: as `membership_columns` returns them.
         columns: the names of the last axis of the rows.
-        rows: the numbers of candidates, with any axes before the last. Rows of 0 are nobody.
+        rows: the numbers of candidates, with any axes before the last. A row of zeros is nobody.
 
     Example:
         >>> import numpy as np
@@ -162,15 +163,15 @@ def candidate_groups(
         RoundGroups(of=array([ 0,  1, -1]), names=('F', 'not stated'), uncertain=1)
     """
     shape = rows.shape[:-1]
-    known, there = np.ones(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    known, present = np.ones(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     words = []
     for levels in attributes.values():
         chances = rows[..., [list(columns).index(name) for name in levels.values()]]
         words.append(np.array(list(levels), dtype=object)[chances.argmax(axis=-1)])
         known &= chances.max(axis=-1) >= CERTAIN
-        there |= chances.sum(axis=-1) > 0.0
+        present |= chances.sum(axis=-1) > 0.0
     labels = [BETWEEN.join(parts) for parts in zip(*(own[known] for own in words), strict=True)]
     names, of = np.unique(np.array(labels, dtype=str), return_inverse=True)
     numbers = np.full(shape, -1, dtype=np.int64)
     numbers[known] = of
-    return RoundGroups(numbers, tuple(names.tolist()), int((there & ~known).sum()))
+    return RoundGroups(numbers, tuple(names.tolist()), int((present & ~known).sum()))

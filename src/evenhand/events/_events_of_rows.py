@@ -49,9 +49,9 @@ _SEQS = ("seq", "reward_seq", "true_seq")
 def events_of(about: About, whole: Whole, after: int = 0) -> Iterator[Event]:
     """The events after number `after`, in their order; a DamagedError if any is missing."""
     frame = whole.frame
-    made = frame.loc[frame[NAMES["propensity"]].notna(), NAMES["round"]]
+    rounds = frame.loc[frame[NAMES["propensity"]].notna(), NAMES["round"]]
     _complete("learned", _numbers(frame[NAMES["learned"]]), 0)
-    _complete("round", _numbers(made), about.first_round)
+    _complete("round", _numbers(rounds), about.first_round)
     replaced = [event.seq for event in whole.replaced]
     in_rows = [_numbers(frame[name]) for name in _SEQS]
     seqs = np.unique(np.concatenate([*in_rows, np.array(replaced, dtype=np.float64)]))
@@ -70,21 +70,23 @@ def _events(columns: list[list[Any]]) -> Iterator[Event]:
         return map(kind, *(compress(columns[field], where) for field in fields))
 
     columns[CONTEXT] = list(map(tuple, columns[CONTEXT]))
-    ours = [round is not None for round in columns[ROUND]]
-    made = [propensity is not None for propensity in columns[PROPENSITY]]
+    has_round = [round is not None for round in columns[ROUND]]
+    is_decision = [propensity is not None for propensity in columns[PROPENSITY]]
     yield from of(
         DecisionMade,
-        made,
+        is_decision,
         *(SEQ, TIME, ID, ROUND, ARM, PROPENSITY, EXPLORED, CONTEXT, ARMS, PROPENSITIES),
     )
-    human = [here and not policy for here, policy in zip(ours, made, strict=True)]
-    yield from of(Overridden, human, SEQ, TIME, ID, ARM, CONTEXT)
-    paid = [here and seq is not None for here, seq in zip(ours, columns[REWARD_SEQ], strict=True)]
-    yield from of(RewardObserved, paid, REWARD_SEQ, REWARD_AT, ID, REWARD)
-    known = [seq is not None for seq in columns[TRUE_SEQ]]
-    yield from of(TrueRewardObserved, known, TRUE_SEQ, TRUE_AT, ID, TRUE)
+    by_human = [here and not policy for here, policy in zip(has_round, is_decision, strict=True)]
+    yield from of(Overridden, by_human, SEQ, TIME, ID, ARM, CONTEXT)
+    rewarded = [
+        here and seq is not None for here, seq in zip(has_round, columns[REWARD_SEQ], strict=True)
+    ]
+    yield from of(RewardObserved, rewarded, REWARD_SEQ, REWARD_AT, ID, REWARD)
+    has_truth = [seq is not None for seq in columns[TRUE_SEQ]]
+    yield from of(TrueRewardObserved, has_truth, TRUE_SEQ, TRUE_AT, ID, TRUE)
     fields = [columns[field] for field in (SEQ, REWARD_AT, ARM, CONTEXT, REWARD)]
-    history = compress(zip(*fields, strict=True), [not here for here in ours])
+    history = compress(zip(*fields, strict=True), [not here for here in has_round])
     for seq, rows in groupby(history, itemgetter(0)):
         _, times, arms, contexts, rewards = zip(*rows, strict=True)
         yield RowsAbsorbed(seq, times[0], None, arms, contexts, rewards)
@@ -101,5 +103,5 @@ def _complete(name: str, numbers: NDArray[np.float64], before: int) -> None:
     wrong = np.flatnonzero(np.sort(numbers) != expected)
     if wrong.size:
         raise DamagedError(
-            f"{name} has no {expected[wrong[0]]}; rows are missing, or some are of another log"
+            f"{name} has no {expected[wrong[0]]}; rows are missing, or some belong to another log"
         )

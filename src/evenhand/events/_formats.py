@@ -31,7 +31,7 @@ _TIMES = (NAMES["timestamp"], *(name for name in ORDER if ORDER_SCHEMA[name].kin
 
 
 def pyarrow(name: object) -> Any:
-    """The library, or an error that says how to get it."""
+    """The library, or an error that says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -43,7 +43,7 @@ def pyarrow(name: object) -> Any:
 
 
 def write_parquet(file: IO[bytes], about: About, frame: pd.DataFrame, header: bool = True) -> None:
-    """Write rows, with the header of the log in the metadata unless they are no whole log."""
+    """Write rows, with the header of the log in the metadata unless they are only part of a log."""
     arrow = pyarrow(file.name)
     table = arrow.Table.from_pandas(frame, preserve_index=False)
     for name in (CONTEXTS, CHANCES) if about.candidates else ():
@@ -166,10 +166,10 @@ def fingerprint(about: About, frames: Iterable[pd.DataFrame]) -> dict[str, Any]:
     for frame in frames:
         sums = sums or {name: hashlib.sha256() for name in _names(about, are_older(about, frame))}
         number += len(frame)
-        for name, added in sums.items():
-            added.update(_bytes(frame, name, about))
+        for name, checksum in sums.items():
+            checksum.update(_bytes(frame, name, about))
     sums = sums or {name: hashlib.sha256() for name in _names(about, older=False)}
-    whole = json.dumps([[name, added.hexdigest()] for name, added in sums.items()])
+    whole = json.dumps([[name, checksum.hexdigest()] for name, checksum in sums.items()])
     return {"number": number, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
 
 
@@ -186,13 +186,13 @@ def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
         times: NDArray[Any] = frame[name].dt.tz_convert(None).to_numpy(dtype="datetime64[us]")
         return times.astype("<i8").tobytes()
     if name == NAMES["group"]:  # the arm or the context determines its text
-        arms, told = frame[NAMES["arm"]].to_numpy(), frame[name].to_numpy(dtype=object)
+        arms, written = frame[NAMES["arm"]].to_numpy(), frame[name].to_numpy(dtype=object)
         expected = groups_of_rows(
             about, arms, frame[list(about.features)].to_numpy(dtype=np.float64)
         )
-        # Older logs have a word of the arm where groups came with the context.
+        # Older logs have the label of the arm where groups came with the context.
         older = np.array(about.labels, dtype=object)[arms]
-        same: NDArray[np.bool_] = np.asarray((told == expected) | (told == older))
+        same: NDArray[np.bool_] = np.asarray((written == expected) | (written == older))
         return same.tobytes()
     if name == _ID and name not in about.features:  # ids have no line breaks
         return "".join(f"{'' if pd.isna(id) else id}\n" for id in frame[name]).encode()
@@ -200,8 +200,8 @@ def _bytes(frame: pd.DataFrame, name: str, about: About) -> bytes:
         lists = frame[name.removesuffix(_LENGTHS)]
         return np.array([-1 if row is None else len(row) for row in lists], "<i8").tobytes()
     if name in (CONTEXTS, CHANCES):
-        there = [np.asarray(row, dtype=np.float64) for row in frame[name] if row is not None]
-        return _doubles(np.concatenate([np.empty(0), *there]))
+        arrays = [np.asarray(row, dtype=np.float64) for row in frame[name] if row is not None]
+        return _doubles(np.concatenate([np.empty(0), *arrays]))
     return _doubles(frame[name].to_numpy(dtype=np.float64, na_value=np.nan))
 
 

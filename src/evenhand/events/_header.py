@@ -32,16 +32,16 @@ _CHECK = re.compile(rb', "check": "([0-9a-f]{8})"}$')
 
 @dataclass(frozen=True)
 class About:
-    """What is needed besides the rows to restore the policy.
+    """Everything that is needed besides the rows to restore the policy.
 
     `policy` is the saved policy when the log began, `state` a checksum of the policy when it was
     closed, with its round and the number of rewards that it had learned. `candidates` says whether
     all arms of every decision are kept. `rows` is the fingerprint of the table of this header, and
     `before` that of the table which it replaced, because a crash may leave that one beside a newer
     header. Logs of older versions have neither.
-    `key` is what the ids of decisions begin with. `head` is the number of the last event in the
+    The ids of decisions begin with `key`. `head` is the number of the last event in the
     table, and `sum` the checksum of the journal up to it, which snapshots are compared with.
-    `replaced` are true rewards that later ones replaced, because the rows have no place for them:
+    `replaced` has the true rewards that later ones replaced, which have no place in the rows:
     [number, microseconds, id, value]. `truth` says whether the policy learned the true rewards of
     this log; then a decision has only one.
     """
@@ -112,7 +112,7 @@ class About:
                 f"{where}: the version of the log is {_short(data.get('version'))}; this evenhand "
                 f"reads versions {PLAIN} to {VERSION}: update evenhand to read newer logs"
             )
-        if not _is_unchanged(raw, data):  # after the version: others may have other checksums
+        if not _is_unchanged(raw, data):  # after the version: others may have another checksum
             raise DamagedError(f"{damaged}: it was changed after it was written")
         try:
             about = cls(
@@ -180,7 +180,7 @@ def _whole(data: Any, *numbers: str) -> dict[str, Any] | None:
 
 
 def one_line(error: BaseException) -> str:
-    """An error in one line; some libraries add more."""
+    """An error as one line; some libraries write more."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     words = str(error) if isinstance(error, (ValueError, OSError)) else repr(error)

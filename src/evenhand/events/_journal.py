@@ -1,10 +1,10 @@
 """The journal of a log: a line of JSON per call, written before the call returns.
 
 The first line is the header of the log. Each of the others has the events of one call (see
-`event`), with a checksum of everything up to it. Only whole lines count: what follows the last line
+`event`), with a checksum of everything up to it. Only whole lines count: text after the last line
 break was cut off by a crash.
-A process that is killed loses nothing of the calls that returned. If the machine goes down, only
-events after the last fsync can be lost; fsyncs are made at regular intervals.
+If the process is killed, no call that returned is lost. If the machine goes down, only events after
+the last fsync can be lost; an fsync is made at regular intervals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zlib import crc32
 
 try:
     import fcntl
-except ImportError:  # Windows: a second writer is not noticed there
+except ImportError:  # Windows: a second writer is not detected there
     fcntl = None  # type: ignore[assignment]
 
 from evenhand._atomic_files import sync_folder
@@ -94,7 +94,7 @@ class Journal:
             raise InputError(f"{self.log} already has a writer; close it first") from error
 
     def _take_table(self, file: _Locked) -> None:
-        """The table may have another name (a hard link), with a journal of its own."""
+        """The table may have another name (a hard link), with its own journal."""
         try:
             file.table = FileIO(self.log, "rb")
             self._take(file.table)
@@ -119,17 +119,17 @@ class Journal:
             sync_folder(self.path.parent)
 
     def append(self, event: bytes) -> None:
-        """Write a line of events. After an error, nothing of it is kept."""
+        """Write a line of events. After an error, no part of it is kept."""
         self._write(b"%b %08x\n" % (event, crc32(event, self.mark.sum)))
 
     def _write(self, line: bytes) -> None:
         self.check()
         before = self.mark
         try:
-            done = self._file.write(line)
-            while done < len(line):  # the disk may accept a part and then fail
-                done += self._file.write(line[done:])
-            self.mark = Mark(before.size + done, crc32(line, before.sum))
+            written = self._file.write(line)
+            while written < len(line):  # the disk may accept a part and then fail
+                written += self._file.write(line[written:])
+            self.mark = Mark(before.size + written, crc32(line, before.sum))
             if monotonic() >= self._due:
                 self.sync()
         except BaseException as error:

@@ -12,7 +12,7 @@ with its kind:
 
 `learned` is the number of the first reward in the event, counted from 1.
 
-`numbered` gives the rows the numbers and ids of version 3. They depend on the rows alone, so they
+`numbered` gives the rows the numbers and ids of version 3. They depend only on the rows, so they
 are the same whenever such a log is read, until it is written as version 3.
 """
 
@@ -61,7 +61,7 @@ class OlderRows:
         if taken:
             raise DamagedError(
                 f"a feature is called {min(taken)!r}, which is a column of logs since version 3; "
-                "read this log with the evenhand that wrote it, and give another name"
+                "read this log with the evenhand that wrote it, and rename the feature"
             )
         self.about = about
         self.rows: list[list[Any]] = [] if table is None else rows_of(about, table)

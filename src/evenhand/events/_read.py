@@ -61,7 +61,7 @@ def labelled(frame: pd.DataFrame, about: About) -> pd.DataFrame:
     """The frame, with the groups of all arms and the names of the features in its `attrs`.
 
     The rows do not have the group of an arm that was never chosen. pandas copies `attrs` to every
-    frame derived from this one, so they are small.
+    frame derived from this one, so they are kept small.
     """
     frame.attrs[ATTRS] = {"groups": list(about.labels), "features": list(about.features)}
     return frame
@@ -187,7 +187,7 @@ def _put_together(
 
 
 class Held(NamedTuple):
-    """How much a log has, to compare with what it should have. None is unknown."""
+    """How much a log has, to compare with what it should have. None means unknown."""
 
     rounds: int
     learned: int
@@ -267,7 +267,7 @@ def _as_written(
     """
     has_all_columns(about, frame)
     should = expected(about)
-    # Rows of an older version under a header of version 3 are also those before it.
+    # Rows of an older version under a header of version 3 are older than the header, too.
     late = going_on or (about.version == VERSION and are_older(about, frame))
     allowed = [mark for mark in (about.rows, about.before if late else None) if mark is not None]
     if should is not None and not going_on and _held(frame) != _like(should, len(frame)):
@@ -295,5 +295,5 @@ def _held(frame: pd.DataFrame) -> Held:
 
 
 def _like(should: Held, rows: int) -> Held:
-    """What should be there, in logs whose version of evenhand did not count rows as well."""
+    """What should be there; older versions of evenhand did not count the rows."""
     return should if should.rows is not None else should._replace(rows=rows)

@@ -2,7 +2,7 @@
 
 A table has all events of a log except true rewards that a later one replaced, which are in
 `replaced`. Events that the rows already have are skipped, so a journal can be read again after it
-became a table.
+was put into the table.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NOWHERE = np.iinfo(np.int64).min
 def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """Columns, by the names of `FIELDS`, as a table in the schema's order and types.
 
-    None is missing. The columns about all arms are used only if the log keeps candidates.
+    None means missing. The columns about all arms are used only if the log keeps candidates.
     """
     arms = np.array(columns["arm"], dtype=np.int64)
     table = np.array(columns["context"], dtype=np.float64).reshape(len(arms), len(about.features))
@@ -79,7 +79,7 @@ def frame_of(about: About, columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame
 def groups_of_rows(
     about: About, arms: NDArray[np.int64], contexts: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """The group of every row: that of its arm, or that which came with its context."""
+    """The group of every row: that of its arm, or the one that came with its context."""
     levels = about.policy["settings"]["groups"].get("per_round")
     if levels is None or not len(arms):
         return np.array(about.labels, dtype=object)[arms]
@@ -88,18 +88,18 @@ def groups_of_rows(
 
 
 def with_unlearned(frame: pd.DataFrame, rewards: Mapping[str, tuple[float, int]]) -> pd.DataFrame:
-    """The table with rewards that no event brought, in the rows in force that have none.
+    """The table with rewards that have no event, in the rows in force that have no reward.
 
-    They have a time and no number: a replay does not learn them, and an audit sees them.
+    They have a time but no number: a replay does not learn them, but an audit sees them.
     """
     ids = frame[ORDER[0]]
     open_ = frame[NAMES["override"]].isna() & frame[NAMES["reward"]].isna() & ids.isin(rewards)
     if not open_.any():
         return frame
-    told = [rewards[id] for id in ids[open_]]
+    pairs = [rewards[id] for id in ids[open_]]
     filled = frame.copy()
-    filled.loc[open_, NAMES["reward"]] = [reward for reward, _ in told]
-    filled.loc[open_, "reward_at"] = _times([at for _, at in told]).to_numpy()
+    filled.loc[open_, NAMES["reward"]] = [reward for reward, _ in pairs]
+    filled.loc[open_, "reward_at"] = _times([at for _, at in pairs]).to_numpy()
     return filled
 
 
@@ -136,17 +136,17 @@ def columns_of(about: About, table: pd.DataFrame) -> list[list[Any]]:
 
 
 def _plain(column: pd.Series) -> list[Any]:
-    there = column.notna()
+    known = column.notna()
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert(None).astype("int64")
-    values: list[Any] = column.astype("object").where(there, None).tolist()
+    values: list[Any] = column.astype("object").where(known, None).tolist()
     return values
 
 
 def are_older(about: About, frame: pd.DataFrame) -> bool:
     """Whether rows have version 1 or 2, even under a header of version 3.
 
-    A crash can leave that of a CSV log, because its header is replaced before its rows.
+    A crash can leave a CSV log like this, because its header is replaced before its rows.
     """
     known = set(ORDER) - set(about.features)
     return about.version < VERSION or not known & set(frame.columns)
@@ -184,7 +184,7 @@ def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFr
 class Rows:
     """Rows in the order in which they came; events name theirs by the id of the decision.
 
-    With `gaps` rounds may be missing, where decisions were erased.
+    With `gaps`, rounds may be missing because their decisions were erased.
     """
 
     def __init__(self, about: About, table: pd.DataFrame | None = None, gaps: bool = False) -> None:
@@ -243,7 +243,7 @@ class Rows:
         if event.round <= self.round or not (self.gaps or event.round == self.round + 1):
             raise DamagedError(f"round {event.round} comes after round {self.round}")
         if event.id in self.row_of:
-            raise DamagedError(f"decision {event.id!r} is there twice")
+            raise DamagedError(f"decision {event.id!r} occurs twice")
         row = self._add(event, event.round, event.arm, event.context)
         row[PROPENSITY], row[EXPLORED] = event.propensity, event.explored
         row[ARMS], row[PROPENSITIES] = event.contexts, event.propensities

@@ -90,15 +90,15 @@ def checked(
 
 
 def _hangs_together(frame: pd.DataFrame, roles: dict[str, str], first: int) -> None:
-    """Check that no reward is learned twice or missing, and that no decision is there twice."""
+    """Check that no reward is learned twice or missing, and that no decision occurs twice."""
     if "learned" in roles:
         learned = frame[roles["learned"]]
         _stop(learned.notna() & learned.duplicated(), learned, first, "which another row has")
         missing = learned.notna() & frame[roles["reward"]].isna()
         _stop(missing, learned, first, "but the row has no reward")
     if "round" in roles and "propensity" in roles:
-        made = frame[roles["round"]].where(frame[roles["propensity"]].notna())
-        _stop(made.notna() & made.duplicated(), made, first, "which another decision has")
+        rounds = frame[roles["round"]].where(frame[roles["propensity"]].notna())
+        _stop(rounds.notna() & rounds.duplicated(), rounds, first, "which another decision has")
 
 
 def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
@@ -109,18 +109,18 @@ def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
 
 
 def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
-    # Logs are closed and read back in small parts, so the time goes into calls, not into rows:
-    # arrays are compared here, and not Series.
-    there = values.notna().to_numpy(dtype=bool)
+    # Logs are closed and read back in small parts, so calls take the time, not rows: arrays are
+    # compared here, not Series.
+    present = values.notna().to_numpy(dtype=bool)
     result: Any
     if column.kind == "time":
-        result, good = _times(values, there)
+        result, good = _times(values, present)
     elif column.kind == "flag":
-        result, good = _flags(values, there)
+        result, good = _flags(values, present)
     elif column.kind == "name":
-        result, good = values.astype("str").where(there, None), there
+        result, good = values.astype("str").where(present, None), present
     elif column.kind == "label":
-        result, good = _labels(values, column.may_miss), there
+        result, good = _labels(values, column.may_miss), present
     else:
         numbers = _numbers(values)
         good = (numbers >= column.least) & (numbers <= column.most)
@@ -128,7 +128,7 @@ def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
         if column.kind == "whole":
             good &= numbers == np.round(numbers)
             result = _whole(numbers, good)
-    bad = np.flatnonzero(~good & there if column.may_miss else ~(good & there))
+    bad = np.flatnonzero(~good & present if column.may_miss else ~(good & present))
     if bad.size:
         row = int(bad[0])
         raise DataError(
@@ -170,12 +170,12 @@ def _number(value: Any) -> float:
         return np.nan
 
 
-def _times(values: pd.Series, there: NDArray[np.bool_]) -> tuple[pd.Series, NDArray[np.bool_]]:
-    if pd.api.types.is_numeric_dtype(values.dtype) and there.any():
-        return values, ~there  # it is not known whether these are seconds or milliseconds
-    if not there.any():
+def _times(values: pd.Series, present: NDArray[np.bool_]) -> tuple[pd.Series, NDArray[np.bool_]]:
+    if pd.api.types.is_numeric_dtype(values.dtype) and present.any():
+        return values, ~present  # it is not known whether these are seconds or milliseconds
+    if not present.any():
         times = pd.Series(pd.NaT, index=values.index).astype("datetime64[us]")
-        return times.dt.tz_localize("UTC"), there
+        return times.dt.tz_localize("UTC"), present
     if not pd.api.types.is_datetime64_any_dtype(values.dtype):
         values = pd.to_datetime(values, utc=True, errors="coerce", format="ISO8601")
     zoned = values if values.dt.tz is not None else values.dt.tz_localize("UTC")
@@ -185,11 +185,11 @@ def _times(values: pd.Series, there: NDArray[np.bool_]) -> tuple[pd.Series, NDAr
     return times, times.notna().to_numpy(dtype=bool)
 
 
-def _flags(values: pd.Series, there: NDArray[np.bool_]) -> tuple[pd.Series, NDArray[np.bool_]]:
+def _flags(values: pd.Series, present: NDArray[np.bool_]) -> tuple[pd.Series, NDArray[np.bool_]]:
     known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
     if pd.api.types.is_bool_dtype(values.dtype):
-        return values.astype("boolean"), there
-    words = values.astype("object").where(there, None)
+        return values.astype("boolean"), present
+    words = values.astype("object").where(present, None)
     flags = pd.array([known.get(str(word).lower()) for word in words], dtype="boolean")
     return pd.Series(flags, values.index), ~np.asarray(flags.isna())
 

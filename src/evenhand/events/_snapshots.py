@@ -32,7 +32,7 @@ def snapshot_files(path: Path) -> tuple[Path, Path]:
 
 
 def write_snapshot(path: Path, log: str, seq: int, sum: int, state: Mapping[str, Any]) -> None:
-    """Write a snapshot beside a log, atomically. The newest so far becomes the one before.
+    """Write a snapshot beside a log, atomically. The newest so far becomes the one before it.
 
     Args:
         path: the path of the log.
@@ -62,7 +62,10 @@ def write_snapshot(path: Path, log: str, seq: int, sum: int, state: Mapping[str,
 def read_snapshots(path: Path) -> list[Kept]:
     """The undamaged snapshots of a log, the newest first."""
     snapshots = [_read(file) for file in snapshot_files(path)]
-    return sorted((kept for kept in snapshots if kept is not None), key=lambda kept: -kept.seq)
+    return sorted(
+        (snapshot for snapshot in snapshots if snapshot is not None),
+        key=lambda snapshot: -snapshot.seq,
+    )
 
 
 def _read(file: Path) -> Kept | None:

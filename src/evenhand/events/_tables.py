@@ -59,7 +59,7 @@ def write_table(path: Path, about: About, frame: pd.DataFrame) -> None:
     """
     about = replace(about, version=VERSION)
     about = replace(about, rows=fingerprint(about, [frame]))
-    if path.suffix == ".parquet":  # header and rows are in one file, so they always fit
+    if path.suffix == ".parquet":  # header and rows are in one file, so they always match
         about = replace(about, before=None)
         _put({path: lambda file: _write_parquet(file, about, frame)})
         return
@@ -100,7 +100,7 @@ class _Memory(BytesIO):
 def _is_text(name: str) -> bool:
     try:
         name.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates
+    except UnicodeEncodeError:  # half of a surrogate pair
         return False
     return True
 
@@ -124,7 +124,7 @@ def _write_text(file: IO[bytes], text: bytes) -> None:
 
 
 def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict[str, Any]:
-    """The fingerprint of what was written, read in parts to save memory."""
+    """The fingerprint of the rows that were written, read in parts to save memory."""
     return fingerprint(about, (own(about, part, 0, texts) for part in parts))
 
 
@@ -134,7 +134,7 @@ def _stop_unless(same: bool) -> None:
 
 
 def _put(writers: Mapping[Path, Callable[[IO[bytes]], None]]) -> None:
-    """Write all files as parts before the first is moved into its place."""
+    """Write all files as parts before the first is moved to its place."""
     parts = {path: path.with_name(path.name + ".part") for path in writers}
     try:
         for path, write in writers.items():

@@ -2,8 +2,8 @@
 
 The schema is that of the Open Bandit data (timestamp, item_id, position, click, propensity_score)
 with more columns: group, true_reward and override; round, explored and learned, which say how a
-decision came about; and the candidates, the arms that it was made among. `reward` stands for any
-reward, of which a click is one.
+decision came about; and the candidates, the arms that it was made among. `reward` is any reward;
+a click is one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 NEEDED = ("group", "reward")
 ORDER = ("decision_id", "seq", "reward_seq", "reward_at", "true_seq", "true_at")
 """Columns of evenhand's own logs about the order of events: neither roles nor features."""
-CERTAIN = 1.0 - 1e-6  # a probability from which on a group that came with a round is known
+CERTAIN = 1.0 - 1e-6  # with at least this probability, a group that came with a round is known
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def find_columns(
         given: roles that the user gives, {"group": "sex", "reward": "paid"}; they take precedence
             over roles recognised by name.
         features: the columns of the context; by default all that have no role.
-        leave_out: columns that are neither.
+        leave_out: columns that are neither roles nor features.
 
     Example:
         >>> from evenhand.events import find_columns
@@ -106,7 +106,7 @@ def find_columns(
 
 
 def _ours(names: Sequence[str]) -> list[str]:
-    """The columns of our logs that are no features; another log may use one of these names."""
+    """The columns of our logs that are not features; another log may use one of these names."""
     if not {*ORDER} <= {*names}:
         return []
     return [
@@ -161,10 +161,10 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
 
 
 def membership_columns(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """By attribute, the column of every level; nothing where membership is that of the arms.
+    """By attribute, the column of every level; empty where groups are those of the arms.
 
     A log whose membership came with each round has a column such as "sex: F" for every level of an
-    attribute, and one for "not stated". Those of the rows are of the candidate that was chosen.
+    attribute, and one for "not stated". In a row, they are those of the candidate that was chosen.
 
     Example:
         >>> from evenhand.events.columns import membership_columns

@@ -63,7 +63,7 @@ class RewardObserved(NamedTuple):
 class TrueRewardObserved(NamedTuple):
     """The true reward of a decision arrived.
 
-    If the policy of the log learns from true rewards, a decision has one; else the last one counts.
+    If the policy of the log learns from true rewards, a decision has one; if not, the last counts.
 
     Example:
         >>> from evenhand.events.event import TrueRewardObserved
@@ -131,7 +131,7 @@ def to_line(events: Sequence[Event]) -> bytes:
 
 
 def from_line(line: Any) -> list[Event]:
-    """The events of a line. A line without events raises any of Python's errors.
+    """The events of a line. A malformed line may raise any of Python's errors.
 
     Args:
         line: the line after JSON has parsed it.

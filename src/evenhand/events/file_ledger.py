@@ -24,7 +24,7 @@ from evenhand.events.ledger import Snapshot
 
 
 class FileLedger:
-    """The events of a log in files, to be read, or to be written by this object alone.
+    """The events of a log in files, for reading, or for writing by this object alone.
 
     Args:
         path: a name that ends in .parquet or .csv.
@@ -133,18 +133,18 @@ class FileLedger:
 
     def newest_snapshot(self, before: int | None = None) -> Snapshot | None:
         """The newest undamaged snapshot of these events."""
-        for kept in read_snapshots(self.path):
-            if (before is None or kept.seq < before) and self._is_of_this(kept):
-                return Snapshot(kept.seq, kept.state)
+        for snapshot in read_snapshots(self.path):
+            if (before is None or snapshot.seq < before) and self._is_of_this(snapshot):
+                return Snapshot(snapshot.seq, snapshot.state)
         return None
 
-    def _is_of_this(self, kept: Kept) -> bool:
-        """Whether it is of this log and of these events: the log may have been restored."""
-        if self._about is None or kept.log != self._about.key or kept.seq > self._head:
+    def _is_of_this(self, snapshot: Kept) -> bool:
+        """Whether it belongs to this log and these events: the log may have been restored."""
+        if self._about is None or snapshot.log != self._about.key or snapshot.seq > self._head:
             return False
-        if (kept.seq, kept.sum) == (self._about.head, _sum_of(self._about)):
+        if (snapshot.seq, snapshot.sum) == (self._about.head, _sum_of(self._about)):
             return True
-        return kept.sum == sum_after(self.path, kept.seq)
+        return snapshot.sum == sum_after(self.path, snapshot.seq)
 
     def _sum(self) -> int:
         """The checksum of everything up to the last event, in this journal or before it."""
@@ -167,11 +167,11 @@ class FileLedger:
     ) -> None:
         """Put everything into the table, and release the files.
 
-        The journal is removed only after the table was read back and is correct.
+        The journal is removed only after the table was read back and found correct.
 
         Args:
-            ended: what the policy was in the end.
-            unlearned: by decision, rewards that were observed and not learned, and when they came.
+            ended: `round`, `learned` and `sha256` of the policy at the end.
+            unlearned: by decision, rewards that were observed but not learned, and when they came.
         """
         journal = self._writing()
         try:

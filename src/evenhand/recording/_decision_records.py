@@ -1,4 +1,4 @@
-"""Decisions as a log keeps them, with or without the other arms, and as they are read again."""
+"""Decisions as a log keeps them, with or without the other arms, and as they are read back."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
         good = decision.round == round and arm == decision.arm and 0 <= arm < n_arms
         explored = bool(decision.explored)
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"the policy gave something that is no decision: {error}") from error
+        raise InputError(f"the policy gave something that is not a decision: {error}") from error
     if not good:
         raise InputError(
             f"the policy gave arm {decision.arm} in round {decision.round}; allowed are arms 0 to "
@@ -94,14 +94,14 @@ def with_candidates(
     policy: Policy, decision: Seen, contexts: ArrayLike, available: ArrayLike | None
 ) -> tuple[Array, Array | None]:
     """The contexts and probabilities of all arms."""
-    every = candidate_contexts(policy, contexts, available)
-    table = every.reshape(-1, policy._shape[1])
+    all_contexts = candidate_contexts(policy, contexts, available)
+    table = all_contexts.reshape(-1, policy._shape[1])
     if (table[decision.arm if len(table) > 1 else 0] != decision.context).any():
         raise InputError(
             f"the policy chose arm {decision.arm} with the context {list(decision.context)}, "
             "which is not the context given for this arm, or the arm was not available"
         )
-    return every, candidate_propensities(policy, decision, contexts, available)
+    return all_contexts, candidate_propensities(policy, decision, contexts, available)
 
 
 def candidate_contexts(
@@ -140,8 +140,8 @@ def candidate_propensities(
 ) -> Array | None:
     """The probabilities of all arms in the round of the decision that was just made.
 
-    None if they are no distribution, or inconsistent with the decision's own propensity: a policy
-    with its own `select` may not have `propensities` to match.
+    None if they are not a distribution, or inconsistent with the decision's own propensity: a
+    policy with its own `select` may lack `propensities` that match.
     """
     after = policy.round
     try:
@@ -172,10 +172,10 @@ def columns_of(features: Sequence[object] | None, policy: Policy) -> tuple[str, 
 
 
 def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, Decision]:
-    """The decisions with these ids, each as it was when its true reward came, or is now.
+    """The decisions with these ids, each as it was when its true reward came, or as it is now.
 
-    A true reward may come years later, so nothing of them is kept in memory meanwhile: finding them
-    is one pass over the log, for any number of them.
+    A true reward may come years later, so decisions are not kept in memory until then: finding any
+    number of them takes one pass over the log.
 
     Example:
         >>> from evenhand.events.event import DecisionMade, RewardObserved
@@ -185,20 +185,20 @@ def past_decisions(events: Iterable[Event], ids: Collection[str]) -> dict[str, D
         >>> past["a"].arm, past["a"].reward
         (2, 3.0)
     """
-    made: dict[str, Decision] = {}
+    decisions: dict[str, Decision] = {}
     done: set[str] = set()
     for event in events:
         if event.id not in ids or event.id in done:
             continue
         if isinstance(event, DecisionMade):
-            made[event.id] = _decision(event.round, event.arm, event.context)
+            decisions[event.id] = _decision(event.round, event.arm, event.context)
         elif isinstance(event, Overridden):
-            made[event.id] = _decision(made[event.id].round, event.arm, event.context)
+            decisions[event.id] = _decision(decisions[event.id].round, event.arm, event.context)
         elif isinstance(event, RewardObserved):
-            made[event.id].reward = event.reward
+            decisions[event.id].reward = event.reward
         elif isinstance(event, TrueRewardObserved):
             done.add(event.id)
-    return made
+    return decisions
 
 
 def _decision(round: int, arm: int, context: Iterable[float]) -> Decision:

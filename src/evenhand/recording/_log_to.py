@@ -43,8 +43,8 @@ def log_to(
         policy: the policy that decides. For an existing log it must be in the state of the log, or
             left out: then it is restored from the log, see `LoggedPolicy.policy`.
         features: the names of the context's columns, by default x1, x2, ...
-        sync: the longest time, in seconds, after which events would survive a power failure, while
-            calls come in; 0 makes every call wait for the disk.
+        sync: the longest time, in seconds, until events would survive a power failure, while calls
+            come in; 0 makes every call wait for the disk.
         candidates: whether to keep the contexts and probabilities of all arms with every decision,
             not only those of the chosen arm. Then `evenhand.offpolicy.evaluate` can estimate from
             the log what any other policy would have earned. The default is False for a new log; an
@@ -110,20 +110,20 @@ def _continue(
     features: Sequence[object] | None,
     candidates: bool | None,
 ) -> tuple[Policy, Pending]:
-    """An existing log: its policy and its pending."""
-    past, pending = restored(ledger, snapshots=True)
+    """An existing log: its policy and its pending decisions."""
+    restored_policy, pending = restored(ledger, snapshots=True)
     about = ledger.about
     assert about is not None
-    if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(past)):
+    if policy is not None and json.dumps(to_dict(policy)) != json.dumps(to_dict(restored_policy)):
         raise InputError(
-            f"path is {ledger.name!r}, which is a log of {past!r} in another state; "
+            f"path is {ledger.name!r}, which is a log of {restored_policy!r} in another state; "
             "leave the policy out to continue the log, or use another name"
         )
-    if features is not None and columns_of(features, past) != about.features:
+    if features is not None and columns_of(features, restored_policy) != about.features:
         raise InputError(f"features is {list(features)}; the log has {', '.join(about.features)}")
     if candidates is not None and candidates != about.candidates:
         raise InputError(
             f"candidates is {candidates}, but the log began with {about.candidates}; leave it out "
             "to continue the log, or use another name"
         )
-    return past if policy is None else policy, pending
+    return restored_policy if policy is None else policy, pending

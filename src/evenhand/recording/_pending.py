@@ -1,7 +1,7 @@
 """The pending decisions of a log, which wait for their reward, and the counts of the log.
 
 They depend on the events alone, and the same code updates them while a log is written and when it
-is read again. Once a decision has its reward, only an id that the user gave is kept of it.
+is read again. Once a decision has its reward, only an id that the user gave it is kept.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Pending:
                 raise DamagedError(f"round {event.round} comes after round {self.round}")
             if event.id != _ids.id_of(self._key, event.round):
                 if event.id in self._named:
-                    raise DamagedError(f"decision {event.id!r} is there twice")
+                    raise DamagedError(f"decision {event.id!r} occurs twice")
                 self._named[event.id], self._names[event.round] = event.round, event.id
             self.kept[event.round] = self._pack(event)
             self.round = event.round
@@ -113,7 +113,7 @@ class Pending:
     def _take_true(self, id: str) -> None:
         round = self.round_of(id)
         if round is None:
-            raise DamagedError(f"a true reward is of decision {id!r}, which does not exist")
+            raise DamagedError(f"a true reward is for decision {id!r}, which does not exist")
         if self.learns_truth:
             if round in self.true:
                 raise DamagedError(f"decision {id!r} has two true rewards")
@@ -153,7 +153,7 @@ class Pending:
         return round
 
     def waiting_round(self, decision: object) -> int:
-        """The same, of a decision that waits for its reward."""
+        """The same, for a decision that waits for its reward."""
         round = self.made_round(decision)
         if round not in self.kept:
             raise InputError(f"decision of round {round} already has its reward; it counts once")
@@ -165,7 +165,7 @@ class Pending:
         return round
 
     def without_truth(self, decision: object) -> int:
-        """The same, of a decision whose true reward was not learned yet."""
+        """The same, for a decision whose true reward was not learned yet."""
         round = self.made_round(decision)
         if round in self.true:
             raise InputError(
@@ -218,7 +218,7 @@ class Pending:
 
     @classmethod
     def from_dict(cls, about: About, seq: int, state: dict[str, Any]) -> Pending:
-        """What `to_dict` described, after event `seq`."""
+        """The pending decisions that `to_dict` described, after event `seq`."""
         pending = cls(about)
         pending.seq, pending.round, pending.learned = seq, state["round"], state["learned"]
         pending.kept = {

@@ -118,7 +118,7 @@ def replay(
     began with learns all rewards again in their order; snapshots are not used. Its next decision is
     the one that the original policy would have made.
 
-    With `policy`, it may be any log. The rows that have a reward are learned, in the order of the
+    With `policy`, any log will do. The rows that have a reward are learned, in the order of the
     column `learned` if there is one, or in that of the rows. Rounds are not counted, as with
     `absorb`. Nothing is learned if any row is bad.
 
@@ -165,9 +165,9 @@ def _ledger(log: Any) -> Ledger:
         return log
     elif not isinstance(log, pd.DataFrame):
         raise InputError(f"log is {log!r}; allowed is a file, a pandas frame or a ledger")
-    what = "a frame" if isinstance(log, pd.DataFrame) else str(log)
+    source = "a frame" if isinstance(log, pd.DataFrame) else str(log)
     raise InputError(
-        f"log is {what}, which does not say which policy wrote it; give a policy that learns "
+        f"log is {source}, which does not say which policy wrote it; give a policy that learns "
         "from it"
     )
 
@@ -198,7 +198,7 @@ def restored(ledger: Ledger, snapshots: bool) -> tuple[Policy, Pending]:
             if snapshot is None:
                 warnings.warn(
                     f"{ledger.name}: the policy had another state when this log was closed: it "
-                    "learned outside of its log, or on a machine or version that computes "
+                    "learned outside its log, or on a machine or version that computes "
                     "differently",
                     UserWarning,
                     stacklevel=3,
@@ -236,8 +236,8 @@ def _rows_of(log: Any, columns: Mapping[str, str] | None) -> tuple[About | None,
 
 def _in_order(frame: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
     """The rows to learn from, in the order in which they were learned."""
-    if "learned" in roles and (there := frame[roles["learned"]].notna()).any():
-        return frame[there].sort_values(roles["learned"], kind="stable")
+    if "learned" in roles and (is_learned := frame[roles["learned"]].notna()).any():
+        return frame[is_learned].sort_values(roles["learned"], kind="stable")
     return frame[frame[roles["reward"]].notna()]
 
 
@@ -252,7 +252,7 @@ def _learn_from(
     if not isinstance(policy, Policy):
         raise InputError(f"policy is {policy!r}; allowed is a policy, such as eh.TopInterval(...)")
     roles = find_roles([str(name) for name in frame.columns], columns, needed=("arm", "reward"))
-    width = policy._shape[1]  # membership that came with the round is behind the features
+    width = policy._shape[1]  # membership that came with the round follows the features
     if features is None:
         usual = columns_of(None, policy)
         features = usual if about is None else about.features
@@ -304,7 +304,7 @@ def _arm_numbers(
 
 
 def _same_groups(groups: pd.Series, numbers: NDArray[np.int64], policy: Policy) -> None:
-    if policy.groups.changes:  # the contexts say it
+    if policy.groups.changes:  # the contexts have the groups
         return
     expected = np.array(policy.groups.labels, dtype=object)[numbers]
     wrong = np.flatnonzero(groups.to_numpy(dtype=object) != expected)

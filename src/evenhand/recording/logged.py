@@ -33,7 +33,7 @@ from evenhand.recording._replay import checksum, is_saved_whole, state_of
 class LoggedPolicy:
     """The result of `log_to`: a policy whose `select`, `update` and `absorb` are logged.
 
-    All else, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
+    The rest, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
     decides and learns has to go through this object. It is for one thread of one process.
 
     A decision is given by the object that `select` returned, by its round, or by its id.
@@ -101,7 +101,7 @@ class LoggedPolicy:
         if policy.round != before:
             raise InputError(
                 f"the policy is in round {policy.round}, but its log in round {before}: it decided "
-                "outside of its log; open the log again"
+                "outside its log; open the log again"
             )
         name = pending.new_id(id)
         event = None
@@ -109,11 +109,11 @@ class LoggedPolicy:
             if policy.groups.changes:
                 contexts = joined(policy, contexts, groups)
             decision = policy.select(contexts, available)
-            kept = seen(policy, decision, before + 1)
-            more: Any = (None, None)
+            record = seen(policy, decision, before + 1)
+            all_arms: Any = (None, None)
             if self._wide:
-                more = with_candidates(policy, kept, contexts, available)
-            event = DecisionMade(last + 1, now(), name, *kept, *more)
+                all_arms = with_candidates(policy, record, contexts, available)
+            event = DecisionMade(last + 1, now(), name, *record, *all_arms)
             ledger.append((event,))
             pending.take(event)
         except BaseException:  # undo everything
@@ -139,8 +139,8 @@ class LoggedPolicy:
         Args:
             decision: the result of `select`, its round or its id; or a list of these.
             reward: the observed reward of each decision.
-            true_reward: the true reward of each decision, see `true_reward`; with the observed
-                one, any time after it, or without one.
+            true_reward: the true reward of each decision, see `true_reward`; given with the
+                observed one, at any time after it, or without one.
         """
         if true_reward is not None:
             many = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
@@ -166,13 +166,13 @@ class LoggedPolicy:
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):
             raise InputError("decision names a round twice; a decision has one reward")
-        made = [self._pending.decision(round) for round in rounds]
-        rows = np.reshape([item.row for item in made], (-1, self.policy._shape[1]))
-        checked = self._observations([item.arm for item in made], rows, reward)
+        decisions = [self._pending.decision(round) for round in rounds]
+        rows = np.reshape([item.row for item in decisions], (-1, self.policy._shape[1]))
+        observations = self._observations([item.arm for item in decisions], rows, reward)
         if rounds:
-            events = self._rewards(rounds, checked[2].tolist())
+            events = self._rewards(rounds, observations[2].tolist())
             by_round = (rounds,) if self.policy.learns_by_round else ()
-            self._learn(events, self.policy.absorb, *checked, *by_round)
+            self._learn(events, self.policy.absorb, *observations, *by_round)
 
     def absorb(
         self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, *, groups: Any = None
@@ -180,18 +180,18 @@ class LoggedPolicy:
         """Learn from rows as `Policy.absorb` does. They are logged without round and propensity."""
         if groups is not None:
             contexts = joined(self.policy, contexts, groups, of_arms=False)
-        checked = self._observations(arms, contexts, rewards)
-        if checked[2].size:
-            numbers, rows, values = (column.tolist() for column in checked)
+        observations = self._observations(arms, contexts, rewards)
+        if observations[2].size:
+            numbers, rows, values = (column.tolist() for column in observations)
             contexts_ = tuple(map(tuple, rows))
             seq = self.ledger.head + 1
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
-            self._learn([event], self.policy.absorb, *checked)
+            self._learn([event], self.policy.absorb, *observations)
 
     def override(
         self, decision: Decision | int | str, arm: int, context: ArrayLike, *, groups: Any = None
     ) -> None:
-        """Log that a human chose another arm. The reward is then that arm's.
+        """Log that a human chose another arm. The reward then belongs to that arm.
 
         Args:
             decision: the result of `select`, its round or its id.
@@ -216,7 +216,7 @@ class LoggedPolicy:
     def true_reward(self, decision: Decision | int | str, value: float) -> None:
         """Log the true reward of a decision, and learn it if the policy learns from true rewards.
 
-        If it does, a second one for the same decision is refused; else the last one counts. A
+        If it does, a second one for the same decision is refused; otherwise the last counts. A
         decision that is given by its round or id is read from the log again, which takes one pass
         over the log: give many at once to `update`.
 
@@ -256,8 +256,8 @@ class LoggedPolicy:
             if not isinstance(item, Decision) or item.reward is None
         }
         past = past_decisions(self.ledger.read(), sought) if sought else {}
-        made = [past.get(name, item) for name, item in zip(names, given, strict=True)]
-        self._learn(events, partial(self.policy.update, made, true_reward=values))
+        decisions = [past.get(name, item) for name, item in zip(names, given, strict=True)]
+        self._learn(events, partial(self.policy.update, decisions, true_reward=values))
 
     # The log ------------------------------------------------------------------------------------
 
@@ -323,12 +323,12 @@ class LoggedPolicy:
         pairs = enumerate(zip(rounds, values, strict=True), start=self.ledger.head + 1)
         return [RewardObserved(seq, at, id_of(round), value) for seq, (round, value) in pairs]
 
-    def _learn(self, events: list[Event], learn: Any, *what: Any) -> None:
+    def _learn(self, events: list[Event], learn: Any, *arguments: Any) -> None:
         """Log first, then learn: an event can be taken back, but learning cannot."""
         last = self.ledger.head
         try:
             self.ledger.append(events)
-            learn(*what)
+            learn(*arguments)
             for event in events:
                 self._pending.take(event)
         except Exception:

@@ -46,7 +46,7 @@ def simulate_log(
     """Every decision of a simulated run, as a log.
 
     The decisions and rewards are those of `simulate` with the same seed, in the same replication.
-    `true_reward` is without noise, or, if the world has true rewards that come later and the policy
+    `true_reward` is without noise or, if the world has true rewards that come later and the policy
     learns from them, what arrived. Timestamps are invented: one second per round from the start of
     1970. It runs in plain Python: 100,000 rounds take a few seconds.
 

@@ -1,4 +1,4 @@
-"""The endpoints of those in charge: bias, shares, versions, pause, arms, keys, erasure, export."""
+"""The endpoints for oversight: bias, shares, versions, pause, arms, keys, erasure, export."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Admin:
     # What was learned, and what happened --------------------------------------------------------
 
     async def bias(self, request: Request) -> Answer:
-        """What was learned of the bias, per feature and group, with intervals and in words."""
+        """What was learned about the bias, per feature and group, with intervals and in words."""
         given = request.given({"level": 20})
         try:
             level = float(given.get("level", "0.9"))
@@ -64,7 +64,7 @@ class Admin:
         return Answer(200, encode({"version": state.version, "learned": state.learned, **report}))
 
     async def shares(self, request: Request) -> Answer:
-        """By group: shares of the choices, rewards, missing rewards, cost of exploration."""
+        """By group: shares of the choices, rewards, missing rewards and the cost of exploration."""
         since = whole(request.given({"since": 20}), "since") or 0
         rows = await in_thread(self.read, _queries.shares, since * 1_000_000)
         return Answer(200, encode({"groups": rows}))
@@ -78,7 +78,7 @@ class Admin:
         """The version that decides, the newest one, and those that were kept."""
         request.given({})
         state, decider = self.engine.state, self.engine.decider
-        kept = await in_thread(self.read, _queries.versions)
+        snapshots = await in_thread(self.read, _queries.versions)
         model = {
             "policy": type(state.policy).__name__,
             "newest": state.version,
@@ -87,18 +87,18 @@ class Admin:
             "paused": state.paused,
             "round": state.round,
             "learned": state.learned,
-            "kept": kept,
+            "kept": snapshots,
         }
         return Answer(200, encode(model))
 
     # The stop, and the way back -----------------------------------------------------------------
 
     async def pause(self, request: Request) -> Answer:
-        """Stop all decisions. Rewards are still taken."""
+        """Stop all decisions. Rewards are still accepted."""
         return await self._control(request, "pause")
 
     async def resume(self, request: Request) -> Answer:
-        """Go on deciding."""
+        """Resume decisions."""
         return await self._control(request, "resume")
 
     async def _control(self, request: Request, what: str) -> Answer:
@@ -106,12 +106,12 @@ class Admin:
         assert request.caller is not None
         paused = self.engine.state.paused
         if paused == (what == "pause"):
-            return Answer(200, encode(Outcome(200, f"it was {what}d before")))
+            return Answer(200, encode(Outcome(200, f"it was already {what}d")))
         await self.control(what, request.caller.name, given.reason)
         return Answer(201, encode(Outcome(201, f"{what}d")))
 
     async def control(self, what: str, by: str, reason: str, version: int = 0) -> Ask:
-        """Note a pause, a resumption or a rollback."""
+        """Record a pause, a resumption or a rollback."""
         body = kinds.Control(what, by, reason, version)
         return await self.engine.settle(_Noted(kinds.CONTROL, body))
 
@@ -120,17 +120,19 @@ class Admin:
         given = msgspec.json.decode(request.body, type=RollbackIn)
         assert request.caller is not None
         await self.roll_back(given.version or 0, request.caller.name, given.reason)
-        return Answer(201, encode(Outcome(201, "decisions are made by this version now")))
+        return Answer(201, encode(Outcome(201, "decisions are now made by this version")))
 
     async def roll_back(self, version: int, by: str, reason: str) -> None:
         """The same, for pages."""
         if version > self.engine.state.version:
-            raise Refused("version", "is newer than the newest; GET /v1/model/versions")
+            raise Refused("version", "is newer than the newest; GET /v1/model/versions lists them")
         if version:
             try:
                 await in_thread(self.read, restored, version)
             except ValueError as error:
-                raise Problem(410, "an erasure makes this version unknown") from error
+                raise Problem(
+                    410, "this version can no longer be restored, because of an erasure"
+                ) from error
         await self.control("rollback", by, reason, version)
 
     # Arms ---------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class Admin:
         return Answer(200, encode(ArmsOut(arms)))
 
     async def add_arm(self, request: Request) -> Answer:
-        """A new arm. It is learned about as if it had been there, and could not be chosen."""
+        """A new arm, as if it had been there from the beginning but was never available."""
         given = msgspec.json.decode(request.body, type=ArmIn)
         assert request.caller is not None
         state = self.engine.state
@@ -155,7 +157,7 @@ class Admin:
         known = state.numbers.get(given.name)
         if known is not None:
             if state.arms[known].group == group:
-                return Answer(200, encode(Outcome(200, "the arm is there already")))
+                return Answer(200, encode(Outcome(200, "the arm already exists")))
             raise Problem(409, "another arm has this name", "name")
         groups = {arm.group for arm in state.arms}
         if group not in groups:
@@ -181,8 +183,8 @@ class Admin:
         if not name.isprintable() or not name.strip():
             raise Refused("name", "cannot be printed")
         retired = arm.retired if given.retired is None else given.retired
-        left = [a for n, a in enumerate(state.arms) if n != number and not a.retired]
-        if retired and not left:
+        others = [a for n, a in enumerate(state.arms) if n != number and not a.retired]
+        if retired and not others:
             raise Problem(409, "the last arm cannot be retired; pause decisions instead")
         what = "rename" if retired == arm.retired else "retire" if retired else "return"
         body = kinds.Arm(what, number, name, arm.group, request.caller.name)
@@ -192,13 +194,13 @@ class Admin:
     # Persons, keys, export ----------------------------------------------------------------------
 
     async def erase(self, request: Request) -> Answer:
-        """Erase what is known of a person: the bodies go, the chain stays whole."""
+        """Erase what is known about a person: bodies are removed, the chain stays whole."""
         given = request.given({"force": 4, "reason": 2000})
         assert request.caller is not None
-        kept = int(self.engine.config.retention * 1e6)
+        retention = int(self.engine.config.retention * 1e6)
         ask = Erase(
             self.engine.pseudonym(request.name), request.caller.name, given.get("reason", ""),
-            kept, given.get("force") == "true",
+            retention, given.get("force") == "true",
         )  # fmt: skip
         await self.engine.submit(ask)
         if ask.status >= 400:
@@ -206,7 +208,7 @@ class Admin:
         return Answer(200, encode(Outcome(200, f"{ask.answer} decisions were erased")))
 
     async def add_key(self, request: Request) -> Answer:
-        """A new key. It is shown this once."""
+        """A new key. It is shown only once."""
         given = msgspec.json.decode(request.body, type=KeyIn)
         assert request.caller is not None
         key, roles = _auth.new_key(), _auth.roles_of(given.roles)
@@ -215,12 +217,12 @@ class Admin:
         return Answer(201, encode(KeyOut(given.name, roles, key)))
 
     async def withdraw_key(self, request: Request) -> Answer:
-        """Withdraw all keys of a name."""
+        """Withdraw all keys with a name."""
         assert request.caller is not None
         note = (kinds.KEY, kinds.Key("withdraw", request.name, [], request.caller.name))
         ask = await self.engine.settle(Call(_auth.withdraw_key, request.name, note=note))
         if not ask.answer:
-            raise Problem(404, "there is no key of this name")
+            raise Problem(404, "there is no key with this name")
         return Answer(200, encode(Outcome(200, "withdrawn")))
 
     async def export(self, request: Request) -> Answer:

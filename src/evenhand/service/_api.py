@@ -1,4 +1,4 @@
-"""The endpoints under /v1: decide, reward, override, use, and what is asked most."""
+"""The endpoints under /v1: decide, reward, override, use, and the most frequent queries."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class Api:
         engine = self.engine
         given: Any = self._decision.decode(request.body)
         if given.id in RESERVED:
-            raise Refused("id", "is a word of the service; choose another id")
+            raise Refused("id", "is reserved; choose another id")
         if engine.state.paused:
-            raise Problem(503, "decisions are paused by a human; they go on after resume")
+            raise Problem(503, "decisions are paused by a human; they continue after resume")
         if engine.failure:
             raise Problem(503, engine.failure, headers={"Retry-After": "1"})
         shadow = given.mode == "shadow"
         if shadow != (given.chosen is not None):
-            raise Refused("chosen", "belongs to the mode shadow, which needs it")
+            raise Refused("chosen", "is required in shadow mode, and allowed only there")
         candidates = given.candidates
         if given.available is not None:
             candidates = self._available(candidates, given.available)
@@ -96,7 +96,7 @@ class Api:
     def _with_groups(self, rows: NDArray[np.float64], candidates: list[Any]) -> Any:
         """Contexts with the groups that candidates bring.
 
-        Where groups are those of the arms, a caller may repeat them, to be sure.
+        Where groups are those of the arms, a caller may repeat them as a check.
         """
         state = self.engine.state
         if state.given is not None:
@@ -123,15 +123,15 @@ class Api:
         return outcome(ask)
 
     async def rewards(self, request: Request) -> Answer:
-        """Many rewards, with a status each."""
+        """Many rewards; each gets a status."""
         given = _rewards.decode(request.body)
         for place, reward in enumerate(given.rewards):
             if reward.observed is None and reward.true is None:
                 raise Refused(f"rewards[{place}]", "has neither observed nor true")
         learns = self.engine.state.truth
-        many = Many([asks.Reward(r.id, r.observed, r.true, learns) for r in given.rewards])
-        await self.engine.submit(many)
-        out = BulkOutcome([Outcome(ask.status, ask.answer or "") for ask in many.asks])
+        batch = Many([asks.Reward(r.id, r.observed, r.true, learns) for r in given.rewards])
+        await self.engine.submit(batch)
+        out = BulkOutcome([Outcome(ask.status, ask.answer or "") for ask in batch.asks])
         return Answer(200, encode(out))
 
     async def override(self, request: Request) -> Answer:
@@ -149,7 +149,7 @@ class Api:
         return outcome(ask)
 
     async def use(self, request: Request) -> Answer:
-        """A decision was used; where that has to be confirmed, it waits for a reward from now."""
+        """A decision was used; where use has to be confirmed, it waits for a reward from now on."""
         ask = asks.Use(request.name)
         await self.engine.submit(ask)
         return outcome(ask)
@@ -157,7 +157,7 @@ class Api:
     # Looking ------------------------------------------------------------------------------------
 
     async def get(self, request: Request) -> Answer:
-        """A decision and all that happened to it."""
+        """A decision and everything that happened to it."""
         return Answer(200, encode(await self.view(request.name)))
 
     async def view(self, id: str) -> DecisionView:
@@ -195,29 +195,29 @@ class Api:
 class Many(asks.Ask):
     """Several asks in one."""
 
-    def __init__(self, several: list[asks.Reward]) -> None:
-        self.asks = several
+    def __init__(self, rewards: list[asks.Reward]) -> None:
+        self.asks = rewards
 
     def ids(self) -> list[str]:
-        """Those of all."""
+        """The ids of all of them."""
         return [ask.id for ask in self.asks]
 
     def settle(self, tx: Any) -> None:
-        """All of them, in their order."""
+        """Settle all of them, in their order."""
         for ask in self.asks:
             ask.settle(tx)
         self.status = 200
 
 
 def outcome(ask: asks.Ask) -> Answer:
-    """What became of an ask that has no other answer."""
+    """The outcome of an ask that has no other answer."""
     if ask.status >= 400:
         raise Problem(ask.status, ask.answer or "")
     return Answer(ask.status, encode(Outcome(ask.status, ask.answer or "")))
 
 
 def whole(given: dict[str, str], name: str, least: int = 0, most: int = 2**62) -> int | None:
-    """A parameter of a query that is a whole number."""
+    """A whole number from the parameters of a query."""
     text = given.get(name)
     if text is None:
         return None

@@ -1,7 +1,7 @@
 """Arms and their groups, as a configuration has them.
 
-Either every arm belongs to a group, or to a level of several attributes, for good; or candidates
-bring their groups with them, and the file says which levels there are.
+Either every arm belongs to a fixed group, or to a fixed level of each of several attributes; or
+candidates bring their groups with them, and the file says which levels there are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evenhand.groups import Groups
 from evenhand.service._ledger.membership import LABELS
 
 BY_ARM, WITH_CANDIDATES = "by arm", "with each candidate"
-MOST_GROUPS = 256  # that are counted apart, with those who did not say
+MOST_GROUPS = 256  # that are counted separately, including those who did not say
 
 _TEXT = Kind("a text", lambda value: isinstance(value, str))
 _GROUPS = {
@@ -28,27 +28,27 @@ _HOW = 'give it as "F", or as { sex = "F", age = "old" }'
 
 def arms_and_groups(file: TomlFile, data: Mapping[str, Any]) -> tuple[tuple[str, ...], Groups]:
     """The names of the arms, and their groups; an error names the line and the key."""
-    told = file.checked("groups.", data.get("groups", {}), _GROUPS)
-    given = told.get("given", BY_ARM)
+    settings = file.checked("groups.", data.get("groups", {}), _GROUPS)
+    given = settings.get("given", BY_ARM)
     if given not in (BY_ARM, WITH_CANDIDATES):
         file.refuse("groups.given", f"is {given!r}; allowed are {BY_ARM!r}, {WITH_CANDIDATES!r}")
     arms = data.get("arms", {})
     for name in arms:
         _check_name(file, f"arms.{name}" if isinstance(arms, dict) else "arms", name)
     if given == WITH_CANDIDATES:
-        return _with_candidates(file, arms, told)
+        return _with_candidates(file, arms, settings)
     if isinstance(arms, list):
         file.refuse(
             "arms", "is a list; give the group of every arm, or groups.given = "
             f"{WITH_CANDIDATES!r}",
         )  # fmt: skip
-    if "attributes" in told:
+    if "attributes" in settings:
         file.refuse("groups.attributes", f"is for given = {WITH_CANDIDATES!r}; leave it out")
-    return _by_arm(file, arms, told.get("sensitive"))
+    return _by_arm(file, arms, settings.get("sensitive"))
 
 
 def _with_candidates(
-    file: TomlFile, arms: Any, told: Mapping[str, Any]
+    file: TomlFile, arms: Any, settings: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], Groups]:
     if not isinstance(arms, list) or not arms:
         file.refuse(
@@ -57,12 +57,12 @@ def _with_candidates(
         )  # fmt: skip
     if len(set(arms)) < len(arms):
         file.refuse("arms", "has a name twice")
-    if "sensitive" in told:
+    if "sensitive" in settings:
         file.refuse(
             "groups.sensitive", f"is for given = {BY_ARM!r}; say in policy.reference whose "
             "feedback is right",
         )  # fmt: skip
-    attributes = told.get("attributes", {})
+    attributes = settings.get("attributes", {})
     if not attributes:
         file.refuse("groups.attributes", 'is missing; give the levels, such as sex = ["F", "M"]')
     number = 1
@@ -74,12 +74,12 @@ def _with_candidates(
         for level in levels:
             _check_name(file, key, level)
             if level in LABELS:
-                file.refuse(key, f"has {level!r}, which is a word of the service; rename it")
+                file.refuse(key, f"has {level!r}, which is reserved; rename it")
         number *= len(levels) + 1
     if number > MOST_GROUPS:
         file.refuse(
-            "groups.attributes", f"has {number} intersections, with those who did not say; "
-            f"allowed are {MOST_GROUPS}: merge levels",
+            "groups.attributes", f"has {number} intersections, counting those who did not say; "
+            f"allowed are up to {MOST_GROUPS}: merge levels",
         )  # fmt: skip
     try:
         return tuple(arms), Groups.per_round(len(arms), attributes)

@@ -1,6 +1,6 @@
 """The service as an ASGI application: hosts, sizes, keys and roles, routes, problems.
 
-It is small and written by hand because it is on the way of every decision: routing and middleware
+It is small and written by hand because every decision passes through it: the routing and middleware
 of a framework cost more than the policy and the ledger together.
 """
 
@@ -32,7 +32,7 @@ _COMMON = [
 
 
 class Answer(NamedTuple):
-    """What is sent back. Content that comes in parts is sent as it comes."""
+    """A response. Content that comes in parts is sent as it comes."""
 
     status: int
     content: bytes | Any = b""
@@ -85,7 +85,7 @@ class Endpoint:
 
 
 class Application:
-    """Finds the endpoint of a request, checks who asks, and answers in any case."""
+    """Finds the endpoint of a request, checks the caller, and always answers."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class Application:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            log.error("a mistake", route=route, error=type(error).__name__, exc_info=True)
-            answer = _told(Problem(500, "this is our mistake; it was logged"))
+            log.error("unexpected error", route=route, error=type(error).__name__, exc_info=True)
+            answer = _told(Problem(500, "this is an error in the service; it was logged"))
         self._counted(route, answer.status)
         await _send(send, answer, scope["method"])
 
@@ -143,11 +143,11 @@ class Application:
             raise Problem(404, "there is no such path")
         methods, name = self._exact.get(path), ""
         if methods is None and path.startswith("/v1/"):
-            for (before, after), some in self._named.items():
+            for (before, after), by_method in self._named.items():
                 if path.startswith(before) and path.endswith(after):
                     name = path[len(before) : len(path) - len(after)]
                     if name and "/" not in name:
-                        methods = some
+                        methods = by_method
                         break
         if methods is None:
             if path.startswith("/v1/") or self.pages is None:
@@ -174,7 +174,7 @@ class Application:
                     headers={"WWW-Authenticate": "Bearer"},
                 )  # fmt: skip
             if not caller.may(endpoint.role):
-                raise Problem(403, f"it needs the role {endpoint.role}")
+                raise Problem(403, f"this needs the role {endpoint.role}")
             if self._bucket is not None and not self._bucket.take(caller.name):
                 raise self._too_many(self._bucket)
         body = b""
@@ -191,15 +191,15 @@ class Application:
     def _too_many(bucket: Bucket) -> Problem:
         detail = (
             f"allowed are {bucket.rate:g} requests a second for each key; server.rate in the "
-            "configuration says how many"
+            "configuration sets this limit"
         )
         seconds = max(ceil(1.0 / bucket.rate), 1)  # until one more is allowed
         return Problem(429, detail, headers={"Retry-After": str(seconds)})
 
     async def _body(self, receive: Any, headers: Mapping[bytes, bytes]) -> bytes:
         most = self.server.max_body
-        told = headers.get(b"content-length", b"0")
-        if told.isdigit() and int(told) > most:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > most:
             raise Problem(413, f"allowed are {most} bytes")
         message = await receive()
         body: bytes = message.get("body", b"")
@@ -249,6 +249,6 @@ async def _send(send: Any, answer: Answer, method: str) -> None:
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call what reads the store in a thread, so that decisions go on meanwhile."""
+    """Call a function that reads the store in a thread, so that decisions continue meanwhile."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(None, partial(function, *arguments, **named))

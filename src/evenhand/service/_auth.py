@@ -1,6 +1,6 @@
 """Who may do what: keys of programs, logins of people, and their sessions.
 
-A key has 256 random bits, and only its SHA-256 is kept. Passwords are kept by argon2. The first
+A key has 256 random bits, and only its SHA-256 is kept. Passwords are hashed with argon2. The first
 administrator comes from a token that is printed once: there are no default credentials.
 """
 
@@ -20,7 +20,7 @@ TOKEN = 24 * 3600
 
 
 class Caller(NamedTuple):
-    """Somebody who is known."""
+    """An authenticated caller."""
 
     name: str
     roles: frozenset[str]
@@ -32,7 +32,7 @@ class Caller(NamedTuple):
 
 
 def hashed(secret: str) -> bytes:
-    """What is kept of a key, a token or a session."""
+    """The hash that is kept of a key, a token or a session."""
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -45,7 +45,7 @@ class Keys:
 
     def __init__(self) -> None:
         self._callers: dict[bytes, Caller] = {}
-        self._seen: dict[str, Caller] = {}  # by the header, so that a hash is made once
+        self._seen: dict[str, Caller] = {}  # by header, so that each is hashed once
 
     def load(self, connection: Connection) -> None:
         """Read all keys that were not withdrawn."""
@@ -69,7 +69,7 @@ class Keys:
 
 
 def new_key() -> str:
-    """A new key; the beginning tells what it is if it turns up somewhere."""
+    """A new key; its prefix says what it is, should it turn up somewhere."""
     return f"eh_{secrets.token_urlsafe(32)}"
 
 
@@ -82,13 +82,13 @@ def add_key(connection: Connection, name: str, roles: list[str], key: str) -> No
 
 
 def withdraw_key(connection: Connection, name: str) -> bool:
-    """Withdraw the keys of a name."""
+    """Withdraw the keys with a name."""
     sql = "SELECT 1 FROM keys WHERE name = ? AND withdrawn IS NULL"
-    there = connection.row(sql, (name,)) is not None
+    existed = connection.row(sql, (name,)) is not None
     connection.rows(
         "UPDATE keys SET withdrawn = ? WHERE name = ? AND withdrawn IS NULL", (_now(), name)
     )
-    return there
+    return existed
 
 
 # People -----------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def has_users(connection: Connection) -> bool:
 
 
 def take_token(connection: Connection, token: str) -> list[str] | None:
-    """The roles of a token, which is used up by this; None if it does not count."""
+    """The roles of a token, which this uses up; None if it is not valid."""
     row = connection.row(
         "DELETE FROM tokens WHERE sha256 = ? AND due >= ? RETURNING roles", (hashed(token), _now())
     )
@@ -119,7 +119,7 @@ def take_token(connection: Connection, token: str) -> list[str] | None:
 
 
 def hash_password(password: str) -> str:
-    """What is kept of a password. It takes a moment, so it is made outside of a transaction."""
+    """The hash of a password. It takes a moment, so it is computed outside a transaction."""
     from argon2 import PasswordHasher
 
     return PasswordHasher().hash(password)
@@ -138,7 +138,7 @@ def add_user(connection: Connection, name: str, hashed: str, roles: list[str]) -
 def check_password(connection: Connection, name: str, password: str) -> list[str] | None:
     """The roles of a login; None if the name or the password is wrong.
 
-    A password is hashed in any case, so that the time does not tell which names there are.
+    A password is hashed in any case, so that the time does not reveal which names exist.
     """
     from argon2 import PasswordHasher
     from argon2.exceptions import Argon2Error, InvalidHashError
@@ -156,7 +156,7 @@ def check_password(connection: Connection, name: str, password: str) -> list[str
 
 
 def open_session(connection: Connection, name: str, roles: list[str]) -> tuple[str, str]:
-    """A new session: its cookie, and the token that forms have to carry."""
+    """A new session: its cookie, and the token that forms have to include."""
     cookie, csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
     connection.rows("DELETE FROM sessions WHERE due < ?", (_now(),))
     connection.rows(
@@ -181,7 +181,7 @@ def close_session(connection: Connection, cookie: str) -> None:
 
 
 class Bucket:
-    """Requests by name that are allowed at once and, on average, in a second."""
+    """A limit by name: requests that are allowed at once and, on average, per second."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, burst

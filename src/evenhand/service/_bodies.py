@@ -29,7 +29,7 @@ class RewardIn(Struct, forbid_unknown_fields=True):
 
 
 class OverrideIn(Struct, forbid_unknown_fields=True):
-    """Another arm than the one that was chosen, and why."""
+    """An arm other than the chosen one, and why."""
 
     arm: Name
     reason: Words
@@ -37,7 +37,7 @@ class OverrideIn(Struct, forbid_unknown_fields=True):
 
 
 class BulkReward(Struct, forbid_unknown_fields=True):
-    """A reward of many."""
+    """One of many rewards."""
 
     id: Id
     observed: Number | None = None
@@ -58,14 +58,14 @@ class ArmIn(Struct, forbid_unknown_fields=True):
 
 
 class ArmChange(Struct, forbid_unknown_fields=True):
-    """Another name, or whether the arm can be chosen."""
+    """A new name, or whether the arm can still be chosen."""
 
     name: Name | None = None
     retired: bool | None = None
 
 
 class ClaimIn(Struct, forbid_unknown_fields=True):
-    """Who looks at a decision; by default the name of the key."""
+    """Who reviews a decision; by default the name of the key."""
 
     by: Name | None = None
 
@@ -87,7 +87,7 @@ class RollbackIn(Struct, forbid_unknown_fields=True):
 
 
 class ReasonIn(Struct, forbid_unknown_fields=True):
-    """Why."""
+    """The reason."""
 
     reason: Words
 
@@ -114,7 +114,7 @@ class Scores(Struct, omit_defaults=True):
 class DecisionOut(Struct):
     """A decision.
 
-    `arm` and `group` are what is in force: after an override, those of the human's arm. The policy
+    `arm` and `group` are those in force: after an override, those of the human's arm. The policy
     chose `policy_arm`, with the probability `policy_propensity`. A human's arm has none.
     """
 
@@ -151,7 +151,7 @@ class OverrideView(Struct):
 
 
 class DecisionView(DecisionOut):
-    """A decision with what happened since."""
+    """A decision with everything that happened since."""
 
     contexts: dict[str, list[float | None]]
     hashed: list[list[str]]
@@ -183,10 +183,10 @@ class Page(Struct):
 
 
 class Contribution(Struct):
-    """What a feature adds to a corrected estimate, and beside that of the chosen arm.
+    """What a feature adds to a corrected estimate, alone and compared with the chosen arm.
 
-    The value is what the policy saw: a number, 1 or 0 for yes or no, and of a category a feature
-    for every value but the first. Texts are no features of the policy, and kept as hashes.
+    The value is what the policy saw: a number, or 1 or 0 for yes or no. A category has a feature
+    for every value except the first. Texts are not features of the policy; hashes of them are kept.
     """
 
     feature: str
@@ -196,7 +196,7 @@ class Contribution(Struct):
 
 
 class CandidateReasons(Struct):
-    """Why a candidate stands where it stands, the strongest reason first."""
+    """Why a candidate ranks where it does, the strongest reason first."""
 
     arm: str
     group: str
@@ -207,7 +207,7 @@ class CandidateReasons(Struct):
 
 
 class ReasonsOut(Struct):
-    """The reasons of a decision of the policy, also where a human chose another arm later."""
+    """The reasons of the policy's decision, even if a human chose another arm later."""
 
     id: str
     version: int
@@ -218,7 +218,7 @@ class ReasonsOut(Struct):
 
 
 class Case(Struct):
-    """A decision that waits for a human. A claim that has expired is none."""
+    """A decision that waits for a human. An expired claim is not shown."""
 
     id: str
     at: str
@@ -238,21 +238,21 @@ class Reviewer(Struct):
 
 
 class QueueOut(Struct):
-    """What waits for a human, the oldest first, and what reviewers did."""
+    """The decisions that wait for a human, the oldest first, and what reviewers did."""
 
     queue: list[Case]
     reviewers: list[Reviewer]
 
 
 class Outcome(Struct):
-    """What became of something that was sent."""
+    """The outcome of a request."""
 
     status: int
     detail: str = ""
 
 
 class BulkOutcome(Struct):
-    """What became of each reward, in their order."""
+    """The outcome for each reward, in their order."""
 
     rewards: list[Outcome]
 
@@ -272,7 +272,7 @@ class ArmsOut(Struct):
 
 
 class KeyOut(Struct):
-    """A new key. It is shown once, and kept as a hash only."""
+    """A new key. It is shown once; only its hash is kept."""
 
     name: str
     roles: list[str]

@@ -45,7 +45,7 @@ class Chooser:
     ) -> Decide:
         """Choose among candidates: names of arms, contexts, and texts that are only hashed.
 
-        Groups that candidates bring stand behind the features of their contexts.
+        In their contexts, the groups that candidates bring follow the features.
         """
         state = self.decider
         numbers = self._numbers(arms)
@@ -67,11 +67,11 @@ class Chooser:
             table = table[: len(state.arms)]
             available = None if available is None else available[: len(state.arms)]
         self.draws = max(self.draws, self.state.round + self.flying) + 1
-        made = _policy_calls.choose(state.policy, table, available, self.draws)
-        decision = made.decision
+        choice = _policy_calls.choose(state.policy, table, available, self.draws)
+        decision = choice.decision
         row = table[decision.arm]
         group, parts, expected = self._groups(decision.arm, row, numbers, rows)
-        digest = hashlib.blake2b(made.contexts, digest_size=16)
+        digest = hashlib.blake2b(choice.contexts, digest_size=16)
         hashed = b""
         if texts:
             order = sorted(range(len(numbers)), key=numbers.__getitem__)
@@ -83,12 +83,12 @@ class Chooser:
             decision.propensity,
             decision.explored,
             row.size,
-            made.contexts,
-            made.propensities,
+            choice.contexts,
+            choice.propensities,
             state.version,
             self.started,
             self.draws,
-            made.scores,
+            choice.scores,
             digest.digest(),
             None if person is None else self.pseudonym(person),
             shadow,
@@ -107,7 +107,7 @@ class Chooser:
         name = new_id() if id is None else id
         review = not shadow and is_sampled(name, self.config.review_share)
         return Decide(
-            name, own, body, group, parts, expected, made.cost, review, override, override_group
+            name, own, body, group, parts, expected, choice.cost, review, override, override_group
         )
 
     def _groups(
@@ -117,7 +117,7 @@ class Chooser:
         numbers: list[int],
         rows: NDArray[np.float64],
     ) -> tuple[str, Mapping[str, float], Mapping[str, float]]:
-        """The group of a candidate, how far each group counts for it, and among all of them."""
+        """A candidate's group, how much each group counts for it, and for all candidates."""
         given = self.state.given
         if given is not None:
             return given.label(row), given.parts(row), given.expected(rows)
@@ -130,8 +130,8 @@ class Chooser:
         for place, name in enumerate(arms):
             number = known.get(name)
             if number is None or every[number].retired:
-                what = "is retired" if number is not None else "is unknown"
-                raise Refused(f"candidates[{place}].arm", f"{what}; GET /v1/arms lists all arms")
+                problem = "is retired" if number is not None else "is unknown"
+                raise Refused(f"candidates[{place}].arm", f"{problem}; GET /v1/arms lists all arms")
             numbers.append(number)
         if len(set(numbers)) < len(numbers):
             raise Refused("candidates", "has an arm twice")

@@ -30,9 +30,10 @@ def serve(path: Path, port: int | None) -> None:
 def serve_config(
     config: Config, begin: Callable[[str], Callable[[], None]] | None = None, note: str = ""
 ) -> None:
-    """The same, of a configuration that is at hand.
+    """The same, for a configuration that is already loaded.
 
-    `begin` is called with the address once it listens, and returns what to call at the end.
+    `begin` is called with the address once the service listens, and returns a function to call at
+    the end.
     """
     set_up_logs()
     listener = _listening(config)
@@ -41,7 +42,7 @@ def serve_config(
     except Unavailable as error:
         raise InputError(f"the store is not available: {error}") from error
     token = service.first_token()
-    listener.listen(2048)  # whoever clicks at once waits a moment, and is not refused
+    listener.listen(2048)  # a request that comes at once waits a moment, and is not refused
     host, number = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{number}"
@@ -104,14 +105,14 @@ def make_keys(path: Path, wanted: list[str]) -> list[str]:
 
 
 def erase_person(path: Path, person: str, reason: str, force: bool) -> str:
-    """Erase a person, and say how many decisions that were."""
+    """Erase a person, and say how many decisions were erased."""
     config = load(path)
     engine = Engine(config)
     engine.database.is_beside = True
     engine.prepare_store()
     engine.secret = engine.store.secret()
-    kept = int(config.retention * 1e6)
-    ask = Erase(engine.pseudonym(person), "command line", reason, kept, force)
+    retention = int(config.retention * 1e6)
+    ask = Erase(engine.pseudonym(person), "command line", reason, retention, force)
     engine.store.write([ask])
     engine.store.drop()
     if ask.status >= 400:

@@ -1,4 +1,4 @@
-"""A living system to look at: mortgage applications, and feedback that comes some seconds later."""
+"""A live system to look at: mortgage applications, and feedback that comes some seconds later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evenhand.service.config import load
 QUICK = 400  # decisions with rewards before the first page is looked at
 PAUSE = 1.0  # seconds between decisions afterwards
 ANSWER = 30.0  # seconds, on average, until a reward comes
-SILENT = {"black": 0.2, "not black": 0.1}  # the part of the rewards that never comes
+SILENT = {"black": 0.2, "not black": 0.1}  # the fraction of the rewards that never comes
 
 _CONFIG = """\
 title = "{title}"
@@ -67,8 +67,8 @@ port = {port}
 """
 FEATURES = ("hrat", "obrat", "loanprc", "delinquent", "pubrec")
 COLUMNS = ("hrat", "obrat", "loanprc", "chist", "pubrec")  # of the table
-# Numbers are given from what is usual on: the arm itself is then the worth of a usual application,
-# which is learned sooner than that of one without any expense.
+# Numbers are given relative to a typical application: the intercept of an arm is then the value of
+# a typical application, which is learned sooner than that of one without any expense.
 USUAL = {"hrat": 25.0, "obrat": 32.0, "loanprc": 0.8}
 SIZES = ("small", "middle", "large")
 
@@ -82,7 +82,7 @@ class Applications(NamedTuple):
 
 
 def applications() -> Applications:
-    """The mortgage applications or, where they cannot be had, ones that are made up."""
+    """The mortgage applications or, if they are not available, made-up ones."""
     try:
         frame = datasets.load("mortgage").dropna(subset=[*COLUMNS, "approve", "race"])
         title = "Mortgages in Boston, 1990 (demo)"
@@ -90,7 +90,7 @@ def applications() -> Applications:
     except (MissingExtraError, EvenhandError, OSError):
         frame = _made_up()
         title = "Made-up mortgages (demo)"
-        note = "applications and feedback are made up, because the mortgage data are not there"
+        note = "applications and feedback are made up, because the mortgage data are not available"
     frame = frame[["race", "approve", *COLUMNS]].assign(delinquent=1.0 - frame["chist"])
     frame["group"] = np.where(frame["race"] == "black", "black", "not black")
     cut = pd.qcut(frame["loanprc"], 3, labels=False)
@@ -143,7 +143,7 @@ class Callers:
         self.stop = threading.Event()
 
     def decide(self) -> tuple[str, str, float]:
-        """One decision: an applicant for every arm. Its id, group, and the reward to come."""
+        """Decide between an applicant for every arm: the id, the group and the reward to come."""
         chosen_rows: dict[str, Any] = {}
         candidates = []
         for arm, rows in self.by_arm.items():
@@ -153,11 +153,11 @@ class Callers:
             features |= {name: bool(row[name]) for name in FEATURES[3:]}
             candidates.append({"arm": str(arm), "features": features})
         person = f"applicant-{int(self.rng.integers(10**9))}"
-        made = self.client.decide(candidates, person=person)
-        return made["id"], made["group"], float(chosen_rows[made["arm"]]["approve"])
+        decision = self.client.decide(candidates, person=person)
+        return decision["id"], decision["group"], float(chosen_rows[decision["arm"]]["approve"])
 
     def run(self, wait: Callable[[float], object]) -> None:
-        """Play until stopped: a quick past first, then about a decision a second."""
+        """Play until stopped: a quick history first, then about a decision a second."""
         with suppress(Exception):  # the service ends, or a human paused it: the demo is over
             for _ in range(QUICK):
                 if self.stop.is_set():
@@ -180,7 +180,7 @@ class Callers:
 
 
 def serve_demo(port: int) -> None:
-    """Run the demo until it is told to stop; nothing of it stays."""
+    """Run the demo until it is told to stop; nothing is kept."""
     from evenhand.service._commands import make_keys, serve_config
 
     with tempfile.TemporaryDirectory(prefix="evenhand-demo-") as folder:

@@ -1,8 +1,8 @@
-"""The heart of the service: the event loop owns the policy, one thread writes.
+"""The core of the service: the event loop owns the policy, one thread writes.
 
 A handler selects on the state that it finds, and puts an ask into the queue. The writer takes all
-that waits, writes one transaction, and reports back in one call. Then the loop learns in the order
-of the ledger and answers. There is no timer: batches form while the writer is busy.
+that are waiting, writes one transaction, and reports back in one call. Then the loop learns in the
+order of the ledger and answers. There is no timer: batches form while the writer is busy.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from evenhand.service._problems import Problem
 from evenhand.service.config import AFTER_WAIT, CONFIRMED, Config
 
 log = structlog.get_logger("evenhand.service")
-POLL = 0.1  # seconds between looks at what other replicas wrote
-TICK = 1.0  # seconds between looks at what has waited long enough
+POLL = 0.1  # seconds between checks for what other replicas wrote
+TICK = 1.0  # seconds between checks for what has waited long enough
 
 
 class Engine(Chooser):
@@ -77,14 +77,14 @@ class Engine(Chooser):
         self._warm()
 
     def prepare_store(self) -> None:
-        """Make what is missing: tables, and the beginning of the ledger."""
+        """Create what is missing: tables, and the beginning of the ledger."""
         self.database.upgrade()
         self.store = Store(self.database, self.rules)
         config = self.config
         self.store.begin(config.policy(), list(config.arms), self.encoder.columns)
 
     def _compare(self) -> None:
-        """Refuse a configuration that is not that of the ledger."""
+        """Refuse a configuration that does not match the ledger."""
         config, state = self.config, self.state
         if state.features != self.encoder.columns:
             raise InputError(
@@ -124,21 +124,21 @@ class Engine(Chooser):
         copy.policy.absorb(np.array([chosen.decision.arm]), row[None], np.zeros(1))
 
     def run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to write, in a thread of its own."""
+        """Start the writer, in its own thread."""
         self.loop = loop
         self.failure = ""
         self._thread = threading.Thread(target=self._write_all, name="ledger", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop: what is in the queue is still written."""
+        """Stop, after everything in the queue is written."""
         self._stop = True
         self._there.set()
         if self._thread is not None:
             self._thread.join()
         if self._snapshots is not None:
             self._snapshots.join()
-        with suppress(Exception):  # it only saves time
+        with suppress(Exception):  # a snapshot only saves time
             state = restored(self.store.connection)
             self.store.write([Keep(state.version, state.to_bytes())])
         self.store.drop()
@@ -234,8 +234,8 @@ class Engine(Chooser):
             if time.monotonic() - ticked >= TICK and not self._stop:
                 ticked = time.monotonic()
                 batch.append((Expire(), None))
-            for some in _apart(batch):
-                self._write_some(some)
+            for part in _apart(batch):
+                self._write_some(part)
 
     def _write_some(self, batch: list[tuple[Ask, asyncio.Future[Ask] | None]]) -> None:
         committed: Committed | None = None
@@ -258,7 +258,7 @@ class Engine(Chooser):
             self.store.drop()
             time.sleep(0.05)
         except Exception as problem:
-            if len(batch) > 1:  # the others are not to suffer from the one that fails
+            if len(batch) > 1:  # one that fails must not affect the others
                 for item in batch:
                     self._write_some([item])
                 return
@@ -270,19 +270,19 @@ class Engine(Chooser):
                 self.loop.call_soon_threadsafe(self._done, batch, committed, fresh, error)
 
     def _is_due(self) -> bool:
-        """Whether anything has waited long enough: else no transaction is needed."""
+        """Whether anything has waited long enough; if not, no transaction is needed."""
         sql = "SELECT 1 FROM waiting WHERE due <= ? LIMIT 1"
         now = time.time_ns() // 1000
         return self.store.connection.row(sql, (now,)) is not None
 
     def _keep_snapshot(self) -> None:
-        """Fold the ledger up to now in a thread of its own, and keep the state."""
+        """Fold the ledger up to now in its own thread, and keep the state."""
         try:
             with self.database.reading() as connection:
                 state = restored(connection)
             self._queue.append((Keep(state.version, state.to_bytes()), None))
             self._there.set()
-        except Exception as problem:  # it only saves time
+        except Exception as problem:  # a snapshot only saves time
             log.warning("no snapshot", error=type(problem).__name__)
 
 
@@ -290,7 +290,7 @@ Asked = list[tuple[Ask, "asyncio.Future[Ask] | None"]]
 
 
 def _apart(batch: Asked) -> list[Asked]:
-    """A batch as transactions: an erasure has one of its own."""
+    """A batch split into transactions: each erasure has its own."""
     if not any(isinstance(ask, Erase) for ask, _ in batch):
         return [batch]
     parts: list[Asked] = [[]]

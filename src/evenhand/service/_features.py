@@ -35,9 +35,9 @@ class Feature:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """One for a number; for a category one per value but the first, which is the base.
+        """One for a number; for a category, one per value except the first, which is the base.
 
-        A text has none: it is not learned, and kept as a salted hash only.
+        A text has none: it is not learned, and only its keyed hash is kept.
         """
         if self.type == TEXT:
             return ()
@@ -101,7 +101,7 @@ class Encoder:
         return [tuple(values[k] for k in places) for values in picked]
 
     def rows(self, given: Sequence[Any]) -> NDArray[np.float64]:
-        """A row per candidate; what is not allowed is refused, by candidate and feature."""
+        """A row per candidate; a value that is not allowed is refused by candidate and feature."""
         number = len(self.features)
         picked = []
         for place, features in enumerate(given):
@@ -168,12 +168,12 @@ class Encoder:
 
 
 def _one_of(names: list[str]) -> Callable[[Any], Any]:
-    """What `itemgetter` gives for one name is no tuple."""
+    """For a single name, `itemgetter` does not return a tuple."""
     return lambda given: tuple(given[name] for name in names)
 
 
 def membership_rows(groups: Groups, given: Sequence[Any]) -> NDArray[np.float64]:
-    """A row of membership per candidate; what is not allowed is refused, and never repeated.
+    """A row of membership per candidate; a refusal never repeats the value.
 
     Args:
         groups: made by `Groups.per_round`.

@@ -1,4 +1,4 @@
-"""What the forms of the pages do. Each returns where to go next."""
+"""The actions of the forms on the pages. Each returns the path to go to next."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Forms:
             raise Problem(ask.status, str(ask.answer))
 
     async def ask_review(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Put a decision into the queue."""
+        """Put a decision into the queue for review."""
         await self._asked(AskReview(form.get("id", "")))
         return "/review"
 
@@ -65,7 +65,7 @@ class Forms:
         return "/model"
 
     async def resume(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """Go on."""
+        """Resume decisions."""
         await self.admin.control("resume", caller.name, reason_of(form))
         return "/model"
 
@@ -78,7 +78,7 @@ class Forms:
         return "/model"
 
     async def invite(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
-        """A link with which a colleague makes a login."""
+        """A link with which a colleague can make a login."""
         roles = [role for role in _auth.ROLES if form.get(role)]
         if not roles:
             raise Problem(422, "choose at least one role")

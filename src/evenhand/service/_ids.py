@@ -7,7 +7,7 @@ import time
 
 
 def new_id() -> str:
-    """A UUID of version 7: in the order of time, so that the index stays small and quick."""
+    """A UUID of version 7: ordered by time, so that the index stays small and quick."""
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     high = (milliseconds & (1 << 48) - 1) << 16 | 0x7000 | random >> 68 & 0xFFF

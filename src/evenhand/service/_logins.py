@@ -22,7 +22,7 @@ SHORTEST = 10  # characters of a password
 
 
 class Logins:
-    """The part of `Pages` for people who are not yet known."""
+    """The part of `Pages` for people who are not logged in."""
 
     service: Service
     engine: Engine
@@ -37,7 +37,7 @@ class Logins:
         form = form_of(request)
         name, password = form.get("name", "").strip(), form.get("password", "")
         token, after = form.get("token", ""), form.get("next", "/")
-        # A page elsewhere cannot send this header as it likes: browsers set it.
+        # A page on another site cannot forge this header: browsers set it.
         origin = request.headers.get(b"origin", b"").decode("latin-1")
         host = request.headers.get(b"host", b"").decode("latin-1")
         if origin and origin.partition("://")[2] != host:
@@ -61,18 +61,18 @@ class Logins:
         return to(local, ((b"set-cookie", f"{value}{secure}".encode()),))
 
     async def _first(self, name: str, password: str, token: str) -> tuple[list[str] | None, str]:
-        """A login made with a token, which is used up by this."""
+        """Make a login with a token, which this uses up."""
         if len(password) < SHORTEST:
             return None, f"The password needs at least {SHORTEST} characters."
 
-        kept = await in_thread(_auth.hash_password, password)
+        password_hash = await in_thread(_auth.hash_password, password)
         wrong = ["The link was used before, or is older than a day."]
 
         def make(connection: Any) -> list[str] | bool:
             roles = _auth.take_token(connection, token)
             if roles is None:
                 return False
-            if not _auth.add_user(connection, name, kept, roles):
+            if not _auth.add_user(connection, name, password_hash, roles):
                 wrong[0] = "This name is taken. Ask for a new link."
                 return False
             return roles

@@ -41,8 +41,8 @@ def describe(endpoints: Sequence[Endpoint], config: Config) -> dict[str, Any]:
         "info": {
             "title": config.title,
             "version": __version__,
-            "description": "Even-handed decisions from biased feedback. An answer of 2xx is on "
-            "disk. After 5xx or no answer, send the same id again: it counts once.",
+            "description": "Even-handed decisions from biased feedback. After an answer of 2xx, it "
+            "is on disk. After 5xx or no answer, send the same id again: it counts once.",
         },
         "paths": paths,
         "components": {
@@ -105,7 +105,7 @@ _PROBLEM: dict[str, Any] = {
 
 
 def _problems(endpoint: Endpoint) -> list[int]:
-    """What may go wrong."""
+    """The statuses of problems that may occur."""
     statuses = [421, 422, 503]
     if endpoint.role is not None:
         statuses += [401, 403, 429]

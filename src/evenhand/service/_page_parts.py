@@ -17,7 +17,7 @@ from evenhand.service.config import Config
 
 POINTS = 60  # of a picture of time
 LEVEL = 0.9
-FAR = 0.05  # shares that are so far from proportional are spoken of
+FAR = 0.05  # shares at least this far from proportional are mentioned
 
 
 def percent(value: float | None) -> str:
@@ -31,7 +31,7 @@ def share(value: float | None) -> Cell:
 
 
 def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> Table:
-    """By group: choices, rewards, what misses and what exploring cost."""
+    """By group: choices, rewards, missing rewards and the cost of exploring."""
     waits = {row["group"]: row["waiting"] for row in waiting}
     rows = [
         [
@@ -44,14 +44,14 @@ def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
     ]  # fmt: skip
     names = ["group", "decisions", "share", "proportional share", "waiting", "rewards",
              "mean reward", "missing rewards", "late", "overridden",
-             "cost of exploring, a decision"]  # fmt: skip
+             "cost of exploring per decision"]  # fmt: skip
     return of_rows(names, rows)
 
 
 def shares_words(
     shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: State
 ) -> list[str]:
-    """What the table says, for those who would rather read."""
+    """What the table says, in sentences."""
     decided = round(sum(row["decisions"] for row in shares))
     if not decided:
         return ["No decision has been made yet."]
@@ -63,16 +63,18 @@ def shares_words(
     likely = sum(row["waiting"] for row in waiting if row["group"] not in listed)
     if likely:
         words.append(
-            f"{likely:,} of those that wait have a group that is known by probability; the table "
-            "counts them when their reward comes."
+            f"{likely:,} of those that wait have a group that is known only by probability; the "
+            "table counts them when their reward comes."
         )
     for row in shares:
         apart = 100 * (row["share"] - row["proportional_share"])
-        told = "in proportion to its candidates"
+        compared = "in proportion to its candidates"
         if abs(apart) >= 0.5:
-            more = "more" if apart > 0 else "less"
-            told = f"{abs(apart):.1f} points {more} than its part of the candidates"
-        words.append(f"Group {row['group']} got {percent(row['share'])} of the choices, {told}.")
+            direction = "more" if apart > 0 else "less"
+            compared = f"{abs(apart):.1f} points {direction} than its part of the candidates"
+        words.append(
+            f"Group {row['group']} got {percent(row['share'])} of the choices, {compared}."
+        )
     far = max(abs(row["share"] - row["proportional_share"]) for row in shares) >= FAR
     if far and not isinstance(state.policy, (UniformRandom, NaiveFair)):
         words.append(
@@ -147,8 +149,8 @@ def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str, float]]) -> pd.D
     width = max((last - first) // 20 + 1, 1)
     table["at"] = (table["round"] - first) // width * width + first
     listed = []
-    for at, some in table.groupby("at"):
-        parts = some.groupby("group")["part"].sum() / some["part"].sum()
+    for at, piece in table.groupby("at"):
+        parts = piece.groupby("group")["part"].sum() / piece["part"].sum()
         for group in proportional.index:
             listed.append((at, group, float(parts.get(group, 0.0)), "chosen"))
     chosen = pd.DataFrame(listed, columns=["at", "group", "share", "kind"])
@@ -238,9 +240,9 @@ def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
 
 
 def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
-    """What the model is, in pairs of words."""
+    """What the model is, as pairs of a name and a description."""
     settings = ", ".join(f"{name} = {value}" for name, value in config.settings.items())
-    waits = "as they arrive" if config.learn == "on arrival" else "when all had the same time"
+    waits = "as they arrive" if config.learn == "on arrival" else "after the same wait for all"
     shown = [f"{f.name} ({f.allowed}{', ' + f.unit if f.unit else ''})" for f in config.features]
     return [
         ("policy", type(state.policy).__name__),

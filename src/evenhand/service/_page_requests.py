@@ -1,4 +1,4 @@
-"""What pages and forms share: cookies, forms, redirects, and headers that keep pages safe."""
+"""Shared by pages and forms: cookies, forms, redirects, and headers that keep pages safe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def form_of(request: Request) -> dict[str, str]:
         raise Problem(400, "the form cannot be read") from error
     form = dict(pairs)
     if any("\0" in value for value in form.values()):
-        raise Problem(400, "the form has a character that cannot be kept")
+        raise Problem(400, "the form has a character that cannot be stored")
     return form
 
 
@@ -45,8 +45,8 @@ def cookie_of(request: Request) -> str:
     return morsel.value if morsel is not None and len(morsel.value) < 200 else ""
 
 
-def is_same(given: str, kept: str) -> bool:
-    return bool(kept) and hmac.compare_digest(given.encode(), kept.encode())
+def is_same(given: str, expected: str) -> bool:
+    return bool(expected) and hmac.compare_digest(given.encode(), expected.encode())
 
 
 def to(path: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:

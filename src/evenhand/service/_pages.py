@@ -1,4 +1,4 @@
-"""The pages for the people in charge. They are drawn by the server, and need no script."""
+"""The pages for the people in charge. They are rendered by the server, and need no script."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINKS = (("/", "Overview"), ("/bias", "Bias"), ("/decisions", "Decisions"), ("/r
 
 
 class Pages(Forms, Logins):
-    """Answers what is not under /v1."""
+    """Answers every path that is not under /v1."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.engine = service, service.engine
@@ -55,7 +55,7 @@ class Pages(Forms, Logins):
         }  # fmt: skip
 
     async def answer(self, request: Request) -> Answer:
-        """A page; a problem is one too."""
+        """A page; a problem is shown as one, too."""
         try:
             return await self._answer(request)
         except Problem as problem:
@@ -99,7 +99,7 @@ class Pages(Forms, Logins):
         if not is_same(form.get("csrf", ""), caller.csrf):
             raise Problem(403, "the form is not from this session; load the page again")
         if not caller.may(role):
-            raise Problem(403, f"it needs the role {role}")
+            raise Problem(403, f"this needs the role {role}")
         return to(await act(form, caller, request))
 
     @property
@@ -129,7 +129,7 @@ class Pages(Forms, Logins):
     # The five pages -----------------------------------------------------------------------------
 
     async def overview(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002
-        """Shares over time, rewards that wait and miss, the cost of exploring."""
+        """Shares over time, waiting and missing rewards, the cost of exploring."""
         shares = await in_thread(self._read, queries.shares)
         waiting = await in_thread(self._read, queries.waiting)
         return self._page(
@@ -158,9 +158,9 @@ class Pages(Forms, Logins):
             self._read, queries.page, state, before, 50, self._confirmed, arm=given.get("arm"),
             group=given.get("group"), status=status if status in STATUSES else None,
         )  # fmt: skip
-        kept = "&".join(f"{k}={quote(v)}" for k, v in given.items() if k != "after")
+        query = "&".join(f"{k}={quote(v)}" for k, v in given.items() if k != "after")
         return self._page(
-            "service_decisions.html", "Decisions", caller, page=page, given=given, kept=kept,
+            "service_decisions.html", "Decisions", caller, page=page, given=given, kept=query,
             arms=[arm.name for arm in state.arms], statuses=STATUSES,
             groups=parts.group_names(state),
         )  # fmt: skip
@@ -196,7 +196,7 @@ class Pages(Forms, Logins):
         )  # fmt: skip
 
     async def model(self, request: Request, caller: Caller) -> Answer:
-        """The card of the model, its versions, pause and roll back."""
+        """The card of the model, its versions, pause and rollback."""
         state, decider = self.engine.state, self.engine.decider
         versions = await in_thread(self._read, queries.versions)
         given = request.given({"compare": 15}).get("compare", "")
@@ -218,7 +218,9 @@ class Pages(Forms, Logins):
         try:
             then = self._read(restored, version)
         except ValueError as error:
-            raise Problem(410, "an erasure makes this version unknown") from error
+            raise Problem(
+                410, "this version can no longer be restored, because of an erasure"
+            ) from error
         return parts.comparison(then, self._read(restored))
 
     async def shares_chart(self, request: Request, caller: Caller) -> Answer:  # noqa: ARG002

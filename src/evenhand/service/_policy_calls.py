@@ -1,4 +1,4 @@
-"""The one place that knows how policies are called: choosing, making again, reasons."""
+"""The one place that knows how policies are called: choosing, choosing again, reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class Chosen(NamedTuple):
-    """A decision, and what the ledger keeps of it besides."""
+    """A decision, and what else the ledger keeps of it."""
 
     decision: Decision
     contexts: bytes
@@ -28,7 +28,7 @@ class Chosen(NamedTuple):
 
 def choose(policy: Policy, rows: Array, available: NDArray[np.bool_] | None, draw: int) -> Chosen:
     """Choose an arm with the random numbers of round `draw`."""
-    policy.__dict__["round"] = draw - 1  # past __setattr__, as `select` does
+    policy.__dict__["round"] = draw - 1  # bypasses __setattr__, as `select` does
     decision = policy.select(rows, available)
     chances = policy.propensities(rows, available, round=draw)
     table = decision.scores.table
@@ -103,7 +103,7 @@ def contributions(state: State, body: kinds.Decision) -> Array:
 
 
 def bias_of(state: State, level: float) -> dict[str, Any]:
-    """What was learned of the bias: rows, words and what is not known."""
+    """What was learned about the bias: rows, words and what is not known."""
     report: Any = state.policy.bias(level=level, feature_names=state.features)
     frame = report.to_frame()
     rows = []

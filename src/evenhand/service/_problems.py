@@ -11,15 +11,15 @@ TITLES = {
     400: "The request cannot be read",
     401: "A key is needed",
     403: "The key does not allow this",
-    404: "There is no such thing",
+    404: "Not found",
     405: "The method is not allowed here",
-    409: "It contradicts what was recorded before",
-    410: "It came too late",
+    409: "It contradicts an earlier record",
+    410: "It came too late, or was erased",
     413: "The request is too large",
     421: "This host is not served here",
     422: "A field is not allowed",
     429: "Too many requests",
-    500: "A mistake of the service",
+    500: "An error in the service",
     503: "Not available now; try again",
 }
 
@@ -67,16 +67,16 @@ _UNKNOWN = "Object contains unknown field"
 
 
 def of_decoding(error: msgspec.DecodeError) -> Problem:
-    """What msgspec found, without the caller's values: a message of its own may repeat them."""
+    """What msgspec found, without the caller's values, which its own message may repeat."""
     if not isinstance(error, msgspec.ValidationError):
         return Problem(400, "the body is not valid JSON in UTF-8")
     text = str(error)
     place = _AT.search(text)
-    said, missing = _EXPECTED.match(text), _MISSING.match(text)
+    expected, missing = _EXPECTED.match(text), _MISSING.match(text)
     # A part of the path may be a key that the caller chose, which msgspec shows as [...].
     field = place[1].removeprefix("$").removeprefix(".") if place else ""
     if missing:
         return Problem(422, "is missing", f"{field}.{missing[1]}".removeprefix("."))
     if text.startswith(_UNKNOWN):  # its name is the caller's
         return Problem(422, "has a field that is not known here", field or "body")
-    return Problem(422, said[1] if said else "is not allowed here", field or "body")
+    return Problem(422, expected[1] if expected else "is not allowed here", field or "body")

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, with a registry of its own."""
+"""Numbers for Prometheus, in their own registry."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Metrics:
             self._children[route, status] = child
         child.inc()
 
-    def _told(self, told: list[tuple[Any, Any]]) -> None:
+    def _told(self, entries: list[tuple[Any, Any]]) -> None:
         arms = self.engine.state.arms
-        for entry, body in told:
+        for entry, body in entries:
             if entry.kind == kinds.DECISION:
                 counter = self._decisions
             elif entry.kind in (kinds.REWARD, kinds.LEARN) and body.learned:
@@ -67,7 +67,7 @@ class Metrics:
                 child.inc(part)
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """All metrics in the text format of Prometheus."""
         engine, gauges = self.engine, self._gauges
         gauges["version"].set(engine.state.version)
         gauges["queue"].set(engine.waiting)

@@ -25,7 +25,7 @@ from evenhand.service._ledger.membership import Membership
 from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
 
-# By status, on the tables of `page`. What misses has waited and has no reward, not even a late one.
+# By status, on the tables of `page`. A reward is missing if none came, not even late.
 TESTS = {
     "waiting": "w.decision IS NOT NULL AND w.rewarded = 0",
     "rewarded": "r.decision IS NOT NULL",
@@ -53,13 +53,13 @@ def moment(at: int | None) -> str | None:
 def decision_out(
     id: str, at: int, body: kinds.Decision, override: int | None, state: State
 ) -> DecisionOut:
-    """A decision as it is answered, from what the ledger keeps of it."""
+    """A decision as callers get it, from what the ledger keeps of it."""
     chances = np.frombuffer(body.propensities or b"")
     table = np.frombuffer(body.scores, dtype=np.float32).astype(np.float64).reshape(3, -1)
     arms, numbers = state.arms, list(range(len(chances)))
     if body.contexts is not None and len(body.contexts) > body.width:
         firsts = np.frombuffer(body.contexts)[:: max(body.width // 8, 1)]
-        numbers = np.flatnonzero(firsts == firsts).tolist()  # those that are no NaN
+        numbers = np.flatnonzero(firsts == firsts).tolist()  # those that are not NaN
         chances, table = chances[numbers], table[:, numbers]
     width = table[1].tolist()
     known = np.isfinite(table[1]).tolist()
@@ -82,7 +82,7 @@ def decision_out(
             chances.tolist(),
             table[0].tolist(),
             table[2].tolist(),
-            [value if there else None for value, there in zip(width, known, strict=True)],
+            [value if is_known else None for value, is_known in zip(width, known, strict=True)],
             known,
         ),
     )
@@ -97,7 +97,7 @@ def groups_of(state: State, body: kinds.Decision, numbers: Sequence[int]) -> lis
 
 
 def one(connection: Connection, id: str, state: State) -> DecisionView:
-    """A decision with all that happened to it."""
+    """A decision with everything that happened to it."""
     row = connection.row(f"{_ALL} WHERE d.id = ?", (id,))
     if row is None:
         raise Problem(404, "there is no decision with this id")
@@ -132,8 +132,8 @@ def _hashes(packed: bytes, candidates: int) -> list[list[str]]:
     if not packed:
         return []
     parts = [packed[k : k + 16].hex() for k in range(0, len(packed), 16)]
-    each = len(parts) // candidates
-    return [parts[k * each : (k + 1) * each] for k in range(candidates)]
+    size = len(parts) // candidates
+    return [parts[k * size : (k + 1) * size] for k in range(candidates)]
 
 
 def page(
@@ -188,7 +188,7 @@ def page(
 
 
 def body_and_seed(connection: Connection, id: str) -> tuple[kinds.Decision, int]:
-    """What is needed to make a decision again."""
+    """The body of a decision, and the seed with which it can be made again."""
     row = connection.row(
         "SELECT e.body FROM decisions d JOIN entries e ON e.seq = d.seq WHERE d.id = ?", (id,)
     )
@@ -200,8 +200,8 @@ def body_and_seed(connection: Connection, id: str) -> tuple[kinds.Decision, int]
     start = connection.row("SELECT body FROM entries WHERE seq = ?", (body.start,))
     if start is None or start[0] is None:
         raise Problem(410, "how this decision was made is not recorded")
-    begun: kinds.Start = kinds.decode(kinds.START, bytes(start[0]))
-    return body, begun.seed
+    process: kinds.Start = kinds.decode(kinds.START, bytes(start[0]))
+    return body, process.seed
 
 
 def tallies(connection: Connection, since: int = 0) -> list[dict[str, Any]]:
@@ -212,12 +212,12 @@ def tallies(connection: Connection, since: int = 0) -> list[dict[str, Any]]:
 
 
 def shares(connection: Connection, since: int = 0) -> list[dict[str, Any]]:
-    """By group: how often it was chosen, beside its part of the candidates; what came back."""
+    """By group: how often it was chosen, beside its part of the candidates; and its rewards."""
     totals: dict[str, dict[str, Any]] = {}
     for row in tallies(connection, since):
-        mine = totals.setdefault(row["group"], dict.fromkeys(TALLIED, 0))
+        sums = totals.setdefault(row["group"], dict.fromkeys(TALLIED, 0))
         for name in TALLIED:
-            mine[name] += row[name]
+            sums[name] += row[name]
     decided = sum(row["decided"] for row in totals.values())
     listed = []
     for group, row in sorted(totals.items()):
@@ -246,7 +246,7 @@ def _count(number: float) -> float:
 
 
 def waiting(connection: Connection) -> list[dict[str, Any]]:
-    """By group: how many decisions wait for a reward, and since when the first is due."""
+    """By group: how many decisions wait for a reward, and when the first is due."""
     sql = "SELECT grp, COUNT(*), MIN(due), SUM(rewarded) FROM waiting GROUP BY grp ORDER BY grp"
     return [
         {
@@ -276,7 +276,7 @@ def versions(connection: Connection) -> list[dict[str, Any]]:
 def latest_rounds(
     connection: Connection, given: Membership | None, number: int = 20_000
 ) -> list[tuple[int, str, float]]:
-    """The latest rounds and the group that each chose; several, if they are probabilities."""
+    """The latest rounds and the group that each chose; several, if groups are probabilities."""
     sql = "SELECT round, grp, 1 FROM decisions ORDER BY seq DESC LIMIT ?"
     if given is None:
         return [(round, group, part) for round, group, part in connection.rows(sql, (number,))]

@@ -1,4 +1,4 @@
-"""Why a decision was made: by the estimate of which candidate, and by which features."""
+"""Why a decision was made: the estimates of the candidates, feature by feature."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ Array = NDArray[np.float64]
 
 
 def reasons(connection: Connection, id: str, names: Sequence[Arm], encoder: Encoder) -> ReasonsOut:
-    """It is made again on its version, feature by feature."""
+    """The reasons of a decision, found by making it again on its version."""
     body, seed = body_and_seed(connection, id)
     try:
         state = restored(connection, body.version)
     except InputError as error:
-        raise Problem(410, "an erasure makes the version of this decision unknown") from error
+        raise Problem(
+            410, "the version of this decision can no longer be restored, because of an erasure"
+        ) from error
     chosen = _policy_calls.again(state, body, seed)
     table = _policy_calls.contributions(state, body)
     values, _ = _policy_calls.rows_of(state, body)
@@ -52,15 +54,17 @@ def reasons(connection: Connection, id: str, names: Sequence[Arm], encoder: Enco
             )
             for k in order
         ]  # fmt: skip
-        beside = None if is_chosen else dict(zip(state.features, values[body.arm], strict=False))
+        chosen_values = (
+            None if is_chosen else dict(zip(state.features, values[body.arm], strict=False))
+        )
         candidates.append(
             CandidateReasons(
                 names[number].name, group, is_chosen, float(table[number].sum()), listed,
-                _words(listed, beside, encoder),
+                _words(listed, chosen_values, encoder),
             )
         )  # fmt: skip
     candidates.sort(key=lambda candidate: (not candidate.chosen, -candidate.corrected_estimate))
-    # As kept they are rounded, which would make ties and break them.
+    # The scores that are kept are rounded, which would make and break ties.
     scores = chosen.decision.scores.table if same else _policy_calls.scores_of(body)
     by, words = decided_by(
         state.policy, scores, body.arm, body.explored, numbers, lambda number: names[number].name
@@ -78,8 +82,8 @@ def decided_by(
 ) -> tuple[By, str]:
     """Whether the estimate, the width or exploration made the choice; and that in words.
 
-    Only what the numbers show is said: the width is named if the policy goes by it, and that of
-    the chosen candidate is larger than that of the one with the best estimate.
+    They say only what the numbers show: the width is named if the policy goes by it, and the chosen
+    candidate has a larger one than the candidate with the best estimate.
     """
     estimate, width, correction = scores[:3]
     corrected: Array = estimate + correction
@@ -87,7 +91,7 @@ def decided_by(
     best = max(numbers, key=lambda number: float(corrected[number]))
     if explored:
         return "exploration", (
-            f"{name} was drawn in a round that explores: to learn, and not for its estimate."
+            f"{name} was drawn in a round that explores: to learn, not for its estimate."
         )
     if corrected[arm] >= corrected[best]:
         same = sum(bool(corrected[number] == corrected[arm]) for number in numbers) - 1
@@ -104,26 +108,26 @@ def decided_by(
         f"{name} was chosen with {corrected[arm]:.4g}"
     )
     if isinstance(policy, BY_WIDTH) and width[arm] > width[best]:
-        unsure = "nothing is known of it yet"
+        unsure = "nothing is known about it yet"
         if np.isfinite(width[arm]):
-            unsure = f"its width is {width[arm]:.3g} beside {width[best]:.3g}"
+            unsure = f"its width is {width[arm]:.3g}, against {width[best]:.3g}"
         return "width", (
-            f"{higher}, because less is known of it ({unsure}): the policy adds a part of the "
+            f"{higher}, because less is known about it ({unsure}): the policy adds a part of the "
             "width, to learn."
         )
     return "otherwise", f"{higher}: this policy does not always choose the highest estimate."
 
 
 def _words(
-    listed: list[Contribution], beside: dict[str, float] | None, encoder: Encoder
+    listed: list[Contribution], chosen_values: dict[str, float] | None, encoder: Encoder
 ) -> list[str]:
     """The four strongest reasons in words; Regulation B asks for no more.
 
-    `beside` has the values of the chosen candidate, for one that was not chosen.
+    `chosen_values` are those of the chosen candidate, for one that was not chosen.
     """
-    said = []
+    sentences = []
     for reason in listed[:4]:
-        size = reason.contribution if beside is None else reason.against_chosen
+        size = reason.contribution if chosen_values is None else reason.against_chosen
         if size == 0.0:
             continue
         direction = "raised" if size > 0 else "lowered"
@@ -131,8 +135,8 @@ def _words(
         value = encoder.shown(reason.feature, reason.value)
         text = f"{name}, {value}," if value else name
         text += f" {direction} the estimate by {abs(size):.3g}"
-        if beside is not None:
-            its = encoder.shown(reason.feature, beside[reason.feature])
-            text += " beside the chosen arm" + (f" with {its}" if its else "")
-        said.append(text)
-    return said
+        if chosen_values is not None:
+            chosen_value = encoder.shown(reason.feature, chosen_values[reason.feature])
+            text += " compared with the chosen arm" + (f"'s {chosen_value}" if chosen_value else "")
+        sentences.append(text)
+    return sentences

@@ -34,7 +34,7 @@ class Review:
         self.engine = engine
 
     async def cases(self, request: Request) -> Answer:
-        """What waits for a human, the oldest first; and how often reviewers change anything."""
+        """Decisions waiting for a human, oldest first; and how often reviewers change anything."""
         limit = whole(request.given({"limit": 4}), "limit", 1, 1000) or 100
         return Answer(200, encode(await in_thread(self._read, limit)))
 
@@ -45,11 +45,11 @@ class Review:
         return QueueOut(listed, [Reviewer(**person) for person in people])
 
     async def ask(self, request: Request) -> Answer:
-        """Put a decision into the queue, besides those that were drawn."""
+        """Put a decision into the queue, in addition to those drawn at random."""
         return await self._settled(AskReview(request.name))
 
     async def claim(self, request: Request) -> Answer:
-        """Take a decision to look at. Others cannot take it until the claim expires."""
+        """Claim a decision to review. Others cannot claim it until the claim expires."""
         given = _claim.decode(request.body or b"{}")
         return await self._settled(
             Claim(request.name, _who(request, given.by), self.engine.config.claim)

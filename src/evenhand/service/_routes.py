@@ -23,7 +23,7 @@ _REASON = {"reason": "rewards of May are wrong"}
 
 
 def endpoints_of(service: Service) -> list[Endpoint]:
-    """The routes of the service, those that are hot first."""
+    """The routes of the service, the most frequent first."""
     api, admin, review = service.api, service.admin, service.review
     config = service.config
     done = {200: bodies.Outcome, 201: bodies.Outcome}
@@ -38,10 +38,10 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {200: bodies.BulkOutcome},
                  example={"rewards": [{"id": EXAMPLE_ID, "observed": 1.0}]}),
         Endpoint("PUT", "/v1/decisions/{id}/override", api.override, REVIEW,
-                 "Overrule a decision, with a reason", bodies.OverrideIn, done,
+                 "Override a decision, with a reason", bodies.OverrideIn, done,
                  example={"arm": config.arms[0], "reason": "knows the applicant"}),
-        Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE, "Say that a decision was used",
-                 None, done),
+        Endpoint("PUT", "/v1/decisions/{id}/use", api.use, DECIDE,
+                 "Confirm that a decision was used", None, done),
         Endpoint("GET", "/v1/decisions", api.search, READ, "Search decisions, the newest first",
                  None, {200: bodies.Page},
                  {"after": "the cursor `next` of the page before", "limit": "1 to 1000",
@@ -64,7 +64,7 @@ def endpoints_of(service: Service) -> list[Endpoint]:
         Endpoint("PUT", "/v1/decisions/{id}/verdict", review.verdict, REVIEW,
                  "Accept a claimed decision, or override it", bodies.VerdictIn, done,
                  example={"verdict": "accepted", "by": "Ada"}),
-        Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned of the bias", None,
+        Endpoint("GET", "/v1/bias", admin.bias, READ, "What was learned about the bias", None,
                  {200: dict}, {"level": "of the intervals, 0.9 by default"}),
         Endpoint("GET", "/v1/shares", admin.shares, READ, "Shares and rewards by group", None,
                  {200: dict}, {"since": "seconds since the start of 1970"}),
@@ -85,11 +85,11 @@ def endpoints_of(service: Service) -> list[Endpoint]:
                  {201: bodies.Outcome}, example={"version": 1, **_REASON}),
         Endpoint("POST", "/v1/pause", admin.pause, REVIEW, "Stop all decisions", bodies.ReasonIn,
                  done, example=_REASON),
-        Endpoint("POST", "/v1/resume", admin.resume, ADMIN, "Go on deciding", bodies.ReasonIn, done,
-                 example=_REASON),
+        Endpoint("POST", "/v1/resume", admin.resume, ADMIN, "Resume decisions", bodies.ReasonIn,
+                 done, example=_REASON),
         Endpoint("DELETE", "/v1/persons/{id}", admin.erase, ADMIN, "Erase a person", None,
                  {200: bodies.Outcome},
-                 {"force": "true to erase within the retention", "reason": "why"}),
+                 {"force": "true to erase even within the retention", "reason": "why"}),
         Endpoint("POST", "/v1/keys", admin.add_key, ADMIN, "Make a key", bodies.KeyIn,
                  {201: bodies.KeyOut}, example={"name": "website", "roles": ["decide", "reward"]}),
         Endpoint("DELETE", "/v1/keys/{id}", admin.withdraw_key, ADMIN, "Withdraw a key", None,
@@ -115,12 +115,12 @@ def _candidates(config: Config) -> dict[str, Any]:
 
 
 def _group(groups: Groups, number: int) -> Any:
-    """The group of a candidate in an example: a level or, of the second one, probabilities."""
-    told: dict[str, Any] = {}
+    """The group of a candidate in an example: a level or, for the second one, probabilities."""
+    example: dict[str, Any] = {}
     for attribute in groups.attributes:
         first, second = attribute.levels[:2]
-        told[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
-    return told if len(told) > 1 else told.popitem()[1]
+        example[attribute.name] = first if number == 0 else {first: 0.25, second: 0.75}
+    return example if len(example) > 1 else example.popitem()[1]
 
 
 def _example(feature: Feature) -> Any:

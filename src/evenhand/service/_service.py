@@ -55,8 +55,8 @@ class Service:
         """Finish what is in the queue."""
         await asyncio.get_running_loop().run_in_executor(None, self.engine.close)
 
-    def _keys_changed(self, told: list[tuple[Any, Any]]) -> None:
-        if any(entry.kind == kinds.KEY for entry, _ in told):
+    def _keys_changed(self, entries: list[tuple[Any, Any]]) -> None:
+        if any(entry.kind == kinds.KEY for entry, _ in entries):
             with self.engine.database.reading() as connection:
                 self.keys.load(connection)
 
@@ -66,8 +66,8 @@ class Service:
         if _auth.has_users(connection):
             return None
         ask = Call(_auth.new_token, list(_auth.ROLES))
-        told = self.engine.store.write([ask]).told
-        self.engine.state.apply(told)
+        entries = self.engine.store.write([ask]).told
+        self.engine.state.apply(entries)
         return str(ask.answer)
 
     # The endpoints of the service itself --------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A client of the service. It tries again when an answer does not come, and nothing counts twice.
+"""A client of the service. It tries again if no answer comes, and nothing counts twice.
 
 Every decision gets an id before it is sent, so the same request can be sent again.
 """
@@ -20,7 +20,7 @@ TRIES, TIMEOUT = 8, 10.0
 
 
 class ServiceError(EvenhandError):
-    """The service refused a request. The message says what it said.
+    """The service refused a request. The message is that of the service.
 
     Example:
         >>> from evenhand.service.client import ServiceError
@@ -32,9 +32,9 @@ class ServiceError(EvenhandError):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status, self.problem = status, dict(problem)
         parts = [problem.get("field", ""), problem.get("detail", "")]
-        said = " ".join(part for part in parts if part)
+        reason = " ".join(part for part in parts if part)
         title = problem.get("title", f"status {status}")
-        super().__init__(f"{title}: {said}" if said else title)
+        super().__init__(f"{title}: {reason}" if reason else title)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.status, self.problem)
@@ -50,7 +50,7 @@ def _answer(response: httpx.Response) -> Any:
             problem = response.json()
         except ValueError:
             problem = {}
-        if "paused" in problem.get("detail", ""):  # by a human, so it will not help to try again
+        if "paused" in problem.get("detail", ""):  # by a human, so trying again does not help
             raise ServiceError(response.status_code, problem)
         raise _Again(problem.get("detail", f"status {response.status_code}"))
     if response.status_code >= 400:
@@ -65,7 +65,7 @@ def _answer(response: httpx.Response) -> Any:
 
 
 class _Calls:
-    """What both clients ask for. `call` sends it: at once, or when it is awaited."""
+    """The calls of both clients. `call` sends them: at once, or when it is awaited."""
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Any other call; all calls of the service can be sent again."""
@@ -95,15 +95,15 @@ class _Calls:
         return self.call("PUT", _of(id, "/reward"), _given(observed=observed, true=true))
 
     def override(self, id: str, arm: str, reason: str) -> Any:
-        """Overrule a decision."""
+        """Override a decision."""
         return self.call("PUT", _of(id, "/override"), {"arm": arm, "reason": reason})
 
     def use(self, id: str) -> Any:
-        """Say that a decision was used."""
+        """Confirm that a decision was used."""
         return self.call("PUT", _of(id, "/use"))
 
     def decision(self, id: str) -> Any:
-        """A decision and what happened to it."""
+        """A decision and everything that happened to it."""
         return self.call("GET", _of(id))
 
     def reasons(self, id: str) -> Any:
@@ -111,15 +111,15 @@ class _Calls:
         return self.call("GET", _of(id, "/reasons"))
 
     def bias(self) -> Any:
-        """What was learned of the bias."""
+        """What was learned about the bias."""
         return self.call("GET", "/v1/bias")
 
     def queue(self) -> Any:
-        """What waits for a reviewer, and what reviewers did."""
+        """The decisions that wait for a reviewer, and what reviewers did."""
         return self.call("GET", "/v1/review")
 
     def claim(self, id: str, by: str | None = None) -> Any:
-        """Take a decision to look at; others cannot until the claim expires."""
+        """Claim a decision to review; others cannot until the claim expires."""
         return self.call("PUT", _of(id, "/claim"), _given(by=by))
 
     def judge(
@@ -131,8 +131,8 @@ class _Calls:
         return self.call("PUT", _of(id, "/verdict"), body)
 
 
-def _of(id: str, what: str = "") -> str:
-    return f"/v1/decisions/{quote(id, safe='')}{what}"
+def _of(id: str, part: str = "") -> str:
+    return f"/v1/decisions/{quote(id, safe='')}{part}"
 
 
 def _given(**values: Any) -> dict[str, Any]:

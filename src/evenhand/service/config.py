@@ -28,7 +28,7 @@ ASSUMED, CONFIRMED = "assumed", "confirmed"
 
 @dataclass(frozen=True)
 class Server:
-    """Where the service listens, and how much it takes.
+    """Where the service listens, and its limits.
 
     Example:
         >>> from evenhand.service.config import Server
@@ -41,7 +41,7 @@ class Server:
     hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")
     max_body: int = 1_000_000
     max_candidates: int = 1000
-    rate: float = 1000.0  # requests a second and key, so that one cannot starve the others
+    rate: float = 1000.0  # requests per second and key, so that one key cannot starve the others
     https: bool = False
     queue: int = 2048
 
@@ -218,7 +218,7 @@ def _policy(file: TomlFile, data: Mapping[str, Any]) -> tuple[str, dict[str, Any
     name = given.pop("name", PooledGroupFair.__name__)
     known = [k for k, kind in POLICIES.items() if kind.__module__.startswith("evenhand.policies.")]
     file.known("policy.name", str(name), known)
-    # The ledger keeps estimates, corrections and widths: no page could show the prices of shares.
+    # The ledger keeps only estimates, corrections and widths: no page could show prices of shares.
     not_here = {"groups", "n_features", "conventions", "shares"}
     allowed = set(settings_of(POLICIES[name])) - not_here
     for key in given:

@@ -1,4 +1,4 @@
-"""A commented configuration from a table of the user's."""
+"""A commented configuration made from a user's table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CATEGORIES, MOST_ARMS = 12, 200
 
 _HEAD = """\
 # The configuration of a decision service. Start it with: evenhand serve {name}
-# Made from {table}; look through it, because ranges are those of the table.
+# Made from {table}; check it, because the ranges are those of the table.
 
 title = {title}
 {arms}store = "sqlite:{stem}.db"        # or "postgresql://USER@HOST/DATABASE", for several replicas
@@ -25,7 +25,7 @@ wait = "30 days"                  # how long a decision waits for its reward
 learn = "on arrival"              # or "after wait": on arrival favours groups that answer early
 # use = "confirmed"               # decisions wait for a reward only after PUT use
 # default_reward = 0.0            # for rewards that never come; a silent zero is a bias of its own
-retention = "25 months"           # persons cannot be erased earlier, unless it is forced
+retention = "25 months"           # people cannot be erased earlier, unless forced
 # intercept = true                # a feature that is always 1
 
 """
@@ -39,11 +39,11 @@ share = 0.1                       # of the decisions that humans look at
 claim = "15 minutes"              # how long a claim lasts
 
 [server]
-host = "127.0.0.1"                # only this machine; put a proxy with TLS before it
+host = "127.0.0.1"                # only this machine; put a proxy with TLS in front of it
 port = 8321
 # hosts = ["loans.example.org"]   # the names under which it is reached
 # https = true                    # behind a proxy with TLS: cookies are sent over TLS only
-# rate = 1000                     # requests a second and key; 0 for no limit
+# rate = 1000                     # requests per second and key; 0 for no limit
 # max_body = 1000000              # bytes
 # max_candidates = 1000
 """
@@ -64,7 +64,7 @@ def for_table(
         config: the file that it is for.
         group: the column of groups, or several with commas between them.
         arm: the column of arms; by default each group is an arm.
-        reward: the column of rewards, which is no feature.
+        reward: the column of rewards, which is not a feature.
         given: whether candidates bring their groups, so that arms have none.
 
     Example:
@@ -105,14 +105,14 @@ def for_table(
         name=config.name, table=table.name, title=json.dumps(config.stem), stem=config.stem,
         arms=listed,
     )  # fmt: skip
-    left = {*columns, arm, reward}
-    parts = [_feature(frame[name]) for name in frame.columns if name not in left]
+    excluded = {*columns, arm, reward}
+    parts = [_feature(frame[name]) for name in frame.columns if name not in excluded]
     features = "\n".join(part for part in parts if part)
     return f"{head}{features}\n{tables}{_TAIL}"
 
 
 def _feature(column: pd.Series) -> str:
-    """A feature, or a comment that says why the column is none."""
+    """A feature, or a comment that says why the column is not one."""
     name = _key(str(column.name))
     values = column.dropna()
     lines = [f"[features.{name}]"]
@@ -123,18 +123,18 @@ def _feature(column: pd.Series) -> str:
     elif pd.api.types.is_numeric_dtype(column) and len(values):
         low, high = float(values.min()), float(values.max())
         if low == high:
-            return f"# {name} is always {low:g}, so it is no feature\n"
+            return f"# {name} is always {low:g}, so it is not a feature\n"
         whole = bool((values == values.round()).all())
         lines.append(f'type = "{WHOLE if whole else NUMBER}"')
         lines.append(f"low = {_number(low)}")
         lines.append(f"high = {_number(high)}")
         lines.append('# unit = "of what"')
     else:
-        found = [str(value) for value in values.astype(str).value_counts().index]
-        if not 2 <= len(found) <= MOST_CATEGORIES:
-            return f"# {name} has {len(found)} different texts, so it is no feature\n"
+        texts = [str(value) for value in values.astype(str).value_counts().index]
+        if not 2 <= len(texts) <= MOST_CATEGORIES:
+            return f"# {name} has {len(texts)} different texts, so it is not a feature\n"
         lines.append(f'type = "{CATEGORY}"')
-        lines.append(f"values = {json.dumps(found, ensure_ascii=False)}  # the first is the base")
+        lines.append(f"values = {json.dumps(texts, ensure_ascii=False)}  # the first is the base")
     if column.isna().any():
         lines.append(f"# {int(column.isna().sum())} values are missing; callers must give all")
     return "\n".join(lines) + "\n"
@@ -155,8 +155,8 @@ def _arms(frame: pd.DataFrame, groups: list[str], arm: str | None) -> str:
     lines = ["[arms]                            # name = group"]
     for _, row in pairs.sort_values(["label", "arm"]).iterrows():
         levels = ", ".join(f"{_key(name)} = {_text(row[name])}" for name in groups)
-        told = f"{{ {levels} }}" if len(groups) > 1 else _text(row["label"])
-        lines.append(f"{_text(row['arm'])} = {told}")
+        group = f"{{ {levels} }}" if len(groups) > 1 else _text(row["label"])
+        lines.append(f"{_text(row['arm'])} = {group}")
     first = sorted(pairs["label"].unique())[0]
     lines += [
         "",

@@ -1,4 +1,4 @@
-"""What callers ask the writer for. Each settles inside a transaction, in the order of arrival.
+"""What callers ask of the writer. Each ask settles inside a transaction, in the order of arrival.
 
 An ask sets `status`, as HTTP would, and `answer`. It may find that the same was asked before.
 """
@@ -15,7 +15,7 @@ from evenhand.service._ledger.transaction import Known, Transaction, decision_of
 
 
 class Ask:
-    """The base of all: nothing is asked."""
+    """The base class of all asks."""
 
     status = 0
     answer: Any = None
@@ -31,7 +31,7 @@ class Ask:
 
 
 class OfDecision(Ask):
-    """What is asked about one decision."""
+    """An ask about one decision."""
 
     id: str
 
@@ -61,11 +61,11 @@ class Decide(Ask):
         self.chosen, self.chosen_group = chosen, chosen_group
 
     def ids(self) -> Iterable[str]:
-        """Its own, if the caller chose it: then it may be there already."""
+        """Its own, if the caller chose it: then the decision may already exist."""
         return () if self.own_id else (self.id,)
 
     def settle(self, tx: Transaction) -> None:
-        """Record it, unless it is there."""
+        """Record it, unless it already exists."""
         known = None if self.own_id else tx.known(self.id)
         if known is not None:
             before = decision_of(known)
@@ -169,8 +169,10 @@ class Override(OfDecision):
         known = tx.known(self.id)
         body = None if known is None else decision_of(known)
         if known is None or body is None:
-            gone = (404, "there is no decision with this id")
-            self.status, self.answer = gone if known is None else (410, "the decision was erased")
+            missing = (404, "there is no decision with this id")
+            self.status, self.answer = (
+                missing if known is None else (410, "the decision was erased")
+            )
             return
         if known.override is not None:
             same = known.override == self.arm
@@ -189,7 +191,7 @@ class Override(OfDecision):
             return
         if tx.is_over(known):
             self.status = 410
-            self.answer = "the decision has waited for its reward; it cannot be changed now"
+            self.answer = "the decision no longer waits for its reward; it cannot be changed now"
             return
         override = kinds.Override(known.seq, self.arm, row, self.reason, self.by)
         _override(tx, known, override, tx.label(self.groups(self.arm), row))
@@ -215,7 +217,7 @@ class Use(OfDecision):
         self.id = id
 
     def settle(self, tx: Transaction) -> None:
-        """From now on it waits for a reward, where that has to be confirmed."""
+        """From now on it waits for a reward, where use has to be confirmed."""
         known = tx.known(self.id)
         if known is None:
             self.status, self.answer = 404, "there is no decision with this id"
@@ -266,7 +268,7 @@ class Keep(Ask):
         self.seq, self.state = seq, state
 
     def settle(self, tx: Transaction) -> None:
-        """Keep it with the hash of its entry, so that no other ledger takes it for its own."""
+        """Keep it with the hash of its entry, so that no other ledger uses it by mistake."""
         row = tx.connection.row("SELECT hash FROM entries WHERE seq = ?", (self.seq,))
         if row is not None:
             tx.connection.rows(
@@ -283,7 +285,7 @@ class Expire(Ask):
     most = 2000
 
     def settle(self, tx: Transaction) -> None:
-        """Learn the rewards that were held back; note which did not come."""
+        """Learn the rewards that were held back; record which did not come."""
         rows = tx.connection.rows(
             "SELECT w.decision, d.id FROM waiting w "
             "JOIN decisions d ON d.seq = w.decision WHERE w.due <= ? "
@@ -295,7 +297,7 @@ class Expire(Ask):
         for seq, id in rows:
             known = tx.known(id)
             if known is None or known.due is None:
-                continue  # settled in this very transaction
+                continue  # settled in this transaction
             parts = _parts_in_force(tx, known)
             tx.write("settled", seq)
             known.due = None
@@ -326,14 +328,16 @@ def true_of(known: Known, value: float, learned: bool) -> kinds.TrueReward:
     """A true reward with what is needed to learn it."""
     if not learned:
         return kinds.TrueReward(known.seq, value)
-    of = reward_of(known, value, learned)
+    learnable = reward_of(known, value, learned)
     counted = known.reward is not None and not known.late and known.due is None
     observed = known.reward if counted else None
-    return kinds.TrueReward(known.seq, value, True, of.round, of.arm, of.context, observed)
+    return kinds.TrueReward(
+        known.seq, value, True, learnable.round, learnable.arm, learnable.context, observed
+    )
 
 
 def reward_of(known: Known, value: float, learned: bool) -> kinds.Reward:
-    """A reward with what is needed to learn it: that of the arm in force."""
+    """A reward of the arm in force, with what is needed to learn it."""
     if known.override_body is not None:
         chosen: kinds.Override = kinds.decode(kinds.OVERRIDE, bytes(known.override_body))
         return kinds.Reward(known.seq, known.round, chosen.arm, chosen.context, value, learned)

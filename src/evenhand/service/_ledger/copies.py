@@ -20,14 +20,14 @@ from evenhand.service._ledger.sql_ledger import SqlLedger
 from evenhand.service._ledger.verification import Verified, verify
 
 TOGETHER = 5000
-# Sessions and unused tokens belong to the server that gave them.
+# Sessions and unused tokens belong to the server that issued them.
 LEFT = {"sessions", "tokens"}
 
 
 def copy(source: str, target: str) -> Verified:
-    """Copy everything of a ledger to an empty store, and verify the copy.
+    """Copy a whole ledger to an empty store, and verify the copy.
 
-    The source may be in use: the copy is of one moment.
+    The source may be in use: the copy is its state at one moment.
     """
     before, after = Database(source), Database(target)
     if not before.exists():
@@ -39,7 +39,7 @@ def copy(source: str, target: str) -> Verified:
     writer = after.writer()
     try:
         if writer.row("SELECT 1 FROM entries LIMIT 1") is not None:
-            raise InputError(f"{after.name} has a ledger already; give an empty store")
+            raise InputError(f"{after.name} already has a ledger; give an empty store")
         writer.begin()
         with before.reading() as reader:
             moment = "BEGIN ISOLATION LEVEL REPEATABLE READ" if before.is_postgres else "BEGIN"
@@ -61,38 +61,40 @@ def copy(source: str, target: str) -> Verified:
         after.close()
     verified = verify(target)
     if head is None or (head[0], bytes(head[1]).hex()) != (verified.entries, verified.hash):
-        raise DamagedError(f"the copy in {after.name} ends elsewhere; try again")
+        raise DamagedError(
+            f"the copy in {after.name} does not end where the ledger does; try again"
+        )
     return verified
 
 
 def _copy_table(reader: Connection, writer: Connection, table: str, columns: list[str]) -> None:
     names = ", ".join(f'"{name}"' for name in columns)
     rows: Iterator[tuple[Any, ...]] = reader.stream(f"SELECT {names} FROM {table}")
-    while some := list(islice(rows, TOGETHER)):
-        writer.many(f"INSERT INTO {table} ({names}) VALUES ({marks(columns)})", some)
+    while batch := list(islice(rows, TOGETHER)):
+        writer.many(f"INSERT INTO {table} ({names}) VALUES ({marks(columns)})", batch)
 
 
 class Exported(NamedTuple):
-    """How many events a file has, and whether others were erased."""
+    """How many events a file has, and whether it is only a part, because others were erased."""
 
     events: int
     is_part: bool
 
     def to_words(self) -> str:
         """For the command line."""
-        part = "; erased decisions are not in it, so it can be audited and not replayed"
+        part = "; erased decisions are not in it, so it can be audited but not replayed"
         return f"{self.events:,} events{part if self.is_part else ''}"
 
 
 def export(url: str, path: Path) -> Exported:
     """Write the events of a ledger to a Parquet or CSV file.
 
-    Rewards that came too late, or wait until all have had the same time, are in it as well; they
-    have no number in the order of learning.
+    Rewards that came too late, or wait until all have had the same time, are included; they have no
+    number in the order of learning.
 
     `evenhand audit`, `evenhand value` and `eh.replay` read it like any other log. Where people were
-    erased, it is a table of all other decisions without the header of a log: it can be audited, and
-    nobody takes it for the whole story of a policy.
+    erased, it is a table of all other decisions without the header of a log: it can be audited, but
+    not mistaken for the complete log of a policy.
     """
     if path.exists():
         raise InputError(f"{path} exists already; give another name")
@@ -102,7 +104,7 @@ def export(url: str, path: Path) -> Exported:
             raise InputError(f"{ledger.name} has not begun")
         with ledger.database.reading() as connection:
             is_part = is_erased(connection)
-        unlearned = ledger.unlearned()  # before the events: what is learned meanwhile is there
+        unlearned = ledger.unlearned()  # before the events, which have what is learned meanwhile
         if is_part:
             return Exported(_write_left(path, ledger, unlearned), True)
         return Exported(_write(path, ledger.about, ledger.read(), unlearned), False)
@@ -116,8 +118,8 @@ def _write(
     file = FileLedger(path, sync=60.0)
     try:
         file.begin(about)
-        while some := list(islice(events, TOGETHER)):
-            file.append(some)
+        while batch := list(islice(events, TOGETHER)):
+            file.append(batch)
         number = file.head
         file.close(unlearned=unlearned)
     except BaseException:
@@ -127,7 +129,7 @@ def _write(
 
 
 def _write_left(path: Path, ledger: SqlLedger, unlearned: Mapping[str, tuple[float, int]]) -> int:
-    """What is left of a ledger with erased entries, as a table and no log."""
+    """What is left of a ledger with erased entries, as a table, not as a log."""
     assert ledger.about is not None
     rows = Rows(ledger.about, gaps=True)
     for event in ledger.left():

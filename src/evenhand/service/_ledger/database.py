@@ -36,7 +36,7 @@ class Connection:
         self.raw, self.is_postgres, self._failures = raw, is_postgres, failures
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Rows:
-        """What a query returns, or nothing."""
+        """The rows that a query returns, if any."""
         try:
             cursor = self.raw.execute(_dollar(sql) if self.is_postgres else sql, parameters)
             return cursor.fetchall() if cursor.description else []
@@ -62,7 +62,7 @@ class Connection:
             raise Unavailable(_told(error)) from error
 
     def stream(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query of any size, in few at a time."""
+        """The rows of a query of any size, a few at a time."""
         try:
             if not self.is_postgres:
                 yield from self.raw.execute(sql, parameters)
@@ -79,7 +79,7 @@ class Connection:
         self.rows("BEGIN" if self.is_postgres else "BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Commit; InDoubt if nobody knows whether that happened."""
+        """Commit; raises InDoubt if it is unknown whether that happened."""
         try:
             self.raw.execute("COMMIT")
         except self._failures as error:
@@ -89,7 +89,7 @@ class Connection:
             raise kind(_told(error)) from error
 
     def rollback(self) -> None:
-        """Undo what was not committed, if there is still somebody to ask."""
+        """Undo what was not committed, if the connection is still there."""
         try:
             self.raw.execute("ROLLBACK")
         except Exception:  # not in a transaction, or the connection is gone: nothing is kept
@@ -167,13 +167,13 @@ class Database:
                 str(self.path), isolation_level=None, check_same_thread=False, timeout=10.0,
                 cached_statements=256,
             )  # fmt: skip
-            raw.execute("PRAGMA page_size = 16384")  # of a new file: entries waste less of it
+            raw.execute("PRAGMA page_size = 16384")  # of a new file: entries waste less space
             raw.execute("PRAGMA journal_mode = WAL")
             raw.execute("PRAGMA synchronous = FULL")
             if self.is_beside:
                 raw.execute("PRAGMA wal_autocheckpoint = 0")
             raw.execute("PRAGMA cache_size = -4000")
-            raw.execute("PRAGMA secure_delete = ON")  # what is erased does not stay in free pages
+            raw.execute("PRAGMA secure_delete = ON")  # erased bytes do not stay in free pages
         except sqlite3.Error as error:
             raise Unavailable(f"{self.path}: {_told(error)}") from error
         return Connection(raw, False, (sqlite3.Error,))
@@ -193,7 +193,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read with, which is used again afterwards."""
+        """A connection for reading, which is reused afterwards."""
         try:
             connection = self._readers.get_nowait()
         except Empty:
@@ -218,7 +218,7 @@ class Database:
         return Connection(raw, False, (sqlite3.Error,))
 
     def close(self) -> None:
-        """Close the connections that read."""
+        """Close the reading connections."""
         while True:
             try:
                 self._readers.get_nowait().close()

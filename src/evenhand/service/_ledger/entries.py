@@ -2,7 +2,7 @@
 
 An entry is (seq, kind, at, subject, salt, body). Its digest is the SHA-256 of salt and body. Its
 hash is that of the hash before it, seq, kind, at, subject and digest. So a body can be erased, and
-the chain still holds; the salt goes with it, because a body of few features could be guessed.
+the chain still holds; the salt is erased too, because a body of few features could be guessed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 GENESIS = bytes(32)
 SALT = 16
-NAN = Struct("<d").pack(float("nan"))  # what stands for an arm that was not available
+NAN = Struct("<d").pack(float("nan"))  # stands for an arm that was not available
 _NUMBERS = Struct(">qq")
 
 BEGIN, START, DECISION, REWARD, LEARN, TRUE = (
@@ -62,7 +62,7 @@ class Decision(msgspec.Struct, array_like=True, frozen=True):
 
     `context` is that of the chosen arm or, if `contexts` has it, the number of features.
     `version` is the entry up to which the policy had learned, `start` the entry with the seed, and
-    `draw` the round whose random numbers were used: with them, it can be made again.
+    `draw` the round whose random numbers were used: with these, the decision can be made again.
     """
 
     round: int
@@ -131,7 +131,7 @@ class TrueReward(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Override(msgspec.Struct, array_like=True, frozen=True):
-    """Another arm than the policy's: a human's choice or, in shadow mode, the caller's."""
+    """An arm other than the policy's: a human's choice or, in shadow mode, the caller's."""
 
     decision: int
     arm: int
@@ -197,7 +197,7 @@ class Review(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Rows(msgspec.Struct, array_like=True, frozen=True):
-    """Rows that are no decisions of this ledger, which the policy learned."""
+    """Rows that the policy learned and that are not decisions of this ledger."""
 
     arms: list[int]
     contexts: bytes
@@ -257,7 +257,7 @@ def digest_of(salt: bytes, body: bytes) -> bytes:
 
 
 class Chain:
-    """The end of a chain, which grows."""
+    """The growing end of a chain."""
 
     __slots__ = ("at", "events", "hash", "round", "seq")
 
@@ -265,11 +265,11 @@ class Chain:
         self.seq, self.hash, self.at, self.round, self.events = seq, hash, at, round, events
 
     def copy(self) -> Chain:
-        """The same end, to go on from without changing this one."""
+        """A copy of this end, to continue from without changing this one."""
         return Chain(self.seq, self.hash, self.at, self.round, self.events)
 
     def add(self, kind: str, subject: str | None, body: Any, at: int, event: bool) -> Entry:
-        """The next entry. Time never runs back in a ledger, whatever the clock does."""
+        """The next entry. Time never runs backwards in a ledger, whatever the clock does."""
         self.seq += 1
         self.at = max(self.at, at)
         self.events += event

@@ -1,4 +1,4 @@
-"""Erasing a person: bodies and salts go, the chain stays whole."""
+"""Erasing a person: bodies and salts are removed, the chain stays whole."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")
 
 
 class Erase(Ask):
-    """Remove what is known of a person, after a snapshot of what was learned.
+    """Remove what is known about a person, after a snapshot of what was learned.
 
-    It has a transaction of its own, because the snapshot must have everything before it.
+    It has its own transaction, because the snapshot must have everything before it.
     """
 
-    def __init__(self, person: bytes, by: str, reason: str, kept: int, force: bool) -> None:
+    def __init__(self, person: bytes, by: str, reason: str, retention: int, force: bool) -> None:
         self.person, self.by, self.reason = person, by, reason
-        self.kept, self.force = kept, force  # microseconds that records have to be kept
+        self.kept, self.force = retention, force  # microseconds that records have to be kept
 
     def settle(self, tx: Transaction) -> None:
         """Erase, or say why not."""
@@ -29,37 +29,37 @@ class Erase(Ask):
         sql = "SELECT seq, id, at FROM decisions WHERE person = ?"
         rows = connection.rows(sql, (self.person,))
         if not rows:
-            self.status, self.answer = 404, "nothing is known of this person"
+            self.status, self.answer = 404, "nothing is known about this person"
             return
         if not self.force and any(at > tx.now - self.kept for _, _, at in rows):
             self.status = 409
             self.answer = (
-                "a decision is younger than the retention; force it if the law asks you to"
+                "a decision is younger than the retention; force it if the law requires it"
             )
             return
         try:
             state = restored(connection)
-            # The version that decides must be found again as well, after a rollback to it.
-            kept = [restored(connection, state.pinned)] if state.pinned else []
+            # After a rollback, the version that decides must stay restorable as well.
+            pinned = [restored(connection, state.pinned)] if state.pinned else []
         except InputError as error:
             self.status, self.answer = 409, str(error)
             return
-        for version in (*kept, state):
+        for version in (*pinned, state):
             Keep(version.version, version.to_bytes()).settle(tx)
         tx.append(kinds.SNAPSHOT, None, kinds.Snapshot(state.checksum(), state.learned))
         decisions, ids = [row[0] for row in rows], [row[1] for row in rows]
         seqs = sorted(_entries_about(connection, ids))
         # The group of an arm is not the person's; one that came with a candidate is.
         group = "" if tx.rules.given is None else f", grp = '{ERASED}'"
-        for some in _chunks(seqs):
+        for chunk in _chunks(seqs):
             connection.rows(
-                f"UPDATE entries SET body = NULL, salt = NULL WHERE seq IN ({marks(some)})", some
+                f"UPDATE entries SET body = NULL, salt = NULL WHERE seq IN ({marks(chunk)})", chunk
             )
-        for some in _chunks(decisions):
+        for chunk in _chunks(decisions):
             for table in _PROJECTIONS:
-                connection.rows(f"DELETE FROM {table} WHERE decision IN ({marks(some)})", some)
+                connection.rows(f"DELETE FROM {table} WHERE decision IN ({marks(chunk)})", chunk)
             connection.rows(
-                f"UPDATE decisions SET person = NULL{group} WHERE seq IN ({marks(some)})", some
+                f"UPDATE decisions SET person = NULL{group} WHERE seq IN ({marks(chunk)})", chunk
             )
         tx.append(kinds.ERASE, None, kinds.Erase(seqs, self.by, self.reason))
         self.status, self.answer = 200, len(decisions)
@@ -69,9 +69,9 @@ def _entries_about(connection: Connection, ids: list[str]) -> set[int]:
     """All entries about decisions. There is no index for it, as this is rare."""
     seqs: set[int] = set()
     for first in range(0, len(ids), CHUNK):
-        some = ids[first : first + CHUNK]
-        sql = f"SELECT seq FROM entries WHERE subject IN ({marks(some)})"
-        seqs.update(row[0] for row in connection.rows(sql, some))
+        chunk = ids[first : first + CHUNK]
+        sql = f"SELECT seq FROM entries WHERE subject IN ({marks(chunk)})"
+        seqs.update(row[0] for row in connection.rows(sql, chunk))
     return seqs
 
 

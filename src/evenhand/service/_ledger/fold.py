@@ -60,11 +60,11 @@ class State:
     def _number(self) -> None:
         self.numbers = {arm.name: number for number, arm in enumerate(self.arms)}
 
-    def apply(self, told: Iterable[tuple[Entry, Any]]) -> bool:
-        """Apply entries in their order. True if arms were added, so that all is learned anew."""
+    def apply(self, entries: Iterable[tuple[Entry, Any]]) -> bool:
+        """Apply entries in their order. True if arms were added: then all is learned again."""
         rewards: list[kinds.Reward] = []
         grown = False
-        for entry, body in told:
+        for entry, body in entries:
             kind = entry.kind
             if kind == kinds.DECISION:
                 self.round = body.round
@@ -150,10 +150,10 @@ class State:
 
 
 def erased(seq: int) -> InputError:
-    """The error where entries are needed whose bodies were erased."""
+    """The error for entries whose bodies are needed but were erased."""
     return InputError(
         f"entry {seq} was erased, so the ledger cannot be replayed from before it; "
-        "states after the erasure are found from its snapshot"
+        "states after the erasure are restored from its snapshot"
     )
 
 
@@ -161,7 +161,7 @@ def restored(connection: Connection, upto: int | None = None, snapshots: bool = 
     """The state after entry `upto`, by default the last.
 
     Args:
-        connection: to read with.
+        connection: for reading.
         upto: the entry.
         snapshots: whether to begin from the newest snapshot before it.
     """
@@ -169,22 +169,22 @@ def restored(connection: Connection, upto: int | None = None, snapshots: bool = 
     if last is None:
         raise InputError("there is no ledger yet; start the service once")
     seq = last[0] if upto is None else min(upto, last[0])
-    told = described(connection, seq)
-    about, arms = told.about, told.arms
+    header = described(connection, seq)
+    about, arms = header.about, header.arms
     state = State(
-        _beginning(about, arms), arms, told.features, 1, paused=told.paused, pinned=told.pinned,
-        truth=about.truth,
+        _beginning(about, arms), arms, header.features, 1, paused=header.paused,
+        pinned=header.pinned, truth=about.truth,
     )  # fmt: skip
     state.round = int(about.policy["round"])
     kept = [_from_snapshot(state, *row) for row in _snapshots(connection, seq) if snapshots]
     usable = [snapshot for snapshot in kept if snapshot is not None]
-    whole = [snapshot for snapshot in usable if snapshot.policy.n_arms == len(arms)]
-    if whole:
-        state = whole[0]
+    complete = [snapshot for snapshot in usable if snapshot.policy.n_arms == len(arms)]
+    if complete:
+        state = complete[0]
     elif usable and is_erased(connection, seq):
-        # The beginning is gone, so arms that came later are added where they came.
+        # The beginning is gone, so later arms are added at the entries that added them.
         state = usable[0]
-        for added in told.added:
+        for added in header.added:
             if added > state.version:
                 _fold(connection, state, added)
                 state.policy = with_more_arms(
@@ -202,7 +202,7 @@ def is_erased(connection: Connection, upto: int | None = None) -> bool:
 
 
 class Described(NamedTuple):
-    """What is known of a ledger up to an entry, besides what was learned."""
+    """What is known about a ledger up to an entry, besides what was learned."""
 
     about: About
     arms: list[Arm]
@@ -228,10 +228,10 @@ def described(connection: Connection, seq: int) -> Described:
     )
     added = []
     for number, kind, body in connection.rows(sql, (seq,)):
-        told = kinds.decode(kind, bytes(body))
+        change = kinds.decode(kind, bytes(body))
         if kind == kinds.CONTROL:
-            state._control(told)
-        elif state._arm(told):
+            state._control(change)
+        elif state._arm(change):
             added.append(number)
     return Described(about, state.arms, tuple(begin.features), state.paused, state.pinned, added)
 
@@ -239,7 +239,7 @@ def described(connection: Connection, seq: int) -> Described:
 def _beginning(about: About, arms: list[Arm]) -> Policy:
     """The policy before it learned anything, with the arms of today.
 
-    An arm that came later is one that could not be chosen before.
+    An arm that came later counts as one that was not available before.
     """
     policy = from_dict(about.policy)
     if policy.n_arms == len(arms):
@@ -250,7 +250,7 @@ def _beginning(about: About, arms: list[Arm]) -> Policy:
 
 
 def grown(groups: Groups, arms: list[Arm]) -> Groups:
-    """The groups of all arms. An arm that was added has the group of one that was there."""
+    """The groups of all arms. An added arm has the group of an existing one."""
     if groups.changes:
         levels = {attribute.name: attribute.levels for attribute in groups.attributes}
         return Groups.per_round(len(arms), levels)
@@ -287,23 +287,23 @@ def _from_snapshot(state: State, packed: bytes) -> State | None:
 
 
 def _fold(connection: Connection, state: State, upto: int) -> None:
-    """Learn what came after the state. Decisions only count, so their bodies are not read."""
+    """Learn what came after the state. Decisions are only counted; their bodies are not read."""
     sql = (
         f"SELECT seq, kind, body FROM entries WHERE seq > ? AND seq <= ? AND kind IN ({_WORDS}) "
         "ORDER BY seq"
     )
-    some: list[tuple[Entry, Any]] = []
+    batch: list[tuple[Entry, Any]] = []
     for seq, kind, body in connection.stream(sql, (state.version, upto)):
         if body is None and (kind != kinds.TRUE or state.truth):
             raise erased(seq)
         if kind == kinds.CONTROL or body is None:
-            continue  # known from the beginning on, or nothing to learn
+            continue  # applied by `described`, or nothing to learn
         entry = Entry(seq, kind, 0, None, None, None, None, b"", b"")
-        some.append((entry, kinds.decode(kind, bytes(body))))
-        if len(some) >= 10_000:
-            state.apply(some)
-            some.clear()
-    state.apply(some)
+        batch.append((entry, kinds.decode(kind, bytes(body))))
+        if len(batch) >= 10_000:
+            state.apply(batch)
+            batch.clear()
+    state.apply(batch)
     row = connection.row(
         "SELECT round FROM decisions WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (upto,)
     )

@@ -1,7 +1,7 @@
 """Groups that come with the candidates, as the ledger keeps and counts them.
 
-The membership of a candidate stands behind the features of its context: a number per level and one
-for "not stated", attribute after attribute. So it is in the bodies of entries only, and goes with
+The membership of a candidate follows the features in its context: a number per level and one for
+"not stated", attribute after attribute. So it is only in the bodies of entries, and is removed with
 them when a person is erased. Projections have a label for it. Counts are by intersection, and a
 candidate with probabilities counts for each intersection by its probability.
 """
@@ -18,7 +18,7 @@ from evenhand._membership import UNCERTAIN, cells_of, labels_of
 from evenhand.groups import NOT_STATED, Groups
 
 ERASED = "erased"
-LABELS = (UNCERTAIN, ERASED, NOT_STATED)  # what no level may be called
+LABELS = (UNCERTAIN, ERASED, NOT_STATED)  # names that no level may have
 
 Array = NDArray[np.float64]
 
@@ -40,27 +40,27 @@ class Membership:
         self.sizes = [len(attribute.levels) + 1 for attribute in groups.attributes]
         levels = [(*attribute.levels, NOT_STATED) for attribute in groups.attributes]
         self.names = tuple(" & ".join(cell) for cell in product(*levels))
-        """The intersections, those of candidates who did not say among them."""
+        """The intersections, including those of candidates who did not say."""
         self.blank = np.zeros(n_features + sum(self.sizes))
-        """A context of zeros of somebody who did not say, for arms that are not there."""
+        """A context of zeros and of groups not stated, for arms that are not available."""
         self.blank[n_features + np.cumsum(self.sizes) - 1] = 1.0
 
     def shares(self, rows: Array) -> Array:
         """The probability of every intersection, a row per context."""
         cells, first = np.ones((len(rows), 1)), self.n_features
         for size in self.sizes:
-            mine = rows[:, first : first + size]
-            cells = (cells[:, :, None] * mine[:, None, :]).reshape(len(rows), -1)
+            levels = rows[:, first : first + size]
+            cells = (cells[:, :, None] * levels[:, None, :]).reshape(len(rows), -1)
             first += size
         return cells
 
     def parts(self, row: bytes | Array) -> dict[str, float]:
-        """The intersections that a context belongs to, and how far."""
+        """The intersections that a context belongs to, and how much it counts for each."""
         chances = self.shares(_numbers(row)[None])[0]
         return {self.names[k]: float(chances[k]) for k in np.flatnonzero(chances).tolist()}
 
     def expected(self, rows: Array) -> dict[str, float]:
-        """The part of the candidates that every intersection has."""
+        """The part of the candidates in each intersection."""
         means = self.shares(rows).mean(axis=0)
         return {self.names[k]: float(means[k]) for k in np.flatnonzero(means).tolist()}
 

@@ -1,4 +1,4 @@
-"""The queue of decisions that humans look at: claims that expire, verdicts, and how many differ."""
+"""The queue of decisions that humans look at: expiring claims, verdicts, and how many differ."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.transaction import Transaction
 
 ACCEPTED, OVERRIDDEN = "accepted", "overridden"
-# A verdict can change nothing any more once a decision has its reward, was overridden, or has
-# waited long enough. Where use is confirmed, a decision begins to wait when it was used.
-SETTLED = "the decision has its reward, was overridden, or waits no longer: nothing to review"
+# A verdict can no longer change anything once a decision has its reward, was overridden, or has
+# waited long enough. Where use is confirmed, a decision starts to wait when it is used.
+SETTLED = "the decision has its reward, was overridden, or no longer waits: nothing to review"
 _OPEN = (
     "NOT EXISTS (SELECT 1 FROM rewards r WHERE r.decision = d.seq) "
     "AND NOT EXISTS (SELECT 1 FROM overrides o WHERE o.decision = d.seq) "
@@ -42,7 +42,7 @@ class AskReview(OfDecision):
         self.id = id
 
     def settle(self, tx: Transaction) -> None:
-        """Add it, unless it is there."""
+        """Add it, unless it is there already."""
         known = tx.known(self.id)
         if known is None:
             self.status, self.answer = 404, "there is no decision with this id"
@@ -58,7 +58,7 @@ class AskReview(OfDecision):
 
 
 class Claim(OfDecision):
-    """Take a decision to look at, for some time; others cannot take it meanwhile."""
+    """Claim a decision to review, for some time; others cannot claim it meanwhile."""
 
     def __init__(self, id: str, by: str, seconds: float) -> None:
         self.id, self.by, self.length = id, by, int(seconds * 1e6)
@@ -73,11 +73,11 @@ class Claim(OfDecision):
                 (known.seq,),
             )
         if known is None or row is None:
-            self.status, self.answer = 404, "this decision is not to be reviewed"
+            self.status, self.answer = 404, "this decision is not in the queue for review"
         elif row[2] is not None:
-            self.status, self.answer = 409, "this decision was reviewed before"
+            self.status, self.answer = 409, "this decision was already reviewed"
         elif row[0] not in (None, self.by) and row[1] > tx.now:
-            self.status, self.answer = 409, "somebody else looks at this decision now"
+            self.status, self.answer = 409, "somebody else has claimed this decision"
         elif not tx.is_open(known):
             self.status, self.answer = 409, SETTLED
         else:
@@ -112,7 +112,7 @@ class Judge(OfDecision):
             self.status = 200  # the same again, because an answer was lost
             return
         if row is not None and row[2] is not None:
-            self.status, self.answer = 409, "this decision was reviewed before"
+            self.status, self.answer = 409, "this decision was already reviewed"
             return
         if row is None or row[0] != self.by or row[1] <= tx.now:
             self.status, self.answer = 409, "claim this decision first; your claim may have expired"
@@ -134,7 +134,7 @@ class Judge(OfDecision):
 def standing(
     connection: Connection, id: str, by: str, now: int, confirmed: bool
 ) -> tuple[str, bool]:
-    """How far the review of a decision is, for somebody who looks at it; and if it is open."""
+    """The status of the review of a decision, for a reviewer; and whether it is still open."""
     row = connection.row(
         "SELECT v.decision, v.claimed_by, v.claimed_until, v.verdict, "
         f"CASE WHEN {open_test(confirmed)} THEN 1 ELSE 0 END "
@@ -143,21 +143,21 @@ def standing(
     )
     if row is None:
         return "not asked", False
-    asked, who, until, verdict, is_open = row
-    claimed = who is not None and until > now
+    queued, claimant, until, verdict, is_open = row
+    claimed = claimant is not None and until > now
     if verdict is not None:
-        said = "reviewed"
+        status = "reviewed"
     elif claimed:
-        said = "mine" if who == by else "another's"
+        status = "mine" if claimant == by else "another's"
     elif not is_open:
-        said = "settled"
+        status = "settled"
     else:
-        said = "not asked" if asked is None else "waits"
-    return said, bool(is_open)
+        status = "not asked" if queued is None else "waits"
+    return status, bool(is_open)
 
 
 def queue(connection: Connection, now: int, limit: int, confirmed: bool) -> list[dict[str, Any]]:
-    """What waits for a human, the oldest first: what a verdict can still change."""
+    """The decisions that wait for a human, the oldest first: a verdict can still change them."""
     rows = connection.rows(
         "SELECT d.id, d.at, d.arm, d.grp, v.claimed_by, v.claimed_until FROM reviews v "
         f"JOIN decisions d ON d.seq = v.decision WHERE v.verdict IS NULL "
@@ -166,9 +166,9 @@ def queue(connection: Connection, now: int, limit: int, confirmed: bool) -> list
     )
     return [
         {"id": id, "at": at, "arm": arm, "group": group,
-         "claimed_by": who if who is not None and until > now else None,
-         "claimed_until": until if who is not None and until > now else None}
-        for id, at, arm, group, who, until in rows
+         "claimed_by": claimant if claimant is not None and until > now else None,
+         "claimed_until": until if claimant is not None and until > now else None}
+        for id, at, arm, group, claimant, until in rows
     ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class SqlLedger:
 
     Args:
         url: `sqlite:FILE` or `postgresql://USER@HOST/DATABASE`.
-        write: whether to write. A service that runs writes its ledger itself.
+        write: whether to write. A running service writes its ledger itself.
 
     Example:
         >>> import evenhand as eh, tempfile
@@ -82,8 +82,8 @@ class SqlLedger:
             row = connection.row("SELECT seq FROM head WHERE one = 1")
             if row is None:
                 return None
-            told = described(connection, row[0])
-        return replace(told.about, policy=to_dict(_beginning(told.about, told.arms)))
+            header = described(connection, row[0])
+        return replace(header.about, policy=to_dict(_beginning(header.about, header.arms)))
 
     def begin(self, about: About) -> None:
         """Begin a new log with this header."""
@@ -146,20 +146,20 @@ class SqlLedger:
             )
             tx.append(kinds.ROWS, None, rows, True)
             return
-        earlier = tx.known(event.id)
-        if earlier is None:
+        known = tx.known(event.id)
+        if known is None:
             raise InputError(f"decision {event.id!r} is not in {self.name}")
         if isinstance(event, RewardObserved):
-            entry = tx.append(kinds.REWARD, event.id, reward_of(earlier, event.reward, True), True)
-            tx.write("rewards", earlier.seq, entry.seq, entry.at, event.reward, 0)
-            tx.write("settled", earlier.seq)
-            earlier.reward, earlier.due = event.reward, None
+            entry = tx.append(kinds.REWARD, event.id, reward_of(known, event.reward, True), True)
+            tx.write("rewards", known.seq, entry.seq, entry.at, event.reward, 0)
+            tx.write("settled", known.seq)
+            known.reward, known.due = event.reward, None
         elif isinstance(event, Overridden):
-            override = kinds.Override(earlier.seq, event.arm, _bytes(event.context))
+            override = kinds.Override(known.seq, event.arm, _bytes(event.context))
             entry = tx.append(kinds.OVERRIDE, event.id, override, True)
             tx.write(
                 "overrides",
-                earlier.seq,
+                known.seq,
                 entry.seq,
                 entry.at,
                 event.arm,
@@ -168,13 +168,13 @@ class SqlLedger:
                 "",
                 0,
             )
-            earlier.override, earlier.override_body = event.arm, entry.body
+            known.override, known.override_body = event.arm, entry.body
         else:
             entry = tx.append(
-                kinds.TRUE, event.id, true_of(earlier, event.reward, self._learns_truth), True
+                kinds.TRUE, event.id, true_of(known, event.reward, self._learns_truth), True
             )
-            tx.connection.rows("DELETE FROM truths WHERE decision = ?", (earlier.seq,))
-            tx.write("truths", earlier.seq, entry.seq, entry.at, event.reward)
+            tx.connection.rows("DELETE FROM truths WHERE decision = ?", (known.seq,))
+            tx.write("truths", known.seq, entry.seq, entry.at, event.reward)
 
     def take_back(self, seq: int) -> None:
         """Remove the events of the last call."""
@@ -199,9 +199,9 @@ class SqlLedger:
         ):
             tx.connection.rows(sql, (first,))
         last = tx.connection.row("SELECT hash, at FROM entries WHERE seq = ?", (first - 1,))
-        made = tx.connection.row("SELECT MAX(round) FROM decisions")
-        assert last is not None and made is not None and self._about is not None
-        round = self._about.first_round if made[0] is None else made[0]
+        newest = tx.connection.row("SELECT MAX(round) FROM decisions")
+        assert last is not None and newest is not None and self._about is not None
+        round = self._about.first_round if newest[0] is None else newest[0]
         tx.connection.rows(
             "UPDATE head SET seq = ?, hash = ?, at = ?, round = ?, events = ? WHERE one = 1",
             (first - 1, last[0], last[1], round, seq),
@@ -223,7 +223,7 @@ class SqlLedger:
                 yield event_of(kind, event, at, subject, kinds.decode(kind, bytes(body)), n_arms)
 
     def left(self) -> Iterator[Event]:
-        """The events of all decisions that were not erased, numbered anew."""
+        """The events of all decisions that were not erased, renumbered."""
         sql = (
             f"SELECT kind, at, subject, body FROM entries WHERE kind IN {_EVENTS} "
             "AND event IS NOT NULL AND body IS NOT NULL ORDER BY seq"
@@ -235,7 +235,7 @@ class SqlLedger:
                 yield event_of(kind, number, at, subject, kinds.decode(kind, bytes(body)), n_arms)
 
     def unlearned(self) -> dict[str, tuple[float, int]]:
-        """By decision: rewards that are recorded and not learned, and when they came."""
+        """By decision: rewards that are recorded but not learned, and when they came."""
         sql = (
             "SELECT d.id, r.reward, r.at FROM rewards r JOIN decisions d ON d.seq = r.decision "
             "LEFT JOIN waiting w ON w.decision = r.decision WHERE r.late = 1 OR w.rewarded = 1"
@@ -248,11 +248,11 @@ class SqlLedger:
     def snapshot(self, state: Mapping[str, Any], seq: int) -> None:
         """Keep the state after event `seq`, with the hash of the ledger there."""
         tx = self._transaction()
-        kept = {"seq": seq, "head": tx.chain.seq, "hash": tx.chain.hash.hex(), "state": state}
+        saved = {"seq": seq, "head": tx.chain.seq, "hash": tx.chain.hash.hex(), "state": state}
         tx.connection.rows(
             "INSERT INTO meta (name, value) VALUES ('log snapshot', ?) "
             "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (json.dumps(kept, allow_nan=False).encode(),),
+            (json.dumps(saved, allow_nan=False).encode(),),
         )
         tx.connection.commit()
 
@@ -262,13 +262,13 @@ class SqlLedger:
             row = connection.row("SELECT value FROM meta WHERE name = 'log snapshot'")
             if row is None:
                 return None
-            kept = json.loads(bytes(row[0]))
-            there = connection.row("SELECT hash FROM entries WHERE seq = ?", (kept["head"],))
-        if there is None or bytes(there[0]).hex() != kept["hash"]:
+            saved = json.loads(bytes(row[0]))
+            entry = connection.row("SELECT hash FROM entries WHERE seq = ?", (saved["head"],))
+        if entry is None or bytes(entry[0]).hex() != saved["hash"]:
             return None
-        if before is not None and kept["seq"] >= before:
+        if before is not None and saved["seq"] >= before:
             return None
-        return Snapshot(kept["seq"], kept["state"])
+        return Snapshot(saved["seq"], saved["state"])
 
     # The end ------------------------------------------------------------------------------------
 

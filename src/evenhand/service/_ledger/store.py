@@ -22,23 +22,23 @@ from evenhand.service._ledger.transaction import Rules, Transaction, entries_aft
 
 
 class Committed(NamedTuple):
-    """What a transaction added since the entry that the writer knew, its own and others'."""
+    """The entries since the last one that the writer knew, its own and those of others."""
 
     told: list[tuple[Entry, Any]]
     head: int
 
 
 class Store:
-    """The one who writes. Not for several threads at once."""
+    """The writer. Not for several threads at once."""
 
     def __init__(self, database: Database, rules: Rules) -> None:
         self.database, self.rules = database, rules
         self._connection: Connection | None = None
-        self.known = 0  # the last entry that this process has been told of
+        self.known = 0  # the last entry that this process has seen
 
     @property
     def connection(self) -> Connection:
-        """The connection, made again if it was lost."""
+        """The connection, opened again if it was lost."""
         if self._connection is None:
             self._connection = self.database.writer()
         return self._connection
@@ -74,7 +74,7 @@ class Store:
             self.connection.commit()
 
     def start(self) -> tuple[int, int, State]:
-        """Note that this process started: its seed, the entry of it, and the state."""
+        """Record that this process started; return its seed, its entry and the state."""
         seed = secrets.randbits(63)
         state = restored(self.connection)
         self.known = state.version
@@ -85,7 +85,7 @@ class Store:
         return seed, note.answer.seq, state
 
     def secret(self) -> bytes:
-        """What persons' ids are hashed with."""
+        """The key with which the ids of persons are hashed."""
         row = self.connection.row("SELECT value FROM meta WHERE name = 'secret'")
         if row is None:
             raise InputError("the ledger has no secret; it did not begin properly")
@@ -94,7 +94,7 @@ class Store:
     # Writing ------------------------------------------------------------------------------------
 
     def write(self, asks: Sequence[Ask]) -> Committed:
-        """Settle asks in one transaction. After an error nothing is known to be kept."""
+        """Settle asks in one transaction. After an error, assume that nothing was kept."""
         first: Entry | None = None
         try:
             tx = Transaction(self.connection, self.database.lock, self.rules)
@@ -119,21 +119,21 @@ class Store:
         return Committed(others + tx.fresh, tx.chain.seq)
 
     def _is_there(self, entry: Entry) -> bool:
-        """Whether a commit in doubt took place: its first entry is there, or another is."""
+        """Whether a commit in doubt took place: its first entry is there, and not another."""
         row = self.connection.row("SELECT hash FROM entries WHERE seq = ?", (entry.seq,))
         return row is not None and bytes(row[0]) == entry.hash
 
     def catch_up(self) -> Committed:
-        """What others wrote since."""
+        """What others wrote since the last entry seen."""
         row = self.connection.row("SELECT seq FROM head WHERE one = 1")
         head = self.known if row is None else row[0]
         if head < self.known:
             raise Unavailable(f"the store ends at {head}, but {self.known} was there before")
-        told = []
+        entries = []
         if head > self.known:
-            told = [(e, _decoded(e)) for e in entries_after(self.connection, self.known, head)]
+            entries = [(e, _decoded(e)) for e in entries_after(self.connection, self.known, head)]
         self.known = head
-        return Committed(told, head)
+        return Committed(entries, head)
 
 
 def _decoded(entry: Entry) -> Any:

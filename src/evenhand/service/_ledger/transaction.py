@@ -16,7 +16,7 @@ from evenhand.service._ledger.membership import Membership
 HOUR = 3_600_000_000  # microseconds
 CHUNK = 400  # parameters of one query
 # What is counted by hour and group. It is here and not in `schema`, which needs SQLAlchemy: a start
-# without a migration does without it.
+# without a migration does not load that.
 TALLIED = ("decided", "explored", "rewarded", "late", "missing", "overridden", "expected", "cost",
            "earned")  # fmt: skip
 ENTRY = "seq, kind, at, subject, event, salt, body, digest, hash"
@@ -78,7 +78,7 @@ class Known:
 
     @property
     def group_in_force(self) -> str:
-        """The group of the arm that counts, also after an override."""
+        """The group of the arm in force, which an override may have changed."""
         return self.grp if self.override_grp is None else self.override_grp
 
 
@@ -114,7 +114,7 @@ class Transaction:
         self._known: dict[str, Known] = {}
 
     def is_over(self, known: Known) -> bool:
-        """Whether a decision has waited for its reward, and does no longer."""
+        """Whether a decision has waited for its reward, and no longer waits."""
         began = not self.rules.confirmed or known.used is not None
         return began and known.due is None
 
@@ -134,14 +134,14 @@ class Transaction:
 
     def look_up(self, ids: Iterable[str]) -> None:
         """Fetch decisions, so that `known` has them."""
-        asked = list({id for id in ids if id not in self._known})
-        for first in range(0, len(asked), CHUNK):
-            some = asked[first : first + CHUNK]
+        missing = list({id for id in ids if id not in self._known})
+        for first in range(0, len(missing), CHUNK):
+            chunk = missing[first : first + CHUNK]
             # PostgreSQL plans a query once for a list of any length, but not for every IN (...).
             if self.connection.is_postgres:
-                rows = self.connection.rows(f"{_KNOWN}= ANY(?)", (some,))
+                rows = self.connection.rows(f"{_KNOWN}= ANY(?)", (chunk,))
             else:
-                rows = self.connection.rows(f"{_KNOWN}IN ({marks(some)})", some)
+                rows = self.connection.rows(f"{_KNOWN}IN ({marks(chunk)})", chunk)
             for row in rows:
                 self._known[row[0]] = Known(*row)
 
@@ -167,7 +167,7 @@ class Transaction:
         return group if self.rules.given is None else self.rules.given.label(row)
 
     def parts(self, group: str, row: bytes) -> Mapping[str, float]:
-        """How far each group counts: all of the arm's, or those of the candidate."""
+        """How much each group counts: the arm's fully, or those of the candidate."""
         return {group: 1} if self.rules.given is None else self.rules.given.parts(row)
 
     def tally(self, at: int, parts: Mapping[str, float], **counts: float) -> None:
@@ -180,7 +180,7 @@ class Transaction:
                 row[_PLACE[name]] += part * number
 
     def remember(self, known: Known) -> None:
-        """Keep a decision of this transaction for what follows in it."""
+        """Keep a decision of this transaction for the asks that follow in it."""
         self._known[known.id] = known
 
     def flush(self) -> None:
@@ -191,7 +191,7 @@ class Transaction:
         connection.many(_INSERTS["entries"], self.entries)
         for table, rows in self._rows.items():
             connection.many(_INSERTS[table], rows)
-        # In one order everywhere, so that two replicas never wait for one another.
+        # In the same order everywhere, so that two replicas never wait for each other.
         tallies = [(*key, *row) for key, row in sorted(self._tallies.items())]
         connection.many(_TALLY, tallies)
         values = (chain.seq, chain.hash, chain.at, chain.round, chain.events)

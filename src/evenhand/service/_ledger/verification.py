@@ -15,7 +15,7 @@ _SQL = "SELECT seq, kind, at, subject, event, salt, body, digest, hash FROM entr
 
 
 class Verified(NamedTuple):
-    """What was found to be right."""
+    """The counts and the head of a ledger that passed all checks."""
 
     entries: int
     hash: str
@@ -25,9 +25,9 @@ class Verified(NamedTuple):
 
     def to_words(self) -> str:
         """In a sentence."""
-        gone = f", {self.erased:,} of them erased" if self.erased else ""
+        erased = f", {self.erased:,} of them erased" if self.erased else ""
         return (
-            f"{self.entries:,} entries{gone}, numbered without a gap, and the chain is whole: "
+            f"{self.entries:,} entries{erased}, numbered without a gap, and the chain is whole: "
             f"{self.decisions:,} decisions, {self.rewards:,} rewards; head {self.hash}"
         )
 
@@ -41,15 +41,15 @@ def verify(url: str, head: Path | None = None) -> Verified:
     database = Database(url)
     if not database.exists():
         raise InputError(f"{database.name} has no ledger")
-    kept = None if head is None else read_head(head)
+    earlier = None if head is None else read_head(head)
     with database.reading() as connection:
-        verified = _chain(connection, kept)
+        verified = _chain(connection, earlier)
         _projections(connection, verified)
     database.close()
     return verified
 
 
-def _chain(connection: Connection, kept: tuple[int, str] | None) -> Verified:
+def _chain(connection: Connection, earlier: tuple[int, str] | None) -> Verified:
     before, last, events, time = GENESIS, 0, 0, 0
     counts: dict[str, int] = {}
     erased = 0
@@ -67,13 +67,13 @@ def _chain(connection: Connection, kept: tuple[int, str] | None) -> Verified:
         before = link(before, seq, kind, at, subject, bytes(digest))
         if before != bytes(hash):
             raise DamagedError(f"entry {seq} does not continue the chain")
-        if kept is not None and seq == kept[0] and before.hex() != kept[1]:
-            raise DamagedError(f"entry {seq} has another hash than the head that was kept")
+        if earlier is not None and seq == earlier[0] and before.hex() != earlier[1]:
+            raise DamagedError(f"entry {seq} has a different hash from the head that was kept")
         last, time, events = seq, at, events if event is None else event
         erased += body is None
         counts[kind] = counts.get(kind, 0) + 1
-    if kept is not None and kept[0] > last:
-        raise DamagedError(f"the ledger ends at {last}, but the head that was kept is {kept[0]}")
+    if earlier is not None and earlier[0] > last:
+        raise DamagedError(f"the ledger ends at {last}, but the head that was kept is {earlier[0]}")
     row = connection.row("SELECT seq, hash, events FROM head WHERE one = 1")
     if row is None or (row[0], bytes(row[1]), row[2]) != (last, before, events):
         raise DamagedError(f"the head does not belong to entry {last}")
@@ -82,14 +82,14 @@ def _chain(connection: Connection, kept: tuple[int, str] | None) -> Verified:
 
 
 def _projections(connection: Connection, verified: Verified) -> None:
-    """The tables that are looked up must have what the entries say."""
+    """Check that the tables for queries have what the entries say."""
 
     def number(sql: str) -> int:
         row = connection.row(sql)
         return 0 if row is None or row[0] is None else int(row[0])
 
     if number("SELECT COUNT(*) FROM decisions") != verified.decisions:
-        raise DamagedError("the table of decisions does not have those of the entries")
+        raise DamagedError("the table of decisions does not match the entries")
     if number(
         "SELECT COUNT(*) FROM decisions d LEFT JOIN entries e ON e.seq = d.seq "
         "WHERE e.kind IS NULL OR e.kind <> 'decision' OR e.subject <> d.id"
@@ -119,5 +119,5 @@ def read_head(path: Path) -> tuple[int, str]:
         return int(data["entry"]), str(data["hash"])
     except (ValueError, LookupError, TypeError) as error:
         raise InputError(
-            f"{setting('head')} is {str(path)!r}, which has no head of a ledger"
+            f"{setting('head')} is {str(path)!r}, which does not have the head of a ledger"
         ) from error

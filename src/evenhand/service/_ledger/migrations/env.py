@@ -5,7 +5,7 @@ from sqlalchemy import create_engine
 
 
 def run() -> None:
-    """Run the migrations that are due, each in a transaction of its own."""
+    """Run the migrations that are due, each in its own transaction."""
     engine = create_engine(context.config.attributes["url"])
     with engine.connect() as connection:
         context.configure(

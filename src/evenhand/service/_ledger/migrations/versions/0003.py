@@ -1,4 +1,4 @@
-"""Counts may have fractions: candidates whose group is known with a probability."""
+"""Counts may have fractions, for candidates whose group is known by probability."""
 
 import sqlalchemy as sa
 from alembic import op
