@@ -226,3 +226,16 @@ def test_cells_are_drawn_raw_and_shrunk_without_the_reference():
     assert "shrunk towards its margins" in svg
     with pytest.raises(InputError, match="no column 'shrunk'"):
         charts.cells_chart(cells.drop(columns="shrunk"))
+
+
+def test_shares_over_time_are_the_rows_of_the_table():
+    times = pd.to_datetime(["2026-01-01", "2026-01-02"])
+    rows = [(at, "F", kind, 0.5) for at in times for kind in ("chosen", "proportional")]
+    table = pd.DataFrame(rows, columns=["at", "group", "kind", "share"])
+    chart = charts.shares_over_time(table)
+    assert [row["share"] for row in data_of(chart)] == [0.5] * 4
+    assert chart.to_dict()["encoding"]["x"]["type"] == "temporal"
+    numbered = charts.shares_over_time(table.assign(at=[1, 1, 2, 2]))
+    assert numbered.to_dict()["encoding"]["x"]["title"] == "round"
+    with pytest.raises(InputError, match="table has no column 'share'"):
+        charts.shares_over_time(table.drop(columns="share"))

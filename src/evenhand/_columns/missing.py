@@ -18,6 +18,7 @@ from evenhand.errors import DataError, InputError, blank, setting
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
+DEFAULT = ERROR  # of worlds, audits and off-policy values alike
 OTHERS = "others"
 MOST_LISTED = 6
 
@@ -52,7 +53,7 @@ def choices(columns: Sequence[str], choice: Choice) -> dict[str, str]:
     if not isinstance(choice, Mapping):
         return dict.fromkeys(columns, choice)
     by_name = {str(name): action for name, action in choice.items()}
-    rest = by_name.pop(OTHERS, ERROR)
+    rest = by_name.pop(OTHERS, DEFAULT)
     unknown = [name for name in by_name if name not in columns]
     if unknown:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand import _checks
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.marks import Given, Marks
-from evenhand._columns.missing import ERROR, Choice, check_choice
+from evenhand._columns.missing import DEFAULT, Choice, check_choice
 from evenhand._columns.rewards import numbers_for
 from evenhand.bias._fit import WEIGHTINGS
 from evenhand.errors import InputError, setting
@@ -29,7 +29,7 @@ class Settings:
     reference: str | None = None
     level: float = 0.95
     weighting: str = "auto"
-    missing: Choice = ERROR
+    missing: Choice = DEFAULT
     missing_marks: Given | Marks = ()
     reward_values: Mapping[str, float] | None = None
     errors: str = "auto"

@@ -11,7 +11,7 @@ from typing import Any
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.marks import Given
-from evenhand._columns.missing import ERROR, Choice
+from evenhand._columns.missing import DEFAULT, Choice
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -50,7 +50,7 @@ def audit(
     reference: object = None,
     level: float = 0.95,
     weighting: str = "auto",
-    missing: Choice = ERROR,
+    missing: Choice = DEFAULT,
     missing_marks: Given = (),
     reward_values: Mapping[Any, float] | None = None,
     group_probability: Mapping[str, str] | None = None,

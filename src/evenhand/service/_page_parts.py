@@ -101,28 +101,11 @@ def shares_svg(rows: list[dict[str, Any]], rounds: list[tuple[int, str, float]])
 
     Over time or, in the first hours, over rounds: `rounds` are the latest, with the chosen groups.
     """
-    import altair as alt
-
     frame = pd.DataFrame(rows)
     if not len(frame) or not frame["decided"].sum():
         return '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"></svg>'
-    by_time = frame["hour"].nunique() > 3
-    long = _by_time(frame) if by_time else _by_round(frame, rounds)
-    groups = sorted(long["group"].unique())
-    below = alt.Legend(orient="bottom", title=None)
-    colour = alt.Color(
-        "group:N", scale=alt.Scale(domain=groups, range=_colours(len(groups))), legend=below
-    )
-    dash = alt.StrokeDash(
-        "kind:N", scale=alt.Scale(domain=["chosen", "proportional"], range=[[1, 0], [4, 4]]),
-        legend=below,
-    )  # fmt: skip
-    ticks = alt.Axis(labelOverlap="greedy", labelSeparation=8)
-    x = alt.X("at:T" if by_time else "at:Q", title=None if by_time else "round", axis=ticks)
-    y = alt.Y("share:Q", title="share of the choices", axis=alt.Axis(format="%"),
-              scale=alt.Scale(domain=[0, 1]))  # fmt: skip
-    chart = alt.Chart(long).mark_line().encode(x, y, colour, dash)
-    return charts.to_svg(chart.properties(width=620, height=240))
+    table = _by_time(frame) if frame["hour"].nunique() > 3 else _by_round(frame, rounds)
+    return charts.to_svg(charts.shares_over_time(table))
 
 
 def _by_time(frame: pd.DataFrame) -> pd.DataFrame:
@@ -156,12 +139,6 @@ def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str, float]]) -> pd.D
     chosen = pd.DataFrame(listed, columns=["at", "group", "share", "kind"])
     even = chosen.assign(share=chosen["group"].map(proportional), kind="proportional")
     return pd.concat([chosen, even], ignore_index=True)
-
-
-def _colours(number: int) -> list[str]:
-    from evenhand.charts._style import OF_GROUPS
-
-    return [OF_GROUPS[k % len(OF_GROUPS)] for k in range(number)]
 
 
 def bias_of(state: State) -> dict[str, Any]:
