@@ -48,11 +48,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with many slow tests first: at the end, one of them would keep a single core busy."""
+    """Files that take long first: at the end, one of them would keep a single core busy.
+
+    These are files with many slow tests, and pages whose examples compile users' code.
+    """
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    pages = {item.path for item in items if item.path.suffix == ".md"}
+    slow.update({path: LONG_PAGE for path in pages if "kernel(" in path.read_text("utf-8")})
     items.sort(key=lambda item: -slow[item.path])
 
 
+LONG_PAGE = 20  # slow tests that take as long
 MANY = 1_000_000  # objects: some hundred MB
 _kept = 0
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.stats import f as of_f
-from test_true_reward import BIAS, log_of
 
 import evenhand as eh
 from evenhand.leastsquares._blend import FACTOR, FIRST_KAPPA2, GAIN, STEPS
+from true_reward_logs import BIAS, log_of
 
 FEATURES = ["x0", "x1"]
 

@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-import test_sources as sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,18 +18,8 @@ from audit_logs import made_log, refused, refused_with_flags
 from evenhand.audit._input.engines import answer_of
 from evenhand.cli import main
 from evenhand.cli._log_options import worth_of
-
-log, postgres = sources.log, sources.postgres  # fixtures: a server, and the log it begins with
-COLUMNS = ["estimate", "standard_error", "low", "high"]
-
-
-def assert_same(one, other, rtol=1e-9):
-    mine, theirs = one.bias.to_frame(), other.bias.to_frame()
-    assert mine[["group", "feature"]].equals(theirs[["group", "feature"]])
-    for name in COLUMNS:
-        np.testing.assert_allclose(mine[name], theirs[name], rtol=rtol, atol=rtol)
-    pd.testing.assert_frame_equal(one.missing, other.missing)
-    assert one.facts.used == other.facts.used and one.facts.filled == other.facts.filled
+from marked_logs import MARKS, assert_same, both, marked
+from postgres import write_table
 
 
 def in_words():
@@ -38,25 +27,6 @@ def in_words():
     plain = made_log(51)
     plain["reward"] = (plain["reward"] > 1.0).astype(float)
     return plain.assign(reward=plain["reward"].map({1.0: "approved", 0.0: "denied"})), plain
-
-
-def marked(n=600):
-    """A log with marks in every kind of column, and the same with nothing in their place."""
-    rng = np.random.default_rng(52)
-    plain = made_log(52, n=n)
-    plain["x0"] = plain["x0"].round(4)
-    plain["age"] = rng.integers(18, 90, size=n).astype(float)
-    plain["town"] = rng.choice(["a", "b", "c"], size=n, p=[0.5, 0.3, 0.2])
-    plain["w"] = rng.uniform(0.5, 2.0, size=n).round(3)
-    words = plain.astype({"x0": str, "w": str})
-    for name, mark in {"x0": " ?", "age": -9.0, "town": "NA", "group": "?", "w": "NA"}.items():
-        here = rng.random(n) < 0.04
-        words.loc[here, name] = mark
-        plain.loc[here, name] = None
-    return words, plain
-
-
-MARKS = ("?", "NA", -9)
 
 
 # Rewards in words
@@ -280,33 +250,11 @@ def test_marks_from_the_command_line(tmp_path):
     assert json.loads(again.read_text(encoding="utf-8"))["bias"] == written["bias"]
 
 
-def both(words, plain, **options):
-    """The log with marks and a reward in words, and the same audit of plain numbers."""
-    kind = plain["reward"] > plain["reward"].median()
-    words = words.assign(reward=np.where(kind, "approved", "denied"))
-    plain = plain.assign(reward=kind)
-    options |= {"reference": "M", "missing": "fill", "weight": "w"}
-    values = {"approved": 1, "denied": 0}
-    return words, {**options, "missing_marks": MARKS, "reward_values": values}, (plain, options)
-
-
 @pytest.mark.slow
-@sources.needs_postgres
 def test_words_and_marks_in_postgresql(postgres):
-    import psycopg
-
     words, options, (plain, usual) = both(*marked())
-    with psycopg.connect(postgres, autocommit=True) as con:
-        kinds = {"float64": "double precision", "bool": "boolean"}
-        for name, frame in (("words", words), ("plain", plain)):
-            columns = ", ".join(
-                f'"{one}" {kinds.get(str(kind), "text")}' for one, kind in frame.dtypes.items()
-            )
-            con.execute(f"CREATE TABLE {name} ({columns})")
-            rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-            marks = ", ".join(["%s"] * len(frame.columns))
-            with con.cursor() as cursor:
-                cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+    write_table(postgres, "words", words)
+    write_table(postgres, "plain", plain)
     expected = eh.audit(plain, **usual)
     assert_same(eh.audit(f"{postgres}::words", **options), expected)
     assert_same(eh.audit(f"{postgres}::plain", **usual), expected)  # a reward of true and false

@@ -8,7 +8,6 @@ import shlex
 
 import numpy as np
 import pytest
-from test_formats import assert_near
 
 import evenhand
 import evenhand as eh
@@ -16,6 +15,7 @@ from audit_logs import made_log
 from evenhand.audit._input import checksums
 from evenhand.audit._input.checksums import NOT_A_FILE
 from evenhand.cli import main
+from log_formats import assert_near
 
 
 def sha256(content):

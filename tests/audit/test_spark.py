@@ -9,17 +9,16 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-import test_formats as formats
-import test_marks_and_words as inputs
-import test_sources as sources
 
 import evenhand as eh
+import log_formats as formats
 import logistic_models
+import marked_logs
+import sourced_logs
 from audit_logs import made_log, refused
 from evenhand.audit._input.engines import open_spark
 from evenhand.audit._input.opening import open_log
 
-log, parquet, from_frame = sources.log, sources.parquet, sources.from_frame  # fixtures
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, for Spark"),
@@ -50,9 +49,9 @@ def spark():
 
 
 def test_the_same_numbers(parquet, from_frame):
-    audits = sources.audits(parquet, sources.CHOICES[::2], engine="spark")
+    audits = sourced_logs.audits(parquet, sourced_logs.CHOICES[::2], engine="spark")
     assert audits[0].facts.engine == "pyspark"
-    sources.assert_alike(audits, from_frame[::2], 1e-9)
+    sourced_logs.assert_alike(audits, from_frame[::2], 1e-9)
 
 
 def test_logistic_models(tmp_path):
@@ -65,18 +64,18 @@ def test_logistic_models(tmp_path):
 
 
 @pytest.mark.parametrize("clusters", [{}, {"cluster": "judge"}], ids=["rows", "clusters"])
-def test_several_group_columns(log, parquet, clusters):
-    audit = sources.cells_of(parquet, engine="spark", **clusters)
-    sources.assert_same_cells(audit, sources.cells_of(log, **clusters))
+def test_several_group_columns(roled, parquet, clusters):
+    audit = sourced_logs.cells_of(parquet, engine="spark", **clusters)
+    sourced_logs.assert_same_cells(audit, sourced_logs.cells_of(roled, **clusters))
 
 
 def test_words_and_marks(tmp_path):
-    words, options, (plain, usual) = inputs.both(*inputs.marked())
+    words, options, (plain, usual) = marked_logs.both(*marked_logs.marked())
     expected = eh.audit(plain, **usual)
     plain.to_parquet(tmp_path / "plain.parquet")
     words.to_csv(tmp_path / "words.csv", index=False)
     for name, chosen in (("plain.parquet", usual), ("words.csv", options)):
-        inputs.assert_same(eh.audit(tmp_path / name, engine="spark", **chosen), expected)
+        marked_logs.assert_same(eh.audit(tmp_path / name, engine="spark", **chosen), expected)
     said = refused(tmp_path / "words.csv", engine="spark")
     assert 'reward_values={"approved": 1, "denied": 0}' in said
 
@@ -94,7 +93,7 @@ def test_a_view_and_a_saved_table(spark, tmp_path):
         for name in ("decisions_view", "Lake.Loans", "spark_catalog.lake.loans"):
             audit = eh.audit(f"spark::{name}", reference="M")
             assert audit.facts.engine == "pyspark"
-            inputs.assert_same(audit, expected)
+            marked_logs.assert_same(audit, expected)
         assert "there is no table 'lake.nothing'; there are " in refused("spark::lake.nothing")
     finally:
         spark.catalog.dropTempView("decisions_view")

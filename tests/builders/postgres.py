@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pandas as pd
+
 from serving import free_port
 
 _FOUND = shutil.which("pg_ctl")
@@ -58,3 +60,25 @@ class Postgres:
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/"
+
+
+KINDS = {
+    "bool": "boolean",
+    "datetime64[us]": "timestamp",
+    "float64": "double precision",
+    "int64": "bigint",
+}
+
+
+def write_table(address: str, name: str, frame: pd.DataFrame) -> None:
+    """A frame as a table, with NULL for what is missing."""
+    import psycopg
+
+    kinds = {column: KINDS.get(str(kind), "text") for column, kind in frame.dtypes.items()}
+    columns = [f'"{column}" {kind}' for column, kind in kinds.items()]
+    rows = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    marks = ", ".join(["%s"] * len(columns))
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+        with connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)

@@ -7,10 +7,8 @@ import tomllib
 from copy import deepcopy
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
@@ -18,63 +16,8 @@ from evenhand._toml import line_of
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments.file import read_experiment
+from experiment_files import BOTH, MINE, PEOPLE, SWEPT, VALUES, WORLD, people, put, quick
 
-WORLD = """\
-title = "made up"
-policies = ["TopInterval", "GroupFairTopInterval"]
-replications = 2
-seed = 1
-
-[sweep]
-parameter = "horizon"
-values = [10, 20]
-
-[world]  # ten arms
-n_arms = 4
-n_features = 2
-
-[run]
-delta = 0.1
-"""
-
-PEOPLE = """\
-title = "people"
-policies = ["TopInterval", "GroupFairTopInterval"]
-replications = 2
-seed = 1
-
-[sweep]
-parameter = "horizon"
-values = [10, 20]
-
-[data]  # a table
-file = "people.csv"
-group = "sex"
-sensitive = "F"
-reward = "paid"
-features = ["debt"]
-
-[data.arms]
-age = 3
-
-[run]
-delta = 0.1
-ridge = 1.0
-"""
-
-MINE = """\
-import evenhand as eh
-class Mine(eh.Policy):
-    def score(self, contexts):
-        return sum(self.intervals(contexts))
-class Bare(eh.Policy):
-    pass
-class Stubborn(Mine):
-    def __init__(self, *arguments, **settings):
-        raise KeyError("never")
-class NoPolicy:
-    pass
-"""
 BROKEN = {
     "lacking.py": "import nothing_of_this_name\n",
     "unfinished.py": "def f(:\n",
@@ -86,20 +29,6 @@ BROKEN = {
 }
 
 
-def people(n=900):
-    draw = np.random.default_rng(1)
-    return pd.DataFrame(
-        {
-            "sex": draw.choice(["F", "M"], n),
-            "race": draw.choice(["a", "b", "c"], n),
-            "age": draw.integers(18, 80, n),
-            "debt": draw.random(n).round(6),
-            "paid": draw.random(n).round(6),
-            "word": draw.choice(["yes", "no"], n),
-        }
-    )
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a table and with policies, most of them broken."""
@@ -108,12 +37,6 @@ def folder(tmp_path_factory):
     for name, text in BROKEN.items():
         (place / name).write_text(text)
     return place
-
-
-def put(folder, text, name="x.toml"):
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
 
 
 def refused(path, capsys, *options):
@@ -131,10 +54,6 @@ def damaged(base, old, new):
     assert base.count(old) == 1, old
     return base.replace(old, new)
 
-
-BOTH = '["TopInterval", "GroupFairTopInterval"]'
-VALUES = "values = [10, 20]"
-SWEPT = 'parameter = "horizon"\nvalues = [10, 20]'
 
 # fmt: off
 TOP_LEVEL = [
@@ -525,15 +444,6 @@ def reads_or_tells(path):
         assert str(error).startswith(path.name), error
         return
     assert all(point.horizon >= 1 for point in experiment.points(eh.PAPER))
-
-
-quick = settings(
-    max_examples=150,
-    suppress_health_check=[
-        *settings().suppress_health_check,
-        HealthCheck.function_scoped_fixture,
-    ],
-)
 
 
 @pytest.mark.slow

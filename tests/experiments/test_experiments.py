@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_experiment_files import BOTH, MINE, PEOPLE, SWEPT, WORLD, people, put, quick
 
 import evenhand as eh
 from commands import evenhand, evenhand_process
@@ -24,6 +23,7 @@ from evenhand.experiments._worlds import SYNTHETIC, TABLE, TRUTH
 from evenhand.experiments.bundled import paper_experiments
 from evenhand.experiments.file import read_experiment
 from evenhand.experiments.model import values_of
+from experiment_files import BOTH, MINE, PEOPLE, SWEPT, WORLD, people, put, quick
 from reference import DATA, needs_data
 from waiting import until
 

@@ -11,8 +11,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from test_offpolicy import GOOD, LABELS, LEVEL, Bandit, below, draw
 
+from bandit_logs import GOOD, LABELS, LEVEL, Bandit, below, draw
 from evenhand.bias import Statistics, bias_report
 from evenhand.offpolicy import Logged, evaluate
 

@@ -7,10 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
-from test_saving import VERSION_1, resealed
 
 import evenhand as eh
 from evenhand.policies.saving import _parse, from_dict, to_dict
+from saved_policies import VERSION_1, resealed
 
 pytestmark = pytest.mark.filterwarnings("ignore:group . has a single arm")
 
