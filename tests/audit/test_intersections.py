@@ -129,7 +129,7 @@ def test_references(given, sex, race, cell):
         ({"group": ["sex", "same"]}, "only 'x' in it"),
         (
             {"group": ["sex", "other"], "reference": "F"},
-            "is a category of sex, other; say of which",
+            "is a category of sex, other; say which",
         ),
     ],
 )

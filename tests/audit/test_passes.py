@@ -194,7 +194,10 @@ def test_unfavourable_rewards_are_screened_by_what_is_good():
     bad = eh.audit(denied(), reward="deny").metrics.screening().set_index("group")
     assert bad.loc["M", "estimate"] == pytest.approx(0.25)  # the wrong side
     said = eh.audit(denied(), reward="deny", unfavourable=True)
-    assert said.summary[1] == "A higher deny is worse for people; those with deny = 0 count as selected."
+    assert (
+        said.summary[1]
+        == "A higher deny is worse for people; those with deny = 0 count as selected."
+    )
     assert "favourable outcome (rewards of 0 over rewards)" in said.metrics.to_words()
 
 

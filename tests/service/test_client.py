@@ -124,7 +124,10 @@ def test_the_demo_is_alive(tmp_path):
                 ids := re.findall(r'href="/decisions/([^"?]+)"', browser.get("/decisions").text)
             ):
                 assert process.poll() is None
-            assert "recomputed from it, the decision is the same" in browser.get(f"/decisions/{ids[0]}").text
+            assert (
+                "recomputed from it, the decision is the same"
+                in browser.get(f"/decisions/{ids[0]}").text
+            )
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()

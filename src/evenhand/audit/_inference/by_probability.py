@@ -149,14 +149,14 @@ def _averages(
         f"v{g}": scored["e"] * _times(scored, reach[g]) + w * _times(scored, own[g].ravel())
         for g in range(m)
     }
-    effects_of = worked_out(source, scored.mutate(**effects))
+    influences = worked_out(source, scored.mutate(**effects))
     if "c" in rows.columns:
-        effects_of = effects_of.group_by(["k", "c"]).aggregate(
-            **{name: effects_of[name].sum() for name in effects}
+        influences = influences.group_by(["k", "c"]).aggregate(
+            **{name: influences[name].sum() for name in effects}
         )
     pairs = [(g, h) for g in range(m) for h in range(g, m)]
-    wanted = {f"p{g}_{h}": (effects_of[f"v{g}"] * effects_of[f"v{h}"]).sum() for g, h in pairs}
-    answer = fetch_by(source, effects_of, ["k"], wanted).iloc[0]
+    wanted = {f"p{g}_{h}": (influences[f"v{g}"] * influences[f"v{h}"]).sum() for g, h in pairs}
+    answer = fetch_by(source, influences, ["k"], wanted).iloc[0]
     covariance = np.zeros((m, m))
     for g, h in pairs:
         covariance[g, h] = covariance[h, g] = float(answer[f"p{g}_{h}"])

@@ -20,7 +20,7 @@ from evenhand.bias.report import BiasReport
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 SPARE = 2  # rows more than coefficients that a cell needs for an estimate of its own
-LEAST_FREEDOM = 0.5  # less 2, in Student's variance: with two degrees there is none
+LEAST_FREEDOM = 0.5  # of f - 2 in Student's variance, which does not exist with two degrees
 LEAST_LEFT = 10.0  # degrees of freedom for common slopes
 SEEN = 1e-9  # of the largest eigenvalue: directions with less cannot be held equal
 

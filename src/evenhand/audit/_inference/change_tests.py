@@ -77,7 +77,7 @@ def dependent(
         parts: the covariance that the clusters of each group add.
         freedom: the degrees of freedom of each part.
     """
-    steps = np.diff(np.eye(len(estimate)), axis=0)  # 0 if all windows are the same
+    steps = np.diff(np.eye(len(estimate)), axis=0)  # their estimates are 0 if nothing changes
     many = float(len(steps))
     whole, gap = steps @ covariance @ steps.T, steps @ estimate
     added = [steps @ part @ steps.T for part in parts]

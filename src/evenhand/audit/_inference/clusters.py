@@ -1,7 +1,8 @@
 """Errors that allow for rows that belong together, such as those of one person.
 
 The scores of a cluster are summed up first, s_c = sum w e x over its rows. The covariance is
-A^-1 B A^-1 with B = sum s_c s_c', times G / (G - 1) * (n - 1) / (n - d) for G clusters (CR1).
+A^-1 B A^-1 with B = sum s_c s_c', times G / (G - 1) * (n - 1) / (n - d) for G clusters and d
+coefficients in all (CR1).
 Clusters with rows in several groups make the groups' estimates dependent.
 
 There may be as many clusters as rows, so their products are summed in the engine too. Clusters
@@ -69,7 +70,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
             inflation[g] = (clusters - 1.0) / (clusters - lost[name])
     roots = np.sqrt(inflation)
     whole *= (roots[:, None] * roots)[:, :, None, None]
-    single = [name for name in counts.by_group if name not in names]
+    blocked = [name for name in counts.by_group if name not in names]
     at = {name: stats.groups.index(name) for name in names}
     pairs = [(group, other) for i, group in enumerate(names) for other in names[i + 1 :]]
     return Errors(
@@ -82,7 +83,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
         {(group, other): whole[at[group], at[other]] for group, other in pairs}
         if counts.crossing
         else None,
-        blocked={name: _too_few(name, counts.by_group[name]) for name in single},
+        blocked={name: _too_few(name, counts.by_group[name]) for name in blocked},
     )
 
 

@@ -141,7 +141,7 @@ def _start(fits: Fits, gram: Array, k: int) -> _State:
 
 
 def _too_few(ones: float, n: float) -> str:
-    """Says if hardly any rewards are 1, or 0: then chances are not known, whatever the weights."""
+    """A reason, if hardly any rewards are 1, or 0: chances are not known, whatever the weights."""
     few, which = (ones, 1) if ones <= n - ones else (n - ones, 0)
     if few >= FEW_EVENTS:
         return ""

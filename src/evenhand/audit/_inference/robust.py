@@ -1,7 +1,7 @@
 """Errors that do not assume equal noise.
 
 With A = X'WX and B the sum of w^2 e^2 x x', the covariance is A^-1 B A^-1, times the usual
-correction n / (n - d) for one regression with all groups in it (HC1).
+correction n / (n - d) for one regression with all groups and d coefficients in it (HC1).
 
 `robust_groups` and `weighting_of` decide what a user leaves open.
 """

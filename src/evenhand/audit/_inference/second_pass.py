@@ -155,7 +155,7 @@ class _Tally:
         self.count, self.reward = np.zeros(coding.cells), np.zeros(coding.cells)
 
     def add(self, arrow: Any) -> None:
-        """Take in a batch of `_columns`: add s s' for the scores s = w e x of its rows."""
+        """Take in a batch of `_columns`: add s s' for the scores s = e x of its rows."""
         batch = Batch(arrow, self.coding)
         x = batch.features(self.room.of(self.d, len(batch)))
         y = batch.column("y")

@@ -62,7 +62,7 @@ def together(blended: Blended, start: str) -> list[str]:
 
 
 def arrival_sentence(blended: Blended, reward: str, true: str) -> str:
-    """Whether it depends on the outcome that a true reward is known."""
+    """Whether the arrival of true rewards depends on the outcome."""
     if not blended.rest.any():
         return f"{true} is known in every row, so the outcome does not decide where it is known."
     rule = f"This holds if whether {true} is known does not depend on the outcome"

@@ -127,8 +127,8 @@ def _borrowing(crossed: Intersections) -> list[str]:
     if len(few):
         names = few_of([quoted(name) for name in few["cell"]])
         said.append(
-            f"Of {names} too little is known for an estimate from their own rows: only what "
-            "the margins say is shown."
+            f"Of {names} too little is known for an estimate from own rows: only what the margins "
+            "say is shown."
         )
     return said
 

@@ -83,7 +83,7 @@ class Audit:
         within: the same with the time window held equal, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         blend: the bias from equal averages and from true rewards together, the test of equal
-            averages, and whether it depends on the outcome that a true reward is known; or None.
+            averages, and whether the arrival of true rewards depends on the outcome; or None.
         decomposition: a row per group and part of its gap: unadjusted, explained by the features
             and by each of them, and what is left.
         truth: error rates and calibration by group, where the true reward is known, or None.
