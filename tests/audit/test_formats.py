@@ -109,7 +109,7 @@ def test_a_byte_that_is_no_utf8_names_the_file_and_the_flag(log, tmp_path, capsy
     assert main(["audit", str(path), "--out", str(tmp_path / "a.html")]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
     said = refused(path, encoding="ascii")
-    assert str(path) in said and "no ascii" in said and "near line" in said
+    assert str(path) in said and "not ascii" in said and "near line" in said
     log.to_csv(path, index=False, encoding="utf-16")
     assert 'encoding="utf-16"' in refused(path)
 
