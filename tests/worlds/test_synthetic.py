@@ -183,7 +183,7 @@ def test_all_policies_meet_the_same_rounds_also_live():
         ({"contexts": "none"}, "contexts is 'none'"),
         ({"correlation": 1.5}, "correlation is 1.5"),
         ({"scales": [1, 0]}, "scales is 0"),
-        ({"scales": [1]}, "one per feature"),
+        ({"scales": [1]}, "one for each of 2 features"),
         ({"noise_shape": "cauchy"}, "noise_shape is 'cauchy'"),
         ({"rewards": "binary"}, "probabilities would be between 0 and 80"),
         ({"rewards": "binary", **CHANCES, "bias_mean": 0.4}, "rewards is 'binary'"),
