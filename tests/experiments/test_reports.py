@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import charts, cli
+from evenhand import charts
 from evenhand.cli import main
 from evenhand.experiments import bundled
 from evenhand.experiments import run as running
@@ -404,7 +404,7 @@ def test_a_second_ctrl_c_does_not_cut_the_line(monkeypatch, capsys):
 
     written = []
     monkeypatch.setattr("evenhand.cli.data._list", stop)
-    monkeypatch.setattr(cli.sys, "stderr", Slow())
+    monkeypatch.setattr(sys, "stderr", Slow())
     handler = signal.getsignal(signal.SIGINT)
     assert main(["data", "list"]) == 130
     assert written == ["\nevenhand: stopped\n"] and signal.getsignal(signal.SIGINT) is handler

@@ -1,6 +1,7 @@
 """The documentation site: it builds without a warning, works offline and names everything public.
 
-That the examples in it run is not tested here: conftest.py makes every one of them a test.
+That the examples in it run is not tested here: `documentation`, in tests/builders, makes every
+one of them a test.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-import conftest
 import pytest
 from sybil import Document
 from sybil.example import SybilFailure
 
 import evenhand as eh
+from documentation import figures
 from evenhand.cli._main import parser
 from evenhand.experiments._policies import settings_of
 from evenhand.experiments._worlds import SECTION, SOURCES, TABLE, WORLD
@@ -125,7 +126,7 @@ def test_every_block_of_code_has_a_known_kind(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_figures_beside_an_example_are_checked(page):
-    """A comment lists them (conftest.py compares them), or the text says what measured them."""
+    """A comment lists them (`documentation` compares them), or the text says what measured them."""
     after = r"^```python\n(?:.*\n)*?```\n\n(?!```|#|\|)((?:.+\n)+(?:\n<!-- figures: .*)?)"
     for paragraph in re.findall(after, page.read_text(), re.MULTILINE):
         prose = re.sub(r"<!--(?:.|\n)*?-->|`[^`]*`|\]\([^)]*\)", " ", paragraph)
@@ -147,7 +148,7 @@ def test_figures_beside_an_example_are_checked(page):
 )
 def test_figures_are_compared_with_what_the_page_found(tmp_path, said, comment, right):
     (tmp_path / "page.md").write_text(f"{said}\n<!-- figures: {comment} -->\n")
-    (example,) = Document.parse(str(tmp_path / "page.md"), conftest.figures).examples()
+    (example,) = Document.parse(str(tmp_path / "page.md"), figures).examples()
     example.namespace["share"] = 0.4851
     if right:
         example.evaluate()
