@@ -134,7 +134,7 @@ def test_a_decision_says_why_and_who_overrode_it(served, page):
     page.click("tbody a >> nth=0")
     text = page.inner_text("main")
     assert "recomputed from it, the decision is the same" in text
-    assert "Overruled" in text and SCRIPT in text
+    assert "Overridden" in text and SCRIPT in text
     assert "corrected estimate" in text
     assert "was not drawn, so it has no probability" in text
     assert "income (1000 EUR a year), " in text  # with its value

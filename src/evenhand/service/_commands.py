@@ -39,8 +39,11 @@ def serve_config(
     listener = _listening(config)
     try:
         service = Service(config)
-    except Unavailable as error:
-        raise InputError(f"the store is not available: {error}") from error
+    except Exception as error:
+        listener.close()
+        if isinstance(error, Unavailable):
+            raise InputError(f"the store is not available: {error}") from error
+        raise
     token = service.first_token()
     listener.listen(2048)  # a request that comes at once waits a moment, and is not refused
     host, number = listener.getsockname()[:2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from shlex import quote
@@ -123,9 +124,7 @@ def settings_of(settings: Settings) -> dict[str, Any]:
             if declared.default_factory is not MISSING
             else declared.default
         )
-        if declared.name in ("columns", "missing_marks", "probability_of") or _plain(
-            value
-        ) == _plain(default):
+        if declared.name in ELSEWHERE or _plain(value) == _plain(default):
             continue
         if declared.name == "attributes":  # several group columns
             chosen["group"] = _plain(value)
@@ -174,12 +173,16 @@ def versions(source: Source) -> dict[str, str]:
         versions[ENGINES.get(source.kind, source.kind)] = str(source.engine.version)
     except Exception:  # an engine of another kind may not tell
         versions[source.kind] = "unknown"
-    for name, package in PACKAGES.items():
-        try:
-            versions[name] = version(package)
-        except PackageNotFoundError:
-            versions[name] = "unknown"
-    return versions
+    return versions | {name: _installed(package) for name, package in PACKAGES.items()}
+
+
+@cache
+def _installed(package: str) -> str:
+    """The version of a package, looked up once in a process: it takes some milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _sayable(chosen: dict[str, Any]) -> bool:
