@@ -14,7 +14,7 @@ from evenhand.experiments._beyond_paper import (
     known_share,
     shown,
 )
-from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, Means
+from evenhand.experiments._claims import FAILS, HOLDS, PARTLY, MeansByPoint
 from evenhand.experiments.bundled import paper_experiments
 
 
@@ -77,7 +77,7 @@ def means(share=0.5, regret=1.0):
                 (experiment, "floor", x, fair, np.nan, 0.6),
             ]
     columns = ["experiment", "policy", "x", "share", "perceived_regret", "true_regret"]
-    return Means(pd.DataFrame(rows, columns=columns))
+    return MeansByPoint(pd.DataFrame(rows, columns=columns))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.experiments._claims import CLAIMS, FAILS, HOLDS, PARTLY, REAL_CLAIMS, Means
+from evenhand.experiments._claims import CLAIMS, FAILS, HOLDS, PARTLY, REAL_CLAIMS, MeansByPoint
 from evenhand.experiments.bundled import paper_experiments
 
 
@@ -31,7 +31,7 @@ def made_up(change=lambda runs: runs):
                     true = 5 * x ** (-0.4)
                 rows.append((name, policy, x, share, perceived, true))
     columns = ["experiment", "policy", "x", "share", "perceived_regret", "true_regret"]
-    return Means(change(pd.DataFrame(rows, columns=columns)))
+    return MeansByPoint(change(pd.DataFrame(rows, columns=columns)))
 
 
 def test_claims_hold_for_numbers_that_say_so():
@@ -68,7 +68,7 @@ def real(share_of_fair, regret_of_fair, regret_of_naive):
         )
     ]
     names = ["experiment", "panel", "policy", "x", "share", "perceived_regret", "true_regret"]
-    return Means(pd.DataFrame(rows, columns=names))
+    return MeansByPoint(pd.DataFrame(rows, columns=names))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evenhand.service import SqlLedger, _queries
 from evenhand.service._engine import Engine
 from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
-from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import Membership
 from evenhand.service._problems import Refused
@@ -229,7 +229,7 @@ def played(config, number=24):
 def test_an_erased_person_leaves_no_group(tmp_path):
     engine = played(write_config(tmp_path, **GIVEN))
     before, shares = engine.state.checksum(), _queries.shares(engine.store.connection)
-    ask = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    ask = EraseAsk(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
     engine.state.apply(engine.store.write([ask]).told)
     assert ask.status == 200
     place = tmp_path / "loans.db"

@@ -23,7 +23,7 @@ from evenhand.service._features import membership_rows
 from evenhand.service._ledger import asks
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Keep, Note
-from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import ERASED
 from evenhand.service.config import load
@@ -121,7 +121,7 @@ class Ledgers(RuleBasedStateMachine):
     @precondition(lambda self: self.decided)
     @rule(person=st.sampled_from(["p1", "p2", "p3"]))
     def erase(self, person):
-        ask = Erase(self.engine.pseudonym(person), "Ada", "asked to", 0, True)
+        ask = EraseAsk(self.engine.pseudonym(person), "Ada", "asked to", 0, True)
         known = {i for i, p in self.people.items() if p == person} - self.erased
         self.write(ask)
         assert ask.status == (200 if known else 404)

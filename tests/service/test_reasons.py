@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.service._engine import Engine
-from evenhand.service._features import Encoder, Feature
+from evenhand.service._features import CandidateFeature, Encoder
 from evenhand.service._ledger import asks
 from evenhand.service._reasons import decided_by, reasons
 from evenhand.service.config import load
@@ -82,10 +82,10 @@ def test_reasons_have_the_values_of_the_features(tmp_path):
 def test_a_text_has_no_value_to_show_and_categories_are_yes_or_no():
     encoder = Encoder(
         [
-            Feature("town", "category", values=("Bern", "Chur")),
-            Feature("owner", "yes-no"),
-            Feature("note", "text"),
-            Feature("income"),
+            CandidateFeature("town", "category", values=("Bern", "Chur")),
+            CandidateFeature("owner", "yes-no"),
+            CandidateFeature("note", "text"),
+            CandidateFeature("income"),
         ],
         intercept=True,
     )

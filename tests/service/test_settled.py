@@ -57,12 +57,12 @@ def test_settled_decisions_are_neither_overridden_nor_reviewed(tmp_path, store, 
     for k in range(4):
         settle(engine, engine.prepare(f"d{k}", list(ARMS), ROWS), review_queue.AskReview(f"d{k}"))
     assert queued(engine) == ["d0", "d1", "d2", "d3"]
-    (claimed,) = settle(engine, review_queue.Claim("d3", "Bo", 1e9))
+    (claimed,) = settle(engine, review_queue.ReviewClaim("d3", "Bo", 1e9))
     assert claimed[0] == 201
     settle(engine, asks.Reward("d1", 1.0, None), other_arm(engine, "d2"))
     assert queued(engine) == ["d0", "d3"]
     for id in ("d1", "d2"):
-        for ask in (review_queue.Claim(id, "Ada", 60.0), review_queue.AskReview(id)):
+        for ask in (review_queue.ReviewClaim(id, "Ada", 60.0), review_queue.AskReview(id)):
             assert settle(engine, ask) == [(409, review_queue.SETTLED)]
     assert listed(engine, "missing") == {}
     clock[0] = 2 * 3600 * 10**9
@@ -72,7 +72,9 @@ def test_settled_decisions_are_neither_overridden_nor_reviewed(tmp_path, store, 
         (410, "the decision no longer waits for its reward; it cannot be changed now")
     ]
     assert queued(engine) == []
-    assert settle(engine, review_queue.Claim("d0", "Ada", 60.0)) == [(409, review_queue.SETTLED)]
+    assert settle(engine, review_queue.ReviewClaim("d0", "Ada", 60.0)) == [
+        (409, review_queue.SETTLED)
+    ]
     # A reviewer who claimed it before may still accept it, but can change nothing.
     judge = review_queue.Judge("d3", "Bo", "too late", 2, lambda _: "F")
     assert settle(engine, judge)[0][0] in (409, 410)

@@ -20,7 +20,7 @@ from evenhand.service._ledger import asks, database
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.copies import copy
 from evenhand.service._ledger.database import Database
-from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.verification import read_head, verify, write_head
 from evenhand.service.config import load
@@ -193,7 +193,7 @@ def test_an_erased_person_is_gone_and_the_chain_is_whole(tmp_path):
     config = write_config(tmp_path)
     engine = play(config)
     before = engine.state.checksum()
-    kept = Erase(engine.pseudonym("p1"), "Ada", "asked to", 10**15, force=False)
+    kept = EraseAsk(engine.pseudonym("p1"), "Ada", "asked to", 10**15, force=False)
     engine.store.write([kept])
     assert kept.status == 409  # within the retention
     engine.close()
@@ -364,7 +364,7 @@ def test_a_rollback_outlives_an_erasure(tmp_path):
     engine = play(config)
     version = engine.state.version - 5
     back = asks.Note(kinds.CONTROL, kinds.Control("rollback", "Ada", "why", version))
-    erase = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    erase = EraseAsk(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
     for ask in (back, erase):
         engine.state.apply(engine.store.write([ask]).told)
     assert erase.status == 200
@@ -378,7 +378,7 @@ def test_a_rollback_outlives_an_erasure(tmp_path):
 def test_arms_can_be_added_after_an_erasure(tmp_path):
     config = write_config(tmp_path, snapshot_every=10)
     engine = play(config)
-    erase = Erase(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
+    erase = EraseAsk(engine.pseudonym("p1"), "Ada", "asked to", 0, force=True)
     engine.state.apply(engine.store.write([erase]).told)
     new = asks.Note(kinds.ARM, kinds.Arm("add", 4, "f3", "F", "Ada"))
     assert engine.state.apply(engine.store.write([new]).told)

@@ -29,7 +29,7 @@ DATE = re.compile(r"\s*\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?\s*")
 NOES = ("0", "n", "no", "not", "never", "f", "false", "negative", "lost")
 
 
-class Held(NamedTuple):
+class NumbersAsText(NamedTuple):
     """What a column of text that is mostly numbers holds, and what to do about it if known."""
 
     what: str
@@ -62,7 +62,7 @@ def dates_in_text(values: Sequence[str]) -> bool:
     return sum(DATE.fullmatch(value) is not None for value in values) > 0.9 * len(values)
 
 
-def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
+def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None:
     """What a column of text with these values holds, if they are numbers except for some words.
 
     They are if most are numbers, or if all others are words that people write for a missing value.
@@ -94,7 +94,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
     first = text[~numbers].iloc[0] if words else None
     if decimal.any():
         shown = int(decimal.to_numpy().argmax())
-        return Held(
+        return NumbersAsText(
             f"numbers with a decimal comma, such as {text.iloc[shown]!r}, as text{beside}",
             f"write them with a point ({bare.iloc[shown]}), in pandas with "
             "read_csv(..., decimal=',') or str.replace; an audit of CSV files takes "
@@ -103,7 +103,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
         )
     signs = text[numbers & ~plain]
     if len(signs):
-        return Held(
+        return NumbersAsText(
             f"numbers with separators or signs, such as {signs.iloc[0]!r}, as text{beside}",
             f"write them without ({bare[signs.index[0]]}), in pandas with "
             "read_csv(..., thousands=',') or str.replace",
@@ -111,9 +111,11 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> Held | None:
         )
     fit = [word for word in words[:SHOWN] if "," not in word]
     if not fit:
-        return Held(f"numbers as text{beside}", "", first)
+        return NumbersAsText(f"numbers as text{beside}", "", first)
     named = setting("missing_marks", marks.with_more(fit))
-    return Held(f"numbers as text{beside}", f"name the marks of missing values, {named}", first)
+    return NumbersAsText(
+        f"numbers as text{beside}", f"name the marks of missing values, {named}", first
+    )
 
 
 def _bare(text: pd.Series[str]) -> tuple[pd.Series[str], pd.Series[bool]]:
@@ -189,7 +191,7 @@ def _guesses(words: Sequence[str]) -> dict[str, float]:
     return {word: 0 if word in noes and len(words) > 1 else 1 for word in ordered}
 
 
-def numbers_as_text(name: str, held: Held, where: str = "") -> DataError:
+def numbers_as_text(name: str, held: NumbersAsText, where: str = "") -> DataError:
     """The error for a feature of numbers as text, which would be treated as categories."""
     advice = held.advice or "turn it into numbers, with empty cells where they are missing"
     return DataError(
@@ -214,7 +216,7 @@ def dates(name: str, role: str = "") -> DataError:
     )
 
 
-def too_many(name: str, many: int, held: Held | None = None, role: str = "") -> DataError:
+def too_many(name: str, many: int, held: NumbersAsText | None = None, role: str = "") -> DataError:
     """The error for a feature with too many categories.
 
     Args:

@@ -18,7 +18,7 @@ class Cell(NamedTuple):
     number: bool = False
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A heading; numbers are aligned to the right."""
 
     name: str
@@ -35,7 +35,7 @@ class Table(NamedTuple):
         caption: of the table; none if it is "".
     """
 
-    columns: list[Column]
+    columns: list[TableColumn]
     rows: list[list[str]]
     keys: int = 1
     caption: str = ""
@@ -74,7 +74,7 @@ def of_rows(
     """
     cells = [[cell(value) for value in row] for row in rows]
     columns = [
-        Column(name, bool(cells) and all(row[k].number for row in cells))
+        TableColumn(name, bool(cells) and all(row[k].number for row in cells))
         for k, name in enumerate(names)
     ]
     return Table(columns, [[shown.text for shown in row] for row in cells], keys, caption)

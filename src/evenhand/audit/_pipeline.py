@@ -24,7 +24,7 @@ from evenhand.audit._stages.comparisons import (
     objection_of,
     over_time,
 )
-from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._stages.intersections import intersect
 from evenhand.audit._sums import missing as missing_values
 from evenhand.audit._sums.aggregate import (
@@ -46,7 +46,7 @@ from evenhand.fairness import FairnessReport, fairness_report
 from evenhand.fairness._clusters import ClusterSums
 
 
-def audit_log(run: Run, begin: float) -> Audit:
+def audit_log(run: AuditRun, begin: float) -> Audit:
     """Run all stages; `begin` is when the audit began, by `time.perf_counter`."""
     fitted = run.fit()
     cells, centre, columns = fitted.cells, fitted.design.reward_centre, run.look.columns
@@ -101,7 +101,7 @@ def audit_log(run: Run, begin: float) -> Audit:
     )
 
 
-def _metrics(run: Run, sums: pd.DataFrame, of_clusters: ClusterSums | None) -> FairnessReport:
+def _metrics(run: AuditRun, sums: pd.DataFrame, of_clusters: ClusterSums | None) -> FairnessReport:
     return fairness_report(
         sums,
         level=run.settings.level,
@@ -111,7 +111,7 @@ def _metrics(run: Run, sums: pd.DataFrame, of_clusters: ClusterSums | None) -> F
 
 
 def _explained(
-    run: Run,
+    run: AuditRun,
     fitted: Fitted,
     believed: BiasReport,
     metrics: FairnessReport,
@@ -136,7 +136,9 @@ def _explained(
     return by_logistic(explained, centred, chances, means, centred._columns, unadjusted)
 
 
-def _facts(run: Run, fitted: Fitted, windows: Windows | None, against: str, begin: float) -> Facts:
+def _facts(
+    run: AuditRun, fitted: Fitted, windows: Windows | None, against: str, begin: float
+) -> Facts:
     """The facts on which the words, the method and the limits of the report depend."""
     cells, design, gaps, errors = fitted.cells, fitted.design, fitted.gaps, fitted.errors
     look, columns = run.look, run.look.columns

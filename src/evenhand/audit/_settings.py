@@ -19,7 +19,7 @@ MOST_WINDOWS = 1000
 
 
 @dataclass(frozen=True)
-class Settings:
+class AuditSettings:
     """Everything about an audit except the log: `evenhand.audit` describes each setting."""
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -33,9 +33,9 @@ from evenhand.audit._input.sources import Source
 from evenhand.audit._pipeline import audit_log
 from evenhand.audit._report.provenance import provenance
 from evenhand.audit._report.result import Audit
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._stages.by_probability import audit_by_probability
-from evenhand.audit._stages.fitting import Run, Tell
+from evenhand.audit._stages.fitting import AuditRun, Tell
 from evenhand.audit._threads import one_thread
 from evenhand.errors import DataError, InputError, blank, setting
 
@@ -137,7 +137,7 @@ def audit(
     reading = Reading(encoding, decimal, delimiter, sheet)
     named = {role: name for role, name in {**(columns or {}), **roles}.items() if name is not None}
     one_each, attributes = split_groups(named)
-    settings = Settings(
+    settings = AuditSettings(
         columns=one_each,
         attributes=attributes,
         features=features,
@@ -171,7 +171,7 @@ def _audit(
     log: Any,
     engine: str | None,
     reading: Reading,
-    settings: Settings,
+    settings: AuditSettings,
     spill: str,
     tell: Tell,
     progress: Progress | None,
@@ -193,7 +193,7 @@ def _audit(
         source.close()
 
 
-def _audit_source(source: Source, settings: Settings, tell: Tell, begin: float) -> Audit:
+def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: float) -> Audit:
     """Audit a log that is open."""
     tell("looking at its columns")
     check_rows(source)
@@ -205,19 +205,19 @@ def _audit_source(source: Source, settings: Settings, tell: Tell, begin: float) 
     if membership is not None:
         source = one_row_each(source, columns_of(source, settings).count)
         seen = look(source, settings, by_probability=True)
-        return audit_by_probability(Run(source, settings, seen, tell), membership, begin)
+        return audit_by_probability(AuditRun(source, settings, seen, tell), membership, begin)
     source, settings, crossing = crossed(source, settings)
     source = with_guesses(source, settings)
     settings = with_reference(source, settings)
     source = one_row_each(source, columns_of(source, settings).count)
     seen = look(source, settings)
     _check_roles(seen, settings)
-    report = audit_log(Run(source, settings, seen, tell, crossing), begin)
+    report = audit_log(AuditRun(source, settings, seen, tell, crossing), begin)
     _check_groups(report)
     return report
 
 
-def _check_roles(seen: Look, settings: Settings) -> None:
+def _check_roles(seen: Look, settings: AuditSettings) -> None:
     if settings.weigh_by_propensity and seen.columns.propensity is None:
         raise InputError(
             f"{setting('weigh_by_propensity')} is set, and no column is the propensity; name it, "

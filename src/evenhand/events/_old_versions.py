@@ -44,7 +44,7 @@ from evenhand.events._rows import (
     TIME,
     TRUE,
     TRUE_SEQ,
-    Rows,
+    LogRows,
     rows_of,
 )
 from evenhand.events.columns import ORDER
@@ -179,9 +179,9 @@ class OlderRows:
         self.rows.append(row)
         return row
 
-    def numbered(self) -> Rows:
+    def numbered(self) -> LogRows:
         """The same rows in version 3."""
-        rows = Rows(self.about)
+        rows = LogRows(self.about)
         rows.rows = self.rows
         for number, (place, row) in enumerate(_in_order(self.rows), start=1):
             row[place] = number

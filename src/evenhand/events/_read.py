@@ -19,7 +19,7 @@ from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_
 from evenhand.events._header import DAMAGE, VERSION, About, one_line
 from evenhand.events._journal import journal_of, read_journal
 from evenhand.events._old_versions import OlderRows
-from evenhand.events._rows import Rows, are_older, has_all_columns, own
+from evenhand.events._rows import LogRows, are_older, has_all_columns, own
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import beside, log_path
 from evenhand.events.event import TrueRewardObserved, from_line
@@ -134,7 +134,7 @@ def _read_once(
     if begun is None and table is not None and not are_older(about, table):
         return Whole(about, table, about.head, tuple(map(_true, about.replaced)))
     rows = _put_together(path, about, table, begun or about, lines)
-    should, held = expected(about), Held(rows.decisions(), rows.learned, None)
+    should, held = expected(about), LogCounts(rows.decisions(), rows.learned, None)
     if should is not None and (held.rounds < should.rounds or held.learned < should.learned):
         raise DamagedError(f"{path}: {not_whole(path, held, should)}")
     try:
@@ -152,7 +152,7 @@ def _true(replaced: tuple[int, int | None, str, float]) -> TrueRewardObserved:
 
 def _put_together(
     path: Path, about: About, table: pd.DataFrame | None, begun: About, lines: Iterator[Any]
-) -> Rows:
+) -> LogRows:
     """The rows of a table and those that a journal adds; `begun` is the journal's header.
 
     In a journal that began as version 1 or 2, lines of that version come first. Rows of version 3
@@ -160,7 +160,7 @@ def _put_together(
     """
     older = about.version < VERSION if table is None else are_older(about, table)
     before = OlderRows(about, table) if older else None
-    rows = None if older else Rows(about, table)
+    rows = None if older else LogRows(about, table)
     numbers = begun.version == VERSION  # whether lines with numbers have begun
     for number, line in enumerate(lines, start=2):
         try:
@@ -186,7 +186,7 @@ def _put_together(
     return rows
 
 
-class Held(NamedTuple):
+class LogCounts(NamedTuple):
     """How much a log has, to compare with what it should have. None means unknown."""
 
     rounds: int
@@ -198,15 +198,15 @@ class Held(NamedTuple):
         return f"{self.rounds} rounds and {self.learned} learned rewards{rows}"
 
 
-def expected(about: About) -> Held | None:
+def expected(about: About) -> LogCounts | None:
     """How much a log had when it was closed."""
     if about.state is None:
         return None
     rows = None if about.rows is None else about.rows["number"]
-    return Held(about.state["round"] - about.first_round, about.state["learned"], rows)
+    return LogCounts(about.state["round"] - about.first_round, about.state["learned"], rows)
 
 
-def not_whole(path: Path, held: Held, should: Held) -> DamagedError:
+def not_whole(path: Path, held: LogCounts, should: LogCounts) -> DamagedError:
     """The error for a log that has less, or more, than when it was closed."""
     header = beside(path)
     hint = f", or move {header.name} away to read the rest like a log of another program"
@@ -289,11 +289,11 @@ def _as_written(
     return replace(about, rows=actual), rows
 
 
-def _held(frame: pd.DataFrame) -> Held:
+def _held(frame: pd.DataFrame) -> LogCounts:
     rounds, learned = (int(frame[NAMES[role]].notna().sum()) for role in ("propensity", "learned"))
-    return Held(rounds, learned, len(frame))
+    return LogCounts(rounds, learned, len(frame))
 
 
-def _like(should: Held, rows: int) -> Held:
+def _like(should: LogCounts, rows: int) -> LogCounts:
     """What should be there; older versions of evenhand did not count the rows."""
     return should if should.rows is not None else should._replace(rows=rows)

@@ -181,7 +181,7 @@ def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFr
     return frame
 
 
-class Rows:
+class LogRows:
     """Rows in the order in which they came; events name theirs by the id of the decision.
 
     With `gaps`, rounds may be missing because their decisions were erased.

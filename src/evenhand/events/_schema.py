@@ -16,7 +16,7 @@ from evenhand.events.columns import ORDER, ROLES, find_roles
 FIRST_YEAR, LAST_YEAR = 1, 9999
 
 
-class Column(NamedTuple):
+class LogColumn(NamedTuple):
     """The values that a column may have, and whether they may be missing."""
 
     kind: str
@@ -26,25 +26,25 @@ class Column(NamedTuple):
     words: str = "a finite number up to 1e100, or nothing"
 
 
-SCHEMA: dict[str, Column] = {
-    "timestamp": Column(
+SCHEMA: dict[str, LogColumn] = {
+    "timestamp": LogColumn(
         "time", True, words="a time such as 2026-01-31T12:00:00Z in the years 1 to 9999, or nothing"
     ),
-    "round": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
-    "arm": Column("label", False, words="the number or name of an arm"),
-    "position": Column("whole", True, 0, 2**31, "a whole number of at least 0, or nothing"),
-    "reward": Column("number", True),
+    "round": LogColumn("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
+    "arm": LogColumn("label", False, words="the number or name of an arm"),
+    "position": LogColumn("whole", True, 0, 2**31, "a whole number of at least 0, or nothing"),
+    "reward": LogColumn("number", True),
     # The probability of the only available arm may be computed as 1 + 1e-9.
-    "propensity": Column("number", True, 5e-324, 1 + 1e-6, "a number above 0 and up to 1"),
-    "group": Column("name", False, words="the name of a group"),
-    "true_reward": Column("number", True),
-    "override": Column("label", True, words="the number or name of an arm, or nothing"),
-    "explored": Column("flag", True, words="true, false or nothing"),
-    "learned": Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
+    "propensity": LogColumn("number", True, 5e-324, 1 + 1e-6, "a number above 0 and up to 1"),
+    "group": LogColumn("name", False, words="the name of a group"),
+    "true_reward": LogColumn("number", True),
+    "override": LogColumn("label", True, words="the number or name of an arm, or nothing"),
+    "explored": LogColumn("flag", True, words="true, false or nothing"),
+    "learned": LogColumn("whole", True, 1, 2**53, "a whole number of at least 1, or nothing"),
 }
-_NUMBER = Column("whole", True, 1, 2**53, "a whole number of at least 1, or nothing")
+_NUMBER = LogColumn("whole", True, 1, 2**53, "a whole number of at least 1, or nothing")
 _TIME = SCHEMA["timestamp"]
-_ID = Column("name", True, words="the id of a decision, or nothing")
+_ID = LogColumn("name", True, words="the id of a decision, or nothing")
 ORDER_SCHEMA = dict(zip(ORDER, (_ID, _NUMBER, _NUMBER, _TIME, _NUMBER, _TIME), strict=True))
 NAMES = {role: ROLES[role][0] for role in SCHEMA}
 """The schema's own name for every role."""
@@ -82,7 +82,7 @@ def checked(
         if name not in new:
             raise DataError(f"the log has no column {name!r}, which is a feature")
         new[name] = _typed(
-            frame[name], Column("number", False, words="a finite number up to 1e100"), first
+            frame[name], LogColumn("number", False, words="a finite number up to 1e100"), first
         )
     result = pd.DataFrame(new, index=frame.index)
     _hangs_together(result, roles, first)
@@ -108,7 +108,7 @@ def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
         raise DataError(f"{column.name} in row {row + first} is {column.iloc[row]}, {words}")
 
 
-def _typed(values: pd.Series, column: Column, first: int) -> pd.Series:
+def _typed(values: pd.Series, column: LogColumn, first: int) -> pd.Series:
     # Logs are closed and read back in small parts, so calls take the time, not rows: arrays are
     # compared here, not Series.
     present = values.notna().to_numpy(dtype=bool)

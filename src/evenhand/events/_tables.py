@@ -23,7 +23,7 @@ from evenhand.events._formats import (
     write_parquet,
 )
 from evenhand.events._header import DAMAGE, VERSION, About
-from evenhand.events._rows import Rows, own
+from evenhand.events._rows import LogRows, own
 from evenhand.events.event import RowsAbsorbed
 
 SUFFIXES = (".parquet", ".csv")
@@ -76,7 +76,7 @@ def stop_if_unwritable(path: Path, about: About) -> None:
     """Raise an InputError if names of groups or features could not be read back from the file."""
     try:
         "".join((*about.labels, *about.features)).encode()
-        rows = Rows(about)
+        rows = LogRows(about)
         for arm in range(len(about.labels)):
             context = (0.0,) * len(about.features)
             rows.apply(RowsAbsorbed(arm + 1, 0, None, (arm,), (context,), (0.0,)))

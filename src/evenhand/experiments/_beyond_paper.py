@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from evenhand.experiments._claims import FAILS, FAIR, HOLDS, PARTLY, Claim, Means, Verdict
+from evenhand.experiments._claims import FAILS, FAIR, HOLDS, PARTLY, Claim, MeansByPoint, Verdict
 from evenhand.experiments.model import Experiment
 from evenhand.policies import PooledGroupFair
 from evenhand.simulation.floor import FLOOR, corrected
@@ -114,10 +114,10 @@ NAMES = {
 }
 
 
-def _lower(experiment: str) -> Callable[[Means], Verdict]:
+def _lower(experiment: str) -> Callable[[MeansByPoint], Verdict]:
     """True regret below that of the paper's policy at every point."""
 
-    def check(m: Means) -> Verdict:
+    def check(m: MeansByPoint) -> Verdict:
         own, fair, floor = (
             m.curve(experiment, policy, "true_regret") for policy in (POOLED, FAIR, FLOOR)
         )
@@ -133,10 +133,10 @@ def _lower(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _proportional(experiment: str) -> Callable[[Means], Verdict]:
+def _proportional(experiment: str) -> Callable[[MeansByPoint], Verdict]:
     """A share within a point of proportional: arms are exchangeable in all of these worlds."""
 
-    def check(m: Means) -> Verdict:
+    def check(m: MeansByPoint) -> Verdict:
         share = m.curve(experiment, POOLED, "share")
         fair = share.index.to_numpy() / 10 if experiment.startswith("ratio") else 0.5
         gap = 100.0 * (share - fair).abs()
@@ -152,7 +152,7 @@ def _proportional(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _near_the_floor(m: Means) -> Verdict:
+def _near_the_floor(m: MeansByPoint) -> Verdict:
     own, floor = (m.last("T-beyond", policy, "true_regret") for policy in (POOLED, FLOOR))
     return Verdict(
         HOLDS if own <= 2.0 * floor else FAILS,
@@ -160,8 +160,8 @@ def _near_the_floor(m: Means) -> Verdict:
     )
 
 
-def _half(experiment: str, policy: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _half(experiment: str, policy: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         own, fair = (m.last(experiment, name, "share") for name in (policy, FAIR))
         return Verdict(
             HOLDS if abs(own - 0.5) <= 0.03 else FAILS,
@@ -171,8 +171,8 @@ def _half(experiment: str, policy: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _no_dearer(experiment: str, policy: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _no_dearer(experiment: str, policy: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         own, fair = (m.last(experiment, name, "perceived_regret") for name in (policy, FAIR))
         return Verdict(
             HOLDS if own <= fair else FAILS,

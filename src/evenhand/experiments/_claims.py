@@ -18,7 +18,7 @@ HOLDS, PARTLY, FAILS = "holds", "holds in part", "does not hold"
 TOP, CHAIN, FAIR, NAIVE = "TopInterval", "IntervalChaining", "GroupFairTopInterval", "NaiveFair"
 
 
-class Means:
+class MeansByPoint:
     """The means of the metrics by experiment, panel, policy and x, under one reading."""
 
     def __init__(self, runs: pd.DataFrame) -> None:
@@ -60,19 +60,19 @@ class Claim(NamedTuple):
 
     experiment: str
     says: str
-    check: Callable[[Means], Verdict]
+    check: Callable[[MeansByPoint], Verdict]
 
 
 def _yes(condition: bool, numbers: str) -> Verdict:
     return Verdict(HOLDS if condition else FAILS, numbers)
 
 
-def _half(m: Means) -> Verdict:
+def _half(m: MeansByPoint) -> Verdict:
     share = m.last("T", FAIR, "share")
     return _yes(abs(share - 0.5) <= 0.05, f"its share at T = 1000 is {share:.3f} (0.05 allowed)")
 
 
-def _comparable(m: Means) -> Verdict:
+def _comparable(m: MeansByPoint) -> Verdict:
     fair, top = m.last("T", FAIR, "true_regret"), m.last("T", TOP, "perceived_regret")
     return _yes(
         abs(fair / top - 1) <= 0.15,
@@ -81,7 +81,7 @@ def _comparable(m: Means) -> Verdict:
     )
 
 
-def _naive_poor(m: Means) -> Verdict:
+def _naive_poor(m: MeansByPoint) -> Verdict:
     naive, fair = m.last("T", NAIVE, "true_regret"), m.last("T", FAIR, "true_regret")
     return _yes(
         naive > 1.25 * fair,
@@ -90,7 +90,7 @@ def _naive_poor(m: Means) -> Verdict:
     )
 
 
-def _chain_fairer(m: Means) -> Verdict:
+def _chain_fairer(m: MeansByPoint) -> Verdict:
     few, many = m.first("arms", CHAIN, "share"), m.last("arms", CHAIN, "share")
     return _yes(
         abs(many - 0.5) < abs(few - 0.5) - 0.05,
@@ -98,7 +98,7 @@ def _chain_fairer(m: Means) -> Verdict:
     )
 
 
-def _chain_regret(m: Means) -> Verdict:
+def _chain_regret(m: MeansByPoint) -> Verdict:
     texts, grew = [], []
     for metric, name in (("true_regret", "true"), ("perceived_regret", "perceived")):
         few, many = m.first("arms", CHAIN, metric), m.last("arms", CHAIN, metric)
@@ -107,7 +107,7 @@ def _chain_regret(m: Means) -> Verdict:
     return _yes(all(grew), ", ".join(texts) + " with 10 and 100 arms (doubling counts as dramatic)")
 
 
-def _fewer_sensitive(m: Means) -> Verdict:
+def _fewer_sensitive(m: MeansByPoint) -> Verdict:
     texts, fell = [], []
     for policy in (CHAIN, TOP):
         low, high = m.first("error", policy, "share"), m.last("error", policy, "share")
@@ -116,7 +116,7 @@ def _fewer_sensitive(m: Means) -> Verdict:
     return _yes(all(fell), "share at mu = 0 and mu = 9: " + ", ".join(texts))
 
 
-def _high_true_regret(m: Means) -> Verdict:
+def _high_true_regret(m: MeansByPoint) -> Verdict:
     texts, rose = [], []
     for policy in (CHAIN, TOP):
         low, high = m.first("error", policy, "true_regret"), m.last("error", policy, "true_regret")
@@ -125,7 +125,7 @@ def _high_true_regret(m: Means) -> Verdict:
     return _yes(all(rose), "true regret at mu = 0 and mu = 9: " + ", ".join(texts))
 
 
-def _naive_highest(m: Means) -> Verdict:
+def _naive_highest(m: MeansByPoint) -> Verdict:
     texts, worst = [], []
     for metric, name in (("perceived_regret", "perceived"), ("true_regret", "true")):
         values = {policy: m.last("error", policy, metric) for policy in (TOP, CHAIN, FAIR, NAIVE)}
@@ -136,7 +136,7 @@ def _naive_highest(m: Means) -> Verdict:
     return Verdict(verdict, "at mu = 9 " + ", ".join(texts))
 
 
-def _proportional(m: Means) -> Verdict:
+def _proportional(m: MeansByPoint) -> Verdict:
     curve = m.curve("ratio", FAIR, "share")
     gap = (curve - curve.index.to_numpy() / 10).abs()
     return _yes(
@@ -146,7 +146,7 @@ def _proportional(m: Means) -> Verdict:
     )
 
 
-def _unaffected(m: Means) -> Verdict:
+def _unaffected(m: MeansByPoint) -> Verdict:
     curve = m.curve("ratio", FAIR, "true_regret")
     return _yes(
         bool(curve.max() <= 1.1 * curve.min()),
@@ -154,8 +154,8 @@ def _unaffected(m: Means) -> Verdict:
     )
 
 
-def _nothing_interesting(experiment: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _nothing_interesting(experiment: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         share = m.curve(experiment, FAIR, "share")
         order = m.curve(experiment, FAIR, "true_regret") < m.curve(experiment, TOP, "true_regret")
         calm = bool(((share - 0.5).abs() <= 0.05).all())
@@ -170,7 +170,7 @@ def _nothing_interesting(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _rate(m: Means) -> Verdict:
+def _rate(m: MeansByPoint) -> Verdict:
     total = m.curve("rate", FAIR, "true_regret")
     horizons = total.index.to_numpy()
     slope = growth_exponent(horizons, (total * horizons).to_numpy())
@@ -227,8 +227,8 @@ CLAIMS = (
 )
 
 
-def _very_close(experiment: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _very_close(experiment: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         last = {panel: m.last(experiment, FAIR, "share", panel) for panel in m.panels[experiment]}
         near = [abs(share - 0.5) <= 0.02 for share in last.values()]
         x = m.curve(experiment, FAIR, "share").index[-1]
@@ -243,8 +243,8 @@ def _very_close(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _small_price(experiment: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _small_price(experiment: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         rose, points = _gap(m, experiment, FAIR)
         return Verdict(
             HOLDS if points >= 1.0 and rose < points else FAILS,
@@ -255,8 +255,8 @@ def _small_price(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _naive_larger(experiment: str) -> Callable[[Means], Verdict]:
-    def check(m: Means) -> Verdict:
+def _naive_larger(experiment: str) -> Callable[[MeansByPoint], Verdict]:
+    def check(m: MeansByPoint) -> Verdict:
         fair, naive = _gap(m, experiment, FAIR)[0], _gap(m, experiment, NAIVE)[0]
         return Verdict(
             HOLDS if naive > 2.0 * max(fair, 0.0) and naive > 2.0 else FAILS,
@@ -267,7 +267,7 @@ def _naive_larger(experiment: str) -> Callable[[Means], Verdict]:
     return check
 
 
-def _gap(m: Means, experiment: str, policy: str) -> tuple[float, float]:
+def _gap(m: MeansByPoint, experiment: str, policy: str) -> tuple[float, float]:
     """Compared with TopInterval at the last T: perceived regret in per cent, share in points."""
     regret, base = (m.last(experiment, name, "perceived_regret") for name in (policy, TOP))
     share, plain = (m.last(experiment, name, "share") for name in (policy, TOP))

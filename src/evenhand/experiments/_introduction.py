@@ -34,7 +34,7 @@ READINGS = {
 }
 
 
-class Facts(NamedTuple):
+class RunFacts(NamedTuple):
     """About the run itself."""
 
     title: str
@@ -44,7 +44,7 @@ class Facts(NamedTuple):
 
 
 def introduction(
-    experiments: Sequence[Experiment], readings: Sequence[str], facts: Facts
+    experiments: Sequence[Experiment], readings: Sequence[str], facts: RunFacts
 ) -> dict[str, Any]:
     """How much was run, how to read the figures, and which parts of the paper are missing."""
     counts = sorted({experiment.replications for experiment in experiments}, reverse=True)
@@ -119,20 +119,20 @@ OTHER_WORDS = {  # departures from the paper's world, told only where there are 
 SHOWN = 20  # features that are named
 
 
-class Place(NamedTuple):
+class WorldInWords(NamedTuple):
     """A world in words, and what is known about the bias in it."""
 
     words: str
     learned: list[str]
 
 
-def world_in_words(experiment: Experiment) -> Place:
+def world_in_words(experiment: Experiment) -> WorldInWords:
     """Every number of a synthetic world, whether the file gives it or not, under each reading."""
     texts = {name: _numbers(experiment, reading) for name, reading in experiment.readings().items()}
     if len(set(texts.values())) == 1:
-        return Place(f"The world: {next(iter(texts.values()))}.", [])
+        return WorldInWords(f"The world: {next(iter(texts.values()))}.", [])
     parts = (f"The world under {name}: {text}." for name, text in texts.items())
-    return Place(" ".join(parts), [])
+    return WorldInWords(" ".join(parts), [])
 
 
 def _numbers(experiment: Experiment, reading: Conventions) -> str:
@@ -187,12 +187,12 @@ def _span(values: list[Any]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def table_in_words(experiment: Experiment) -> Place:
+def table_in_words(experiment: Experiment) -> WorldInWords:
     """The rows that were played, and what all their rewards say about bias."""
     reading = next(iter(experiment.readings().values()))
     world = next(iter(experiment.points(reading))).world
     if not isinstance(world, TableWorld):
-        return Place("", [])
+        return WorldInWords("", [])
     place = experiment.place
     source = place.get("dataset", place.get("file", ""))
     group = " and ".join([place["group"]] if isinstance(place["group"], str) else place["group"])
@@ -211,7 +211,7 @@ def table_in_words(experiment: Experiment) -> Place:
         parts.append(f"Categories by code: {', '.join(coded)}.")
     if world.identifiers:
         parts.append(f"Left out as identifiers of rows: {', '.join(world.identifiers)}.")
-    return Place(" ".join(parts), world.bias().to_words().splitlines())
+    return WorldInWords(" ".join(parts), world.bias().to_words().splitlines())
 
 
 def _rows(number: int, singular: str, several: str) -> str:

@@ -21,11 +21,16 @@ from evenhand.experiments._claims import (
     REAL_CLAIMS,
     TOP,
     Claim,
-    Means,
+    MeansByPoint,
     Verdict,
 )
 from evenhand.experiments._figures import Figure
-from evenhand.experiments._introduction import Facts, introduction, table_in_words, world_in_words
+from evenhand.experiments._introduction import (
+    RunFacts,
+    introduction,
+    table_in_words,
+    world_in_words,
+)
 from evenhand.experiments.model import HORIZON, Experiment
 from evenhand.metrics import prices, summarise
 from evenhand.worlds import TableWorld
@@ -127,7 +132,7 @@ def write(
     experiments: Sequence[Experiment],
     runs: pd.DataFrame,
     figures: Sequence[Figure],
-    facts: Facts,
+    facts: RunFacts,
 ) -> Path:
     """Write the report to `path`."""
     readings = list(dict.fromkeys(runs["conventions"]))
@@ -191,7 +196,7 @@ def check_own_claims(
 def _checked(claim: Claim, runs: pd.DataFrame) -> Verdict | None:
     """The verdict; None if a copy of the paper's file lacks the policies of the claim."""
     try:
-        return claim.check(Means(runs))
+        return claim.check(MeansByPoint(runs))
     except KeyError:
         return None
 
@@ -277,7 +282,7 @@ def _caption(figure: Figure, experiment: Experiment) -> str:
     return "perceived regret solid, true regret dashed" + crosses
 
 
-def _method(experiments: Sequence[Experiment], facts: Facts) -> list[str]:
+def _method(experiments: Sequence[Experiment], facts: RunFacts) -> list[str]:
     """How the numbers were made, in sentences."""
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items())
     seeds = sorted({experiment.seed for experiment in experiments})

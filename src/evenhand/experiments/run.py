@@ -16,7 +16,7 @@ from evenhand.errors import InputError
 from evenhand.experiments import _report
 from evenhand.experiments._checkpoints import run_experiment
 from evenhand.experiments._figures import draw_figures, write_tables
-from evenhand.experiments._introduction import Facts
+from evenhand.experiments._introduction import RunFacts
 from evenhand.experiments.model import Experiment
 from evenhand.simulation import simulate
 
@@ -104,7 +104,7 @@ def run_all(
     write_tables(runs, out / "tables", experiments[0].output.tables)
     figures = draw_figures(experiments, runs, out / "figures", lambda step: tell(step, 0))
     seconds["tables and figures"] = time.perf_counter() - started
-    facts = Facts(title, rounds, seconds, evenhand.__version__)
+    facts = RunFacts(title, rounds, seconds, evenhand.__version__)
     tell("writing the report", 0)
     path = _report.write(out / "report.html", experiments, runs, figures, facts)
     about = {"rounds": rounds, "seconds": seconds, "version": evenhand.__version__}

@@ -15,7 +15,7 @@ from evenhand.fairness._metrics import (
     SELECTION,
     SUFFICIENT,
     UNKNOWN,
-    Row,
+    MetricRow,
     compared,
     judged,
     noted,
@@ -80,7 +80,7 @@ def screening(report: FairnessReport) -> pd.DataFrame:
         level = divided(report.level, len(known) * (len(known) - 1) // 2)
         for g, group in enumerate(report.groups):
             if g == top:
-                row = Row(1.0, 1.0, 1.0, own[g].n, own[g].evidence, own[g].why)
+                row = MetricRow(1.0, 1.0, 1.0, own[g].n, own[g].evidence, own[g].why)
                 says = "the highest rate"
             else:
                 names = group, report.groups[top]
@@ -97,11 +97,11 @@ def screening(report: FairnessReport) -> pd.DataFrame:
                     "note": NOTE,
                 }
             )
-    columns = ["selection", "group", "beside", *Row._fields, "threshold", "screen", "note"]
+    columns = ["selection", "group", "beside", *MetricRow._fields, "threshold", "screen", "note"]
     return pd.DataFrame(lines, columns=columns)
 
 
-def _says(row: Row, threshold: float) -> str:
+def _says(row: MetricRow, threshold: float) -> str:
     if row.evidence != SUFFICIENT:
         return row.evidence
     if row.high < threshold:
@@ -171,7 +171,7 @@ def _picked(
             why = pairs[0][kind].why
         elif method == "to_overall":
             why = "the number of all groups is not an average of theirs"
-        nothing = Row(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
+        nothing = MetricRow(np.nan, np.nan, np.nan, 0, UNKNOWN, why)
         return {**nothing._asdict(), "lower": "", "higher": ""}
     # Among equal ratios, such as those of groups with a rate of 0, the largest difference.
     first = "ratio" if kind == "ratio" else "difference"
@@ -260,6 +260,6 @@ def overall(report: FairnessReport) -> pd.DataFrame:
             rate = np.asarray(row.estimate)
             row = judged(Ends(rate, rate, rate), row.n, report.least)
         out[name] = noted(row, report._note(name))._asdict()
-    return pd.DataFrame.from_dict(out, orient="index", columns=list(Row._fields)).rename_axis(
+    return pd.DataFrame.from_dict(out, orient="index", columns=list(MetricRow._fields)).rename_axis(
         "metric"
     )

@@ -153,7 +153,7 @@ SUFFICIENT, INSUFFICIENT, UNKNOWN = "sufficient", "insufficient evidence", "not 
 ORDER = (SUFFICIENT, INSUFFICIENT, UNKNOWN)
 
 
-class Row(NamedTuple):
+class MetricRow(NamedTuple):
     """A number with its interval, how many decisions it rests on, and whether that is enough."""
 
     estimate: float
@@ -164,7 +164,7 @@ class Row(NamedTuple):
     why: str
 
 
-def judged(ends: Ends, n: float, least: int, flat: bool = False) -> Row:
+def judged(ends: Ends, n: float, least: int, flat: bool = False) -> MetricRow:
     """A number with its evidence.
 
     Args:
@@ -176,18 +176,20 @@ def judged(ends: Ends, n: float, least: int, flat: bool = False) -> Row:
     estimate, low, high = (float(end) for end in ends)
     if np.isnan(estimate):
         why = "there are no values" if n == 0 else "not defined for these values"
-        return Row(np.nan, np.nan, np.nan, int(n), UNKNOWN, why)
+        return MetricRow(np.nan, np.nan, np.nan, int(n), UNKNOWN, why)
     if n < least:
-        return Row(estimate, low, high, int(n), INSUFFICIENT, f"n is {n:.0f}, less than {least}")
+        return MetricRow(
+            estimate, low, high, int(n), INSUFFICIENT, f"n is {n:.0f}, less than {least}"
+        )
     if np.isnan(low) and np.isnan(high):
-        return Row(estimate, low, high, int(n), INSUFFICIENT, "a single cluster")
+        return MetricRow(estimate, low, high, int(n), INSUFFICIENT, "a single cluster")
     if flat:
         why = "all values are equal, so their spread is not known"
-        return Row(estimate, low, high, int(n), INSUFFICIENT, why)
-    return Row(estimate, low, high, int(n), SUFFICIENT, "")
+        return MetricRow(estimate, low, high, int(n), INSUFFICIENT, why)
+    return MetricRow(estimate, low, high, int(n), SUFFICIENT, "")
 
 
-def rows(measure: Measure, level: float, least: int) -> list[Row]:
+def rows(measure: Measure, level: float, least: int) -> list[MetricRow]:
     """The numbers of all groups."""
     ends = measure.ends(level)
     return [
@@ -196,7 +198,7 @@ def rows(measure: Measure, level: float, least: int) -> list[Row]:
     ]
 
 
-def noted(row: Row, note: str) -> Row:
+def noted(row: MetricRow, note: str) -> MetricRow:
     """The number with a note on its interval, if there is one."""
     if not note or row.evidence == UNKNOWN:
         return row
@@ -210,7 +212,7 @@ def is_flat(measure: Measure, group: int) -> bool:
     return isinstance(measure, Means) and not measure.error[group] > 0.0
 
 
-def compared(ends: Ends, first: Row, second: Row, names: tuple[str, str]) -> Row:
+def compared(ends: Ends, first: MetricRow, second: MetricRow, names: tuple[str, str]) -> MetricRow:
     """A difference or ratio of two groups: its evidence is that of the worse of them."""
     worst, whose = max(
         ((first, names[0]), (second, names[1])), key=lambda pair: ORDER.index(pair[0].evidence)
@@ -219,6 +221,6 @@ def compared(ends: Ends, first: Row, second: Row, names: tuple[str, str]) -> Row
     estimate, low, high = (float(end) for end in ends)
     if np.isnan(estimate):
         why = f"group {whose}: {worst.why}" if worst.why else "an interval is not above 0"
-        return Row(np.nan, np.nan, np.nan, n, UNKNOWN, why)
+        return MetricRow(np.nan, np.nan, np.nan, n, UNKNOWN, why)
     why = f"group {whose}: {worst.why}" if worst.why else ""
-    return Row(estimate, low, high, n, worst.evidence, why)
+    return MetricRow(estimate, low, high, n, worst.evidence, why)

@@ -22,7 +22,7 @@ from evenhand.fairness._metrics import (
     METRICS,
     SELECTION,
     WITH_CLUSTERS,
-    Row,
+    MetricRow,
     noted,
     possible,
     rows,
@@ -89,7 +89,7 @@ class FairnessReport:
                 self.groups, rows(self._measure(name), level, self.least), strict=True
             )
         ]
-        frame = pd.DataFrame(lines, columns=["metric", "group", *Row._fields])
+        frame = pd.DataFrame(lines, columns=["metric", "group", *MetricRow._fields])
         return frame.set_index(["metric", "group"])
 
     @cached_property
@@ -148,7 +148,7 @@ class FairnessReport:
             for pair in all_pairs(self, metric)
             for what in ("difference", "ratio")
         ]
-        return pd.DataFrame(lines, columns=["lower", "higher", "what", *Row._fields])
+        return pd.DataFrame(lines, columns=["lower", "higher", "what", *MetricRow._fields])
 
     def parity(self) -> pd.DataFrame:
         """The share of every group, and its shares at proportional and at equal parity.

@@ -25,7 +25,7 @@ LOGGED = "logged"
 VALUE, CONTRIBUTION, WITHIN, SHARE = "value", "contribution", "within", "share"
 
 
-class Terms(NamedTuple):
+class RatioTerms(NamedTuple):
     """The estimate is sum(a) / sum(b). `weights` are those of the rows it rests on."""
 
     a: Array
@@ -33,7 +33,7 @@ class Terms(NamedTuple):
     weights: Array
 
 
-class Rows(NamedTuple):
+class WeightedRows(NamedTuple):
     """What all estimators need, for one kind of reward."""
 
     log: Logged
@@ -43,32 +43,32 @@ class Rows(NamedTuple):
     predicted: Array | None  # (rows, arms)
 
 
-def terms(name: str, quantity: str, group: int | None, rows: Rows) -> Terms:
+def terms(name: str, quantity: str, group: int | None, rows: WeightedRows) -> RatioTerms:
     """The terms of an estimator, overall (group None) or for a group."""
     log, ones = rows.log, np.ones(rows.log.n)
     inside = ones if group is None else (log.of == group).astype(np.float64)
     if name == LOGGED:
-        return Terms(rows.rewards * inside, inside if quantity == WITHIN else ones, inside)
+        return RatioTerms(rows.rewards * inside, inside if quantity == WITHIN else ones, inside)
     w = rows.weights * inside
     if name == "snips":
-        return Terms(w * rows.rewards, w if quantity == WITHIN else rows.weights, w)
+        return RatioTerms(w * rows.rewards, w if quantity == WITHIN else rows.weights, w)
     chances = np.where(log.inside(group), rows.target, 0.0)
     below = chances.sum(axis=1) if quantity == WITHIN else ones
     if name == "ips":
-        return Terms(w * rows.rewards, below, w)
+        return RatioTerms(w * rows.rewards, below, w)
     assert rows.predicted is not None
     direct = np.sum(chances * rows.predicted, axis=1)
     own = rows.predicted[np.arange(log.n), log.arms]
-    return Terms(direct + w * (rows.rewards - own), below, w)
+    return RatioTerms(direct + w * (rows.rewards - own), below, w)
 
 
-def estimate(terms: Terms) -> float:
+def estimate(terms: RatioTerms) -> float:
     """The solution of mean(a - v b) = 0; NaN where b is 0."""
     below = float(terms.b.sum())
     return float(terms.a.sum()) / below if below > 0.0 else float("nan")
 
 
-def influence(terms: Terms, value: float) -> Array:
+def influence(terms: RatioTerms, value: float) -> Array:
     """The influence of every row on the estimate, to first order: (a - v b) / mean(b)."""
     parts: Array = (terms.a - value * terms.b) / terms.b.mean()
     return parts

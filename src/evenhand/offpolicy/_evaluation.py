@@ -15,13 +15,13 @@ from evenhand._checks import Array, numbers
 from evenhand.errors import InputError, setting
 from evenhand.fairness.report import LEAST
 from evenhand.offpolicy._correction import Correction, correction
-from evenhand.offpolicy._estimators import ESTIMATORS, Rows, cross_fitted
+from evenhand.offpolicy._estimators import ESTIMATORS, WeightedRows, cross_fitted
 from evenhand.offpolicy._gain import gains
 from evenhand.offpolicy._intervals import INTERVALS
 from evenhand.offpolicy._leakage import warn_if_seen
 from evenhand.offpolicy._log_files import later, read_own
 from evenhand.offpolicy._overlap import Overlap, overlap
-from evenhand.offpolicy._report_table import COLUMNS, Settings, shares, span, table
+from evenhand.offpolicy._report_table import COLUMNS, EvaluationSettings, shares, span, table
 from evenhand.offpolicy._sentences import warnings
 from evenhand.offpolicy._targets import Target, probabilities
 from evenhand.offpolicy.logged import Logged
@@ -102,7 +102,7 @@ def evaluate(
         raise InputError(f"{setting('rewards')} has {seen.sum()} values; allowed are at least two")
     known = log.rows(seen)
     weights = chances[seen][np.arange(known.n), known.arms] / known.propensities
-    settings = Settings(
+    settings = EvaluationSettings(
         _which(estimators, log, predictions),
         _checks.one_of("interval", interval, INTERVALS),
         _checks.number("level", level, 0.0, 1.0, open_ends=True),
@@ -132,7 +132,7 @@ def evaluate(
                 predicted = given - _bias_of_arms(corrected, known)
             if settings.interval == "bernstein":  # the bound needs predictions in the same range
                 predicted = np.clip(predicted, *span(corrected, settings))
-        rows = Rows(known, chances[seen], weights, rewards, predicted)
+        rows = WeightedRows(known, chances[seen], weights, rewards, predicted)
         lines += table(kind, rows, corrected, settings)
         gained += gains(kind, rows, corrected, settings)
     lines += shares(log, chances, settings)

@@ -13,13 +13,13 @@ import numpy as np
 from evenhand._checks import Array
 from evenhand.fairness._metrics import INSUFFICIENT, SUFFICIENT, UNKNOWN
 from evenhand.offpolicy._correction import Correction
-from evenhand.offpolicy._estimators import LOGGED, Rows, Terms, effective, terms
+from evenhand.offpolicy._estimators import LOGGED, RatioTerms, WeightedRows, effective, terms
 from evenhand.offpolicy._intervals import Reach, bootstrap, estimate_and_influence, normal
 from evenhand.offpolicy._overlap import WEAK, skewed
 from evenhand.offpolicy._report_table import (
     FEW_DECIDE,
     NOTHING,
-    Settings,
+    EvaluationSettings,
     name_of,
     no_number,
     problems_of,
@@ -29,7 +29,9 @@ from evenhand.offpolicy._report_table import (
 )
 
 
-def gains(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
+def gains(
+    kind: str, rows: WeightedRows, corrected: Correction, settings: EvaluationSettings
+) -> list[Any]:
     """Target minus log, for one kind of reward: overall, by groups and within them."""
     lines: list[Any] = []
     problems = problems_of(rows, settings)
@@ -46,10 +48,10 @@ def _line(
     name: str,
     quantity: str,
     group: int | None,
-    rows: Rows,
-    pair: tuple[Terms, Terms],
+    rows: WeightedRows,
+    pair: tuple[RatioTerms, RatioTerms],
     corrected: Correction,
-    settings: Settings,
+    settings: EvaluationSettings,
 ) -> tuple[Reach, str]:
     for who, parts in zip((name, LOGGED), pair, strict=True):
         why = no_number(who, group, rows, parts, corrected)
@@ -60,7 +62,11 @@ def _line(
 
 
 def _reach(
-    name: str, quantity: str, pair: tuple[Terms, Terms], corrected: Correction, settings: Settings
+    name: str,
+    quantity: str,
+    pair: tuple[RatioTerms, RatioTerms],
+    corrected: Correction,
+    settings: EvaluationSettings,
 ) -> Reach:
     target, logged = pair
     if settings.interval == "bootstrap":
@@ -78,7 +84,11 @@ def _reach(
 
 
 def _unsure(
-    rows: Rows, group: int | None, pair: tuple[Terms, Terms], corrected: Correction, level: float
+    rows: WeightedRows,
+    group: int | None,
+    pair: tuple[RatioTerms, RatioTerms],
+    corrected: Correction,
+    level: float,
 ) -> float:
     """What the uncertainty of the bias adds: its error where target and log differ in contexts.
 
@@ -96,7 +106,11 @@ def _unsure(
 
 
 def _judged(
-    line: tuple[Reach, str], target: Terms, logged: Terms, problem: str, settings: Settings
+    line: tuple[Reach, str],
+    target: RatioTerms,
+    logged: RatioTerms,
+    problem: str,
+    settings: EvaluationSettings,
 ) -> tuple[Any, ...]:
     reach, why = line
     n = int(np.sum((target.weights > 0.0) | (logged.weights > 0.0)))

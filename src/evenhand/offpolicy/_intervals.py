@@ -13,7 +13,7 @@ from evenhand.offpolicy._estimators import (
     CONTRIBUTION,
     VALUE,
     WITHIN,
-    Terms,
+    RatioTerms,
     effective,
     estimate,
     influence,
@@ -32,7 +32,7 @@ class Reach(NamedTuple):
     high: float
 
 
-def normal(terms: Terms, level: float, less: Terms | None = None) -> Reach:
+def normal(terms: RatioTerms, level: float, less: RatioTerms | None = None) -> Reach:
     """From the influence of every row, with Student's quantile for the effective number of rows.
 
     With influences p of n rows, the standard error is sqrt(sum p^2 / (n (n - 1))).
@@ -51,7 +51,9 @@ def normal(terms: Terms, level: float, less: Terms | None = None) -> Reach:
     return Reach(value, error, value - reach, value + reach)
 
 
-def estimate_and_influence(terms: Terms, less: Terms | None = None) -> tuple[float, Array]:
+def estimate_and_influence(
+    terms: RatioTerms, less: RatioTerms | None = None
+) -> tuple[float, Array]:
     """An estimate, or the difference of two, and the influence of every row on it."""
     value = estimate(terms)
     parts = influence(terms, value)
@@ -62,7 +64,7 @@ def estimate_and_influence(terms: Terms, less: Terms | None = None) -> tuple[flo
 
 
 def bootstrap(
-    terms: Terms, level: float, resamples: int, seed: int, less: Terms | None = None
+    terms: RatioTerms, level: float, resamples: int, seed: int, less: RatioTerms | None = None
 ) -> Reach:
     """The bootstrap-t: rows are resampled, and Student's ratio is taken in each draw.
 
@@ -92,7 +94,7 @@ def bootstrap(
     return Reach(plain.estimate, plain.error, float(low), float(high))
 
 
-def _drawn(terms: Terms, drawn: Whole) -> tuple[Array, Array]:
+def _drawn(terms: RatioTerms, drawn: Whole) -> tuple[Array, Array]:
     """The estimate of each draw, not finite if it has none, and the influence of its rows."""
     a, b = terms.a[drawn], terms.b[drawn]
     below = b.sum(axis=1)
@@ -100,7 +102,9 @@ def _drawn(terms: Terms, drawn: Whole) -> tuple[Array, Array]:
     return values, (a - values[:, None] * b) / below[:, None]
 
 
-def bernstein(terms: Terms, level: float, width: float, lowest: float, highest: float) -> Reach:
+def bernstein(
+    terms: RatioTerms, level: float, width: float, lowest: float, highest: float
+) -> Reach:
     """Maurer and Pontil's (2009) empirical Bernstein bound, for any number of rows.
 
     The interval is all v between `lowest` and `highest` for which mean(a - v b) = 0 is not

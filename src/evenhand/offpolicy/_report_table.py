@@ -16,8 +16,8 @@ from evenhand.offpolicy._estimators import (
     SHARE,
     VALUE,
     WITHIN,
-    Rows,
-    Terms,
+    RatioTerms,
+    WeightedRows,
     effective,
     influence,
     terms,
@@ -45,7 +45,7 @@ COLUMNS = (
 )
 
 
-class Settings(NamedTuple):
+class EvaluationSettings(NamedTuple):
     """The caller's choices."""
 
     estimators: tuple[str, ...]
@@ -58,7 +58,9 @@ class Settings(NamedTuple):
     most: float = np.inf
 
 
-def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> list[Any]:
+def table(
+    kind: str, rows: WeightedRows, corrected: Correction, settings: EvaluationSettings
+) -> list[Any]:
     """The values of one kind of reward: overall, by groups and within them."""
     lines: list[Any] = []
     problems = problems_of(rows, settings)
@@ -74,13 +76,13 @@ def table(kind: str, rows: Rows, corrected: Correction, settings: Settings) -> l
     return lines
 
 
-def quantities(rows: Rows) -> list[tuple[str, int | None]]:
+def quantities(rows: WeightedRows) -> list[tuple[str, int | None]]:
     """The quantities of a report, each with its group; None is overall."""
     groups = range(len(rows.log.names))
     return [(VALUE, None), *((quantity, g) for quantity in (CONTRIBUTION, WITHIN) for g in groups)]
 
 
-def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
+def problems_of(rows: WeightedRows, settings: EvaluationSettings) -> dict[int | None, str]:
     """What is wrong with the overlap, overall and in each group."""
     return {
         g: overlap(rows.log, rows.target, rows.weights, g, settings.least).why
@@ -88,7 +90,7 @@ def problems_of(rows: Rows, settings: Settings) -> dict[int | None, str]:
     }
 
 
-def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
+def shares(log: Logged, target: Array, settings: EvaluationSettings) -> list[Any]:
     """The share of every group under the target, and under the logging policy.
 
     The first needs no weights: it is the mean of the target's probabilities, and only the contexts
@@ -101,7 +103,7 @@ def shares(log: Logged, target: Array, settings: Settings) -> list[Any]:
     for g, name in enumerate(log.names):
         chance = np.sum(np.where(log.inside(g), target, 0.0), axis=1)
         ones = np.ones(log.n)
-        reach = normal(Terms(chance, ones, ones), settings.level)
+        reach = normal(RatioTerms(chance, ones, ones), settings.level)
         ends = max(reach.low, 0.0), min(reach.high, 1.0)
         numbers = reach.estimate, reach.error, *ends, log.n, float(log.n)
         lines.append(("", "target", SHARE, name, *numbers, evidence, why))
@@ -118,11 +120,11 @@ def _line(
     name: str,
     quantity: str,
     group: int | None,
-    rows: Rows,
-    parts: Terms,
+    rows: WeightedRows,
+    parts: RatioTerms,
     corrected: Correction,
     unsure: Array,
-    settings: Settings,
+    settings: EvaluationSettings,
 ) -> tuple[Reach, str]:
     """A number with its interval, or why there is none."""
     why = no_number(name, group, rows, parts, corrected)
@@ -132,7 +134,9 @@ def _line(
     return widened(reach_of(name, quantity, parts, corrected, settings), more)
 
 
-def no_number(name: str, group: int | None, rows: Rows, parts: Terms, corrected: Correction) -> str:
+def no_number(
+    name: str, group: int | None, rows: WeightedRows, parts: RatioTerms, corrected: Correction
+) -> str:
     """Why there is no number; empty if there is one."""
     for g, why in corrected.unknown.items():
         if group in (None, g):
@@ -152,7 +156,7 @@ def widened(reach: Reach, more: float) -> tuple[Reach, str]:
 
 
 def reach_of(
-    name: str, quantity: str, parts: Terms, corrected: Correction, settings: Settings
+    name: str, quantity: str, parts: RatioTerms, corrected: Correction, settings: EvaluationSettings
 ) -> Reach:
     """An estimate with an interval of the chosen kind."""
     if settings.interval == "bootstrap":
@@ -164,7 +168,7 @@ def reach_of(
     return normal(parts, settings.level)
 
 
-def span(corrected: Correction, settings: Settings) -> tuple[float, float]:
+def span(corrected: Correction, settings: EvaluationSettings) -> tuple[float, float]:
     """The range of rewards minus their bias."""
     low, high = settings.rewards
     bias = np.nan_to_num(corrected.bias)
@@ -190,7 +194,11 @@ def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) ->
 
 
 def _judged(
-    name: str, line: tuple[Reach, str], parts: Terms, problem: str, settings: Settings
+    name: str,
+    line: tuple[Reach, str],
+    parts: RatioTerms,
+    problem: str,
+    settings: EvaluationSettings,
 ) -> tuple[Any, ...]:
     reach, why = line
     n, worth = int((parts.weights > 0.0).sum()), effective(parts.weights)

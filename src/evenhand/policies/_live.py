@@ -21,8 +21,8 @@ from evenhand.policies._state import (
     N_SCORES,
     NOTHING,
     Members,
-    Settings,
     State,
+    WidthSettings,
     make_state,
     members_of,
 )
@@ -234,7 +234,7 @@ class Live(Settled):
             self.learns_groups,
             self.singular,
             self.ridge or 0.0,
-            Settings(
+            WidthSettings(
                 n_arms=self.n_arms,
                 delta=self.delta,
                 horizon=self.horizon or 0,

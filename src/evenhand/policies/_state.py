@@ -37,7 +37,7 @@ SIZE, QUANTILE, NOISE, ROUND = range(4)
 ARM = -1
 
 
-class Settings(NamedTuple):
+class WidthSettings(NamedTuple):
     """The numbers behind the widths, the same for every policy. Arrays would cost time."""
 
     n_arms: int
@@ -66,7 +66,7 @@ class State(NamedTuple):
     groups: Regressions
     own: Any
     levels: NDArray[np.float64]  # SIZE and QUANTILE by group and, last, of an arm; NOISE, ROUND
-    settings: Settings
+    settings: WidthSettings
 
 
 class Members(NamedTuple):
@@ -92,7 +92,7 @@ class Memory(NamedTuple):
     groups: Regressions
     own: Any
     levels: NDArray[np.float64]
-    settings: Settings
+    settings: WidthSettings
     members: Members
     contexts: NDArray[np.float64]  # of this round, padded to whole blocks of arms
     work: NDArray[np.float64]  # the scores, and what they are made from
@@ -106,7 +106,7 @@ def make_state(
     learn_groups: bool,
     singular: str,
     ridge: float,
-    settings: Settings,
+    settings: WidthSettings,
     own: NamedTuple = NOTHING,
     prior: Prior | None = None,
 ) -> State:

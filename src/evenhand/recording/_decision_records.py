@@ -47,7 +47,7 @@ def now() -> int:
     return time
 
 
-class Seen(NamedTuple):
+class DecisionRecord(NamedTuple):
     """The part of a decision that a log keeps, as plain numbers that can be read back."""
 
     round: int
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     context: tuple[float, ...]
 
 
-def seen(policy: Policy, decision: Decision, round: int) -> Seen:
+def seen(policy: Policy, decision: Decision, round: int) -> DecisionRecord:
     """A decision in plain numbers; an InputError if a log cannot hold it.
 
     Evenhand's policies always make valid decisions. A user's policy may return anything.
@@ -87,11 +87,11 @@ def seen(policy: Policy, decision: Decision, round: int) -> Seen:
             f"the policy gave the context {values}; allowed are {n_features} finite numbers up to "
             f"{LARGEST:g}"
         )
-    return Seen(round, arm, chance, explored, tuple(values))
+    return DecisionRecord(round, arm, chance, explored, tuple(values))
 
 
 def with_candidates(
-    policy: Policy, decision: Seen, contexts: ArrayLike, available: ArrayLike | None
+    policy: Policy, decision: DecisionRecord, contexts: ArrayLike, available: ArrayLike | None
 ) -> tuple[Array, Array | None]:
     """The contexts and probabilities of all arms."""
     all_contexts = candidate_contexts(policy, contexts, available)
@@ -134,7 +134,7 @@ def candidate_contexts(
 
 def candidate_propensities(
     policy: Policy,
-    decision: Decision | Seen,
+    decision: Decision | DecisionRecord,
     contexts: ArrayLike,
     available: ArrayLike | None = None,
 ) -> Array | None:

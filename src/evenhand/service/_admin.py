@@ -29,7 +29,7 @@ from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Call
 from evenhand.service._ledger.copies import export
-from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.transaction import Transaction
 from evenhand.service._problems import Problem, Refused
@@ -198,7 +198,7 @@ class Admin:
         given = request.given({"force": 4, "reason": 2000})
         assert request.caller is not None
         retention = int(self.engine.config.retention * 1e6)
-        ask = Erase(
+        ask = EraseAsk(
             self.engine.pseudonym(request.name), request.caller.name, given.get("reason", ""),
             retention, given.get("force") == "true",
         )  # fmt: skip

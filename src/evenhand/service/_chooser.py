@@ -14,7 +14,7 @@ from evenhand.service._features import Encoder
 from evenhand.service._ids import new_id
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Decide
-from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.fold import LedgerState
 from evenhand.service._ledger.review_queue import is_sampled
 from evenhand.service._problems import Refused
 from evenhand.service.config import Config
@@ -27,8 +27,8 @@ class Chooser:
     encoder: Encoder
     secret: bytes
     started: int  # the entry that has the seed of this process
-    state: State
-    decider: State  # the state that decides: the newest, or one that was rolled back to
+    state: LedgerState
+    decider: LedgerState  # the state that decides: the newest, or one that was rolled back to
     draws: int  # the last round whose random numbers this process used
     flying: int  # decisions that are not yet in the ledger
     _expected: dict[bytes, dict[str, float]]

@@ -14,7 +14,7 @@ from evenhand.service._engine import Engine
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
 from evenhand.service._ledger.database import Unavailable
-from evenhand.service._ledger.erasure import Erase
+from evenhand.service._ledger.erasure import EraseAsk
 from evenhand.service._service import Service, run, set_up_logs
 from evenhand.service.config import Config, load
 
@@ -115,7 +115,7 @@ def erase_person(path: Path, person: str, reason: str, force: bool) -> str:
     engine.prepare_store()
     engine.secret = engine.store.secret()
     retention = int(config.retention * 1e6)
-    ask = Erase(engine.pseudonym(person), "command line", reason, retention, force)
+    ask = EraseAsk(engine.pseudonym(person), "command line", reason, retention, force)
     engine.store.write([ask])
     engine.store.drop()
     if ask.status >= 400:

@@ -24,8 +24,8 @@ from evenhand.service._chooser import Chooser
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Decide, Expire, Keep
 from evenhand.service._ledger.database import Database, Unavailable
-from evenhand.service._ledger.erasure import Erase
-from evenhand.service._ledger.fold import State, restored
+from evenhand.service._ledger.erasure import EraseAsk
+from evenhand.service._ledger.fold import LedgerState, restored
 from evenhand.service._ledger.membership import membership_of
 from evenhand.service._ledger.store import Committed, Store
 from evenhand.service._ledger.transaction import Rules
@@ -50,8 +50,10 @@ class Engine(Chooser):
             config.default_reward,
             membership_of(config.groups, len(self.encoder.columns)),
         )
-        self.state: State
-        self.decider: State  # the state that decides: the newest, or one that was rolled back to
+        self.state: LedgerState
+        self.decider: (
+            LedgerState  # the state that decides: the newest, or one that was rolled back to
+        )
         self.draws = 0  # the last round whose random numbers this process used
         self.flying = 0  # decisions that are not yet in the ledger
         self.lag = 0.0
@@ -172,7 +174,7 @@ class Engine(Chooser):
         """Hand an ask to the writer, and wait for the answer."""
         return await self.submit(ask)
 
-    def _use_state(self, state: State) -> None:
+    def _use_state(self, state: LedgerState) -> None:
         """Take over a state, and find the one that decides."""
         _policy_calls.seeded(state, self.seed)
         self.state = state
@@ -188,7 +190,7 @@ class Engine(Chooser):
         self,
         batch: list[tuple[Ask, asyncio.Future[Ask] | None]],
         committed: Committed | None,
-        fresh: State | None,
+        fresh: LedgerState | None,
         error: Exception | None,
     ) -> None:
         """Learn what was written, in its order, and answer."""
@@ -239,7 +241,7 @@ class Engine(Chooser):
 
     def _write_some(self, batch: list[tuple[Ask, asyncio.Future[Ask] | None]]) -> None:
         committed: Committed | None = None
-        fresh: State | None = None
+        fresh: LedgerState | None = None
         error: Exception | None = None
         try:
             began = time.monotonic()
@@ -291,11 +293,11 @@ Asked = list[tuple[Ask, "asyncio.Future[Ask] | None"]]
 
 def _apart(batch: Asked) -> list[Asked]:
     """A batch split into transactions: each erasure has its own."""
-    if not any(isinstance(ask, Erase) for ask, _ in batch):
+    if not any(isinstance(ask, EraseAsk) for ask, _ in batch):
         return [batch]
     parts: list[Asked] = [[]]
     for item in batch:
-        if isinstance(item[0], Erase):
+        if isinstance(item[0], EraseAsk):
             parts.extend([[item], []])
         else:
             parts[-1].append(item)

@@ -23,7 +23,7 @@ INTERCEPT = "intercept"
 
 
 @dataclass(frozen=True)
-class Feature:
+class CandidateFeature:
     """A feature of the configuration: its type, its unit, and what is allowed."""
 
     name: str
@@ -67,7 +67,7 @@ class Feature:
 class Encoder:
     """Features of candidates as rows of numbers, the intercept first if there is one."""
 
-    def __init__(self, features: Sequence[Feature], intercept: bool) -> None:
+    def __init__(self, features: Sequence[CandidateFeature], intercept: bool) -> None:
         self.features, self.intercept = tuple(features), intercept
         first = (INTERCEPT,) if intercept else ()
         self.columns = first + tuple(name for f in features for name in f.columns)
@@ -152,7 +152,7 @@ class Encoder:
         return values
 
     @staticmethod
-    def _refused(place: int, feature: Feature) -> Refused:
+    def _refused(place: int, feature: CandidateFeature) -> Refused:
         where = f"candidates[{place}].features.{feature.name}"
         return Refused(where, f"allowed is {feature.allowed}")
 

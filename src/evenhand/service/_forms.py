@@ -11,7 +11,7 @@ from evenhand.service._asgi import Request
 from evenhand.service._auth import Caller
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Call
-from evenhand.service._ledger.review_queue import AskReview, Claim, Judge
+from evenhand.service._ledger.review_queue import AskReview, Judge, ReviewClaim
 from evenhand.service._page_requests import reason_of
 from evenhand.service._problems import Problem
 
@@ -42,7 +42,7 @@ class Forms:
     async def claim(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002
         """Take a decision to look at."""
         id = form.get("id", "")
-        await self._asked(Claim(id, caller.name, self.service.config.claim))
+        await self._asked(ReviewClaim(id, caller.name, self.service.config.claim))
         return f"/decisions/{quote(id, safe='')}#review"
 
     async def judge(self, form: dict[str, str], caller: Caller, request: Request) -> str:  # noqa: ARG002

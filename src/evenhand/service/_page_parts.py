@@ -11,7 +11,7 @@ from evenhand._html.tables import MISSING, Cell, Table, digits, of_frame, of_row
 from evenhand._membership import UNCERTAIN
 from evenhand.policies import NaiveFair, UniformRandom
 from evenhand.service._bodies import DecisionView
-from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.fold import LedgerState
 from evenhand.service._policy_calls import bias_of as bias_rows
 from evenhand.service.config import Config
 
@@ -49,7 +49,7 @@ def shares_table(shares: list[dict[str, Any]], waiting: list[dict[str, Any]]) ->
 
 
 def shares_words(
-    shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: State
+    shares: list[dict[str, Any]], waiting: list[dict[str, Any]], state: LedgerState
 ) -> list[str]:
     """What the table says, in sentences."""
     decided = round(sum(row["decisions"] for row in shares))
@@ -141,7 +141,7 @@ def _by_round(frame: pd.DataFrame, rounds: list[tuple[int, str, float]]) -> pd.D
     return pd.concat([chosen, even], ignore_index=True)
 
 
-def bias_of(state: State) -> dict[str, Any]:
+def bias_of(state: LedgerState) -> dict[str, Any]:
     """The report of the bias as a page shows it."""
     report = bias_rows(state, LEVEL)
     frame = pd.DataFrame(report["rows"])
@@ -159,7 +159,7 @@ def bias_of(state: State) -> dict[str, Any]:
             "level": f"{100 * LEVEL:.0f} %"}  # fmt: skip
 
 
-def comparison(then: State, now: State) -> Table:
+def comparison(then: LedgerState, now: LedgerState) -> Table:
     """The bias that two versions have learned, side by side."""
     # By group and feature: a group may be the reference in one of them only.
     listed = [
@@ -182,7 +182,7 @@ def _estimate(row: dict[str, Any] | None) -> Cell:
     return Cell(f"{words[0]} ({words[1]} to {words[2]})", number=True)
 
 
-def bias_svg(state: State) -> str:
+def bias_svg(state: LedgerState) -> str:
     """The picture of the bias."""
     report: Any = state.policy.bias(level=LEVEL, feature_names=state.features)
     return charts.to_svg(report.chart(title=""))
@@ -216,7 +216,7 @@ def reviewers_table(people: list[dict[str, Any]]) -> Table | None:
     return of_rows(["reviewer", "reviewed", "changed", "median seconds"], rows)
 
 
-def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
+def card(config: Config, state: LedgerState, decider: LedgerState) -> list[tuple[str, str]]:
     """What the model is, as pairs of a name and a description."""
     settings = ", ".join(f"{name} = {value}" for name, value in config.settings.items())
     waits = "as they arrive" if config.learn == "on arrival" else "after the same wait for all"
@@ -235,14 +235,14 @@ def card(config: Config, state: State, decider: State) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def group_names(state: State) -> list[str]:
+def group_names(state: LedgerState) -> list[str]:
     """The groups that decisions can be searched by."""
     if state.given is not None:
         return [*state.given.names, UNCERTAIN]
     return sorted({arm.group for arm in state.arms})
 
 
-def _groups_in_words(state: State) -> str:
+def _groups_in_words(state: LedgerState) -> str:
     """The groups of the arms, or the levels of the attributes that candidates bring."""
     if state.given is not None:
         attributes = state.given.groups.attributes

@@ -11,7 +11,7 @@ from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._decision_records import candidate_contexts
 from evenhand.service._ledger import entries as kinds
-from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.fold import LedgerState
 
 Array = NDArray[np.float64]
 
@@ -44,14 +44,14 @@ def choose(policy: Policy, rows: Array, available: NDArray[np.bool_] | None, dra
     )
 
 
-def seeded(state: State, seed: int) -> None:
+def seeded(state: LedgerState, seed: int) -> None:
     """Give a state's policy the random numbers of a process."""
     round = state.policy.round
     state.policy._restart(seed)
     state.policy.round = round
 
 
-def rows_of(state: State, body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
+def rows_of(state: LedgerState, body: kinds.Decision) -> tuple[Array, NDArray[np.bool_] | None]:
     """The contexts of all arms, and which were available; None if all were."""
     assert body.contexts is not None and body.propensities is not None
     n, d = len(body.propensities) // 8, body.width // 8
@@ -63,12 +63,12 @@ def rows_of(state: State, body: kinds.Decision) -> tuple[Array, NDArray[np.bool_
     return np.where(missing[:, None], blank(state), rows), ~missing
 
 
-def blank(state: State) -> Array:
+def blank(state: LedgerState) -> Array:
     """The context of an arm that is not available."""
     return np.zeros(len(state.features)) if state.given is None else state.given.blank
 
 
-def again(state: State, body: kinds.Decision, seed: int) -> Chosen:
+def again(state: LedgerState, body: kinds.Decision, seed: int) -> Chosen:
     """Make a decision again, on the state of its version."""
     seeded(state, seed)
     rows, available = rows_of(state, body)
@@ -80,7 +80,7 @@ def scores_of(body: kinds.Decision) -> Array:
     return np.frombuffer(body.scores, dtype=np.float32).astype(np.float64).reshape(3, -1)
 
 
-def contributions(state: State, body: kinds.Decision) -> Array:
+def contributions(state: LedgerState, body: kinds.Decision) -> Array:
     """By arm and feature: what the feature adds to the corrected estimate in a decision.
 
     Estimates and corrections are linear in the context, so the scores at unit contexts are their
@@ -102,7 +102,7 @@ def contributions(state: State, body: kinds.Decision) -> Array:
     return table if available is None else np.where(available[:, None], table, np.nan)
 
 
-def bias_of(state: State, level: float) -> dict[str, Any]:
+def bias_of(state: LedgerState, level: float) -> dict[str, Any]:
     """What was learned about the bias: rows, words and what is not known."""
     report: Any = state.policy.bias(level=level, feature_names=state.features)
     frame = report.to_frame()

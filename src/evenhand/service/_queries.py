@@ -20,7 +20,7 @@ from evenhand.service._bodies import (
 )
 from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.database import Connection
-from evenhand.service._ledger.fold import State
+from evenhand.service._ledger.fold import LedgerState
 from evenhand.service._ledger.membership import Membership
 from evenhand.service._ledger.transaction import HOUR, TALLIED
 from evenhand.service._problems import Problem
@@ -51,7 +51,7 @@ def moment(at: int | None) -> str | None:
 
 
 def decision_out(
-    id: str, at: int, body: kinds.Decision, override: int | None, state: State
+    id: str, at: int, body: kinds.Decision, override: int | None, state: LedgerState
 ) -> DecisionOut:
     """A decision as callers get it, from what the ledger keeps of it."""
     chances = np.frombuffer(body.propensities or b"")
@@ -88,7 +88,7 @@ def decision_out(
     )
 
 
-def groups_of(state: State, body: kinds.Decision, numbers: Sequence[int]) -> list[str]:
+def groups_of(state: LedgerState, body: kinds.Decision, numbers: Sequence[int]) -> list[str]:
     """The groups of candidates: those of their arms, or what came with them, in words."""
     if state.given is None:
         return [state.arms[number].group for number in numbers]
@@ -96,7 +96,7 @@ def groups_of(state: State, body: kinds.Decision, numbers: Sequence[int]) -> lis
     return state.given.words(np.array(rows))
 
 
-def one(connection: Connection, id: str, state: State) -> DecisionView:
+def one(connection: Connection, id: str, state: LedgerState) -> DecisionView:
     """A decision with everything that happened to it."""
     row = connection.row(f"{_ALL} WHERE d.id = ?", (id,))
     if row is None:
@@ -138,7 +138,7 @@ def _hashes(packed: bytes, candidates: int) -> list[list[str]]:
 
 def page(
     connection: Connection,
-    state: State,
+    state: LedgerState,
     before: int | None,
     limit: int,
     confirmed: bool,

@@ -19,7 +19,7 @@ from evenhand.service import _policy_calls
 from evenhand.service._bodies import By, CandidateReasons, Contribution, ReasonsOut
 from evenhand.service._features import Encoder
 from evenhand.service._ledger.database import Connection
-from evenhand.service._ledger.fold import Arm, restored
+from evenhand.service._ledger.fold import LedgerArm, restored
 from evenhand.service._problems import Problem
 from evenhand.service._queries import body_and_seed, groups_of
 
@@ -28,7 +28,9 @@ BY_WIDTH = (PooledGroupFair, TopInterval, GroupFairTopInterval, MultiGroupFairTo
 Array = NDArray[np.float64]
 
 
-def reasons(connection: Connection, id: str, names: Sequence[Arm], encoder: Encoder) -> ReasonsOut:
+def reasons(
+    connection: Connection, id: str, names: Sequence[LedgerArm], encoder: Encoder
+) -> ReasonsOut:
     """The reasons of a decision, found by making it again on its version."""
     body, seed = body_and_seed(connection, id)
     try:

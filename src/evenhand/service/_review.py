@@ -15,8 +15,8 @@ from evenhand.service._ledger.database import Connection
 from evenhand.service._ledger.review_queue import (
     OVERRIDDEN,
     AskReview,
-    Claim,
     Judge,
+    ReviewClaim,
     queue,
     reviewers,
 )
@@ -27,7 +27,7 @@ _claim = msgspec.json.Decoder(ClaimIn)
 _verdict = msgspec.json.Decoder(VerdictIn)
 
 
-class Review:
+class ReviewHandlers:
     """Handlers that share an engine."""
 
     def __init__(self, engine: Engine) -> None:
@@ -52,7 +52,7 @@ class Review:
         """Claim a decision to review. Others cannot claim it until the claim expires."""
         given = _claim.decode(request.body or b"{}")
         return await self._settled(
-            Claim(request.name, _who(request, given.by), self.engine.config.claim)
+            ReviewClaim(request.name, _who(request, given.by), self.engine.config.claim)
         )
 
     async def verdict(self, request: Request) -> Answer:

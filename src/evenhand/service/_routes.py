@@ -12,7 +12,7 @@ from evenhand.groups import Groups
 from evenhand.service import _bodies as bodies
 from evenhand.service._asgi import Endpoint
 from evenhand.service._auth import ADMIN, DECIDE, READ, REVIEW, REWARD
-from evenhand.service._features import CATEGORY, TEXT, YES_NO, Feature
+from evenhand.service._features import CATEGORY, TEXT, YES_NO, CandidateFeature
 from evenhand.service.config import Config
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _group(groups: Groups, number: int) -> Any:
     return example if len(example) > 1 else example.popitem()[1]
 
 
-def _example(feature: Feature) -> Any:
+def _example(feature: CandidateFeature) -> Any:
     if feature.type == CATEGORY:
         return feature.values[0]
     if feature.type == YES_NO:

@@ -21,7 +21,7 @@ from evenhand.service._ledger.asks import Call
 from evenhand.service._openapi import describe
 from evenhand.service._pages import Pages
 from evenhand.service._prometheus import Metrics
-from evenhand.service._review import Review
+from evenhand.service._review import ReviewHandlers
 from evenhand.service._routes import endpoints_of
 from evenhand.service.config import Config
 
@@ -37,7 +37,7 @@ class Service:
         self.keys.load(self.engine.store.connection)
         self.metrics = Metrics(self.engine)
         self.api, self.admin = Api(self.engine), Admin(self.engine, self.keys)
-        self.review = Review(self.engine)
+        self.review = ReviewHandlers(self.engine)
         self.engine.listeners.append(self._keys_changed)
         self.endpoints: list[Endpoint] = endpoints_of(self)
         self._description = encode(describe(self.endpoints, config))

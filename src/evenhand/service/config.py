@@ -16,7 +16,7 @@ from evenhand.policies import PooledGroupFair
 from evenhand.policies._settings import POLICIES, settings_of
 from evenhand.policies.base import Policy
 from evenhand.service._arms import arms_and_groups
-from evenhand.service._features import CATEGORY, TEXT, TYPES, YES_NO, Encoder, Feature
+from evenhand.service._features import CATEGORY, TEXT, TYPES, YES_NO, CandidateFeature, Encoder
 
 SECONDS = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
@@ -77,7 +77,7 @@ class Config:
     use: str
     default_reward: float | None
     retention: float
-    features: tuple[Feature, ...]
+    features: tuple[CandidateFeature, ...]
     intercept: bool
     arms: tuple[str, ...]
     groups: Groups
@@ -187,7 +187,7 @@ def load(path: str | Path) -> Config:
     return config
 
 
-def _feature(file: TomlFile, name: str, given: Any) -> Feature:
+def _feature(file: TomlFile, name: str, given: Any) -> CandidateFeature:
     key = f"features.{name}"
     if not isinstance(given, dict):
         file.refuse(key, f"is {given!r}; allowed is a table such as [{key}]")
@@ -210,7 +210,7 @@ def _feature(file: TomlFile, name: str, given: Any) -> Feature:
         limits = "a number below high" if low >= high else f"a number up to {largest:g}"
         which, value, other = ("low", low, high) if "low" in given else ("high", high, low)
         file.refuse(f"{key}.{which}", f"is {value:g}; allowed is {limits}, {other:g}")
-    return Feature(name, kind, given.get("unit", ""), low, high, values)
+    return CandidateFeature(name, kind, given.get("unit", ""), low, high, values)
 
 
 def _policy(file: TomlFile, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ WHOLE = "whole"
 
 
 @dataclass(frozen=True, eq=False)
-class Regressions:
+class AuditRegressions:
     """The regressions, and the second pass that sums up their residuals."""
 
     second: SecondPass
@@ -32,7 +32,7 @@ class Regressions:
 
 def regressions(
     source: Source, rows: Any, cells: Cells, stats: Statistics, weighting: str, windows: int
-) -> Regressions:
+) -> AuditRegressions:
     """Plan the regressions, and what the second pass sums up for them.
 
     Args:
@@ -46,7 +46,7 @@ def regressions(
     second = SecondPass(source, rows, windows)
     second.questions[WHOLE] = Question(fits_of(stats, weighting, cells.places), rows)
     if not windows:
-        return Regressions(second)
+        return AuditRegressions(second)
     parts = in_parts(cells, stats.groups, windows, weighting)
     # Without an average context there is nothing to compare windows at.
     overall = describe(stats).overall
@@ -56,4 +56,4 @@ def regressions(
     equal = hold_windows(cells, rows, stats.groups, windows, weighting)
     if equal is not None:
         second.questions[WITHIN] = equal.question
-    return Regressions(second, parts, equal)
+    return AuditRegressions(second, parts, equal)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.audit._inference.scores import Fits
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.bias._fit import ARMS, AUTO, PULLS, by_arms, by_pulls, settled
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
 from evenhand.errors import InputError, setting
@@ -143,7 +143,9 @@ MOST_SCORES = 2000
 FEW_IN_AN_ARM = 10  # clusters: with two, intervals cover in 85 percent
 
 
-def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) -> tuple[str, str]:
+def weighting_of(
+    stats: Statistics, settings: AuditSettings, clusters: int | None
+) -> tuple[str, str]:
     """The weighting, and why it is by pulls where it was to be by arms.
 
     Args:
@@ -182,7 +184,9 @@ def weighting_of(stats: Statistics, settings: Settings, clusters: int | None) ->
     return weighting, instead if wanted == AUTO else ""
 
 
-def robust_groups(stats: Statistics, settings: Settings, weighting: str, weighted: bool) -> Bools:
+def robust_groups(
+    stats: Statistics, settings: AuditSettings, weighting: str, weighted: bool
+) -> Bools:
     """Which groups have robust errors, where there are no clusters."""
     if settings.errors != AUTO or weighted:
         return np.full(len(stats.groups), settings.errors != CLASSICAL)

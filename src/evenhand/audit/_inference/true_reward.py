@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand.audit._input.engines import as_number, is_missing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.bias._fit import PULLS
 
 DISTORTION = "evenhand_distortion"
@@ -24,7 +24,9 @@ ASSUMPTION = (
 )
 
 
-def beside_truth(source: Source, look: Look, settings: Settings) -> tuple[Source, Look, Settings]:
+def beside_truth(
+    source: Source, look: Look, settings: AuditSettings
+) -> tuple[Source, Look, AuditSettings]:
     """The same log with feedback less true reward as the reward, of the rows that have both.
 
     Arms do not matter there, and neither do time windows.

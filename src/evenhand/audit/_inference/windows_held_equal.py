@@ -28,7 +28,7 @@ WITHIN = "within"  # what the second pass calls these regressions
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class ComparedWindows:
     """The windows in which all groups can be compared, and their parts of the rows in them."""
 
     windows: tuple[int, ...]
@@ -51,7 +51,7 @@ class Held:
 class HeldEqual:
     """The regressions with the window held equal: their sums, and what the second pass needs."""
 
-    held: Held
+    held: ComparedWindows
     stats: Statistics
     question: Question
 
@@ -121,7 +121,7 @@ def within_windows(equal: HeldEqual, errors: Errors, whole: BiasReport) -> Withi
     return Within(inside, stats, equal.question.rows, errors)
 
 
-def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
+def _held(cells: Cells, groups: tuple[str, ...], count: int) -> ComparedWindows | None:
     """Windows with rows of every group, except groups that most windows lack."""
     frame = cells.frame.dropna(subset="t")
     n = np.zeros((count, len(groups)))
@@ -134,10 +134,12 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> Held | None:
         return None
     sizes = n[windows].sum(axis=1)
     shares = np.array([float(f"{share:.6g}") for share in sizes[1:] / sizes.sum()])
-    return Held(tuple(int(t) for t in windows), shares)
+    return ComparedWindows(tuple(int(t) for t in windows), shares)
 
 
-def _statistics(cells: Cells, groups: tuple[str, ...], by_arm: bool, held: Held) -> Statistics:
+def _statistics(
+    cells: Cells, groups: tuple[str, ...], by_arm: bool, held: ComparedWindows
+) -> Statistics:
     """The sums of the windows that are held equal, with a centred column for all but the first."""
     parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
     base, d, more = parts[0], cells.gram.shape[1], len(held.shares)

@@ -16,10 +16,10 @@ from evenhand._columns.missing import ERROR, OTHERS, Choice
 from evenhand._columns.words import category, shown
 from evenhand.audit._input.diagnosis import one_group
 from evenhand.audit._input.engines import as_number, is_missing
-from evenhand.audit._input.references import Cells, find_references
+from evenhand.audit._input.references import CellCounts, find_references
 from evenhand.audit._input.scan import MOST_GROUPS
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, InputError, setting
 from evenhand.events.columns import find_roles
 
@@ -66,7 +66,7 @@ def split_groups(named: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, .
     return {**named, "group": names[0]}, tuple(names) if len(names) > 1 else ()
 
 
-def with_attributes(source: Source, settings: Settings) -> Settings:
+def with_attributes(source: Source, settings: AuditSettings) -> AuditSettings:
     """The settings with all named group columns, "sex,race" split into two, each of them checked.
 
     If a column is called "sex,race", that column is meant.
@@ -101,7 +101,7 @@ def with_attributes(source: Source, settings: Settings) -> Settings:
     return replace(settings, columns=columns, attributes=names)
 
 
-def as_labels(settings: Settings) -> Settings:
+def as_labels(settings: AuditSettings) -> AuditSettings:
     """The settings to clean a log by: all group columns hold names, whatever they look like."""
     rest = settings.attributes[1:]
     if not rest:
@@ -114,7 +114,9 @@ def as_labels(settings: Settings) -> Settings:
     )
 
 
-def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Crossing | None]:
+def crossed(
+    source: Source, settings: AuditSettings
+) -> tuple[Source, AuditSettings, Crossing | None]:
     """The log with a column for the cells of its group columns, if there are several of these."""
     names = tuple(settings.attributes)
     if not names:
@@ -147,7 +149,7 @@ def crossed(source: Source, settings: Settings) -> tuple[Source, Settings, Cross
     column = " & ".join(names)
     while column in source.table.columns:
         column = f"{column} (cell)"
-    cells = Cells(combinations[list(names)], combinations["n"])
+    cells = CellCounts(combinations[list(names)], combinations["n"])
     references, reference = find_references(settings.reference, cells)
     crossing = Crossing(names, column, cells.categories, references, reference)
     settings = replace(

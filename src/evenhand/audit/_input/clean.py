@@ -24,7 +24,7 @@ from evenhand.audit._input.diagnosis import values_of
 from evenhand.audit._input.engines import equals, is_missing, number, without
 from evenhand.audit._input.roles import columns_of, idle_names
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, InputWarning, setting
 from evenhand.events.columns import Columns
 
@@ -38,7 +38,7 @@ MADE_UP = r"\s*|Unnamed: \d+|__index_level_\d+__"
 FIRST = 100_000  # rows in which a mark is looked for before all are
 
 
-def cleaned(source: Source, settings: Settings) -> Source:
+def cleaned(source: Source, settings: AuditSettings) -> Source:
     """The log with nulls in place of marks, and numbers in place of a reward in words."""
     source = _named(source)
     _tell_names(source, settings)
@@ -55,7 +55,7 @@ def cleaned(source: Source, settings: Settings) -> Source:
     return source
 
 
-def _as_written(source: Source, settings: Settings) -> Source:
+def _as_written(source: Source, settings: AuditSettings) -> Source:
     """The log with labels spelled as they are in a CSV file."""
     columns = columns_of(source, settings)
     labels = [columns.group, columns.arm, columns.cluster, *settings.nominal_columns]
@@ -67,7 +67,7 @@ def _as_columns(values: dict[str, Any]) -> list[Any]:
     return [value.name(name) for name, value in values.items()]
 
 
-def _without_nan(source: Source, settings: Settings) -> Source:
+def _without_nan(source: Source, settings: AuditSettings) -> Source:
     """The log with NULL for NaN where a NaN would be taken for a value, such as a group "nan".
 
     In features and rewards it makes a sum NaN, and is found by that.
@@ -138,7 +138,7 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _tell_names(source: Source, settings: Settings) -> None:
+def _tell_names(source: Source, settings: AuditSettings) -> None:
     if settings.features is None:  # otherwise nobody expects other columns
         for name in idle_names(source, settings):
             warning = InputWarning(
@@ -162,7 +162,7 @@ def _used(columns: Columns) -> list[str]:
     return list(dict.fromkeys([*roles, *columns.features]))
 
 
-def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
+def _check_marks(source: Source, columns: Columns, settings: AuditSettings) -> None:
     """Raise for marks of columns that are not there, and warn of marks that occur nowhere."""
     settings.marks.check_columns(source.table.columns)
     settings.marks.check_rewards(columns.reward, settings.reward_values)
@@ -171,7 +171,7 @@ def _check_marks(source: Source, columns: Columns, settings: Settings) -> None:
 
 
 def _idle_marks(
-    source: Source, used: Sequence[str], settings: Settings
+    source: Source, used: Sequence[str], settings: AuditSettings
 ) -> list[tuple[str, list[str]]]:
     """Marks that occur nowhere, and the columns where they were expected.
 
@@ -214,7 +214,7 @@ def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | N
     return there.any()
 
 
-def _without_marks(source: Source, columns: Columns, settings: Settings) -> Source:
+def _without_marks(source: Source, columns: Columns, settings: AuditSettings) -> Source:
     table = source.table
     changed = {
         name: without(table[name], settings.marks.of_column(name)) for name in _used(columns)
@@ -232,7 +232,7 @@ def _with_point(source: Source, text: Any) -> Any:
     return bare if source.decimal == "." else bare.replace(".", "").replace(source.decimal, ".")
 
 
-def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> list[str]:
+def _may_be_numbers(source: Source, columns: Columns, settings: AuditSettings) -> list[str]:
     """Columns of text that may hold numbers and marks: nothing says that they hold words."""
     roles = [getattr(columns, role) for role in NUMERIC]
     if settings.reward_values is not None:
@@ -243,7 +243,7 @@ def _may_be_numbers(source: Source, columns: Columns, settings: Settings) -> lis
 
 
 def _numbers(
-    source: Source, names: Sequence[str], changed: Mapping[str, Any], settings: Settings
+    source: Source, names: Sequence[str], changed: Mapping[str, Any], settings: AuditSettings
 ) -> list[str]:
     """Those that hold marks and otherwise nothing but numbers.
 

@@ -25,21 +25,21 @@ from evenhand._columns.identifiers import (
 from evenhand.audit._input.engines import as_number, is_missing
 from evenhand.audit._input.roles import columns_of, guessed_roles
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import InputWarning, setting
 from evenhand.events.columns import NEEDED
 
 MOST_COUNTED = 20_000_000  # rows up to which distinct values are counted exactly
 
 
-def with_guesses(source: Source, settings: Settings) -> Source:
+def with_guesses(source: Source, settings: AuditSettings) -> Source:
     """The log without the columns that were taken for a role or a feature and cannot be it."""
     source = source.with_sample(_looked_at(source, settings))
     source = _without_decisions(source, settings)
     return _without_identifiers(source, settings) if settings.features is None else source
 
 
-def _looked_at(source: Source, settings: Settings) -> list[str]:
+def _looked_at(source: Source, settings: AuditSettings) -> list[str]:
     """The columns whose first rows are read: for the guesses, and to centre them."""
     columns = columns_of(source, settings)
     names = [columns.reward, *guessed_roles(columns, settings).values(), *columns.features]
@@ -49,7 +49,7 @@ def _looked_at(source: Source, settings: Settings) -> list[str]:
 # Columns that determine the reward ----------------------------------------------------------------
 
 
-def _without_decisions(source: Source, settings: Settings) -> Source:
+def _without_decisions(source: Source, settings: AuditSettings) -> Source:
     columns = columns_of(source, settings)
     # A true reward under its own name may well determine the reward.
     names = {
@@ -101,7 +101,7 @@ def _always_decides(source: Source, name: str, reward: str) -> bool:
 # Columns that number rows -------------------------------------------------------------------------
 
 
-def _without_identifiers(source: Source, settings: Settings) -> Source:
+def _without_identifiers(source: Source, settings: AuditSettings) -> Source:
     columns, schema = columns_of(source, settings), source.table.schema()
     named = settings.nominal_columns
     names = [

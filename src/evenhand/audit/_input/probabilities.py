@@ -14,7 +14,7 @@ from typing import Any
 from evenhand._columns.words import shown
 from evenhand.audit._input.engines import as_number, is_missing, number
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, InputError, setting
 from evenhand.groups import NOT_STATED
 
@@ -23,7 +23,7 @@ SURE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
-class Membership:
+class ProbableGroups:
     """Groups by probability, and the columns of the log that say how probable each is.
 
     Attributes:
@@ -42,8 +42,8 @@ class Membership:
 
 
 def with_probabilities(
-    source: Source, settings: Settings
-) -> tuple[Source, Settings, Membership | None]:
+    source: Source, settings: AuditSettings
+) -> tuple[Source, AuditSettings, ProbableGroups | None]:
     """The log with a column per group whose sum is 1, if groups are known by probability."""
     given = settings.group_probability
     if given is None:
@@ -85,7 +85,7 @@ def with_probabilities(
         features=None if settings.features is None else [*settings.features, *names.values()],
         leave_out=[name for name in settings.leave_out if name not in replaced],
     )
-    membership = Membership(
+    membership = ProbableGroups(
         tuple(kept),
         tuple(given.get(g, "") for g in kept),
         tuple(names.values()),
@@ -95,7 +95,7 @@ def with_probabilities(
     return replace(source, table=table), settings, membership
 
 
-def with_group_column(source: Source, settings: Settings) -> tuple[Source, Settings]:
+def with_group_column(source: Source, settings: AuditSettings) -> tuple[Source, AuditSettings]:
     """The log with one column that stands for all groups, if these are known by probability."""
     if settings.group_probability is None:
         return source, settings
@@ -119,7 +119,7 @@ def _literal(value: Any) -> Any:
     return ibis.literal(value)
 
 
-def _check(source: Source, settings: Settings, given: Mapping[str, str]) -> None:
+def _check(source: Source, settings: AuditSettings, given: Mapping[str, str]) -> None:
     known = source.table.columns
     for group, column in given.items():
         if column not in known:

@@ -13,7 +13,7 @@ from evenhand.bias.estimate import MEAN
 from evenhand.errors import InputError, setting
 
 
-class Cells(NamedTuple):
+class CellCounts(NamedTuple):
     """The categories of each cell, a column per attribute, and how many people are in it."""
 
     categories: pd.DataFrame
@@ -39,7 +39,7 @@ def as_text(given: object) -> str | None:
     return str(given)
 
 
-def find_references(given: str | None, cells: Cells) -> tuple[dict[str, str], str | None]:
+def find_references(given: str | None, cells: CellCounts) -> tuple[dict[str, str], str | None]:
     """The category to compare with for each attribute that has one, and the cell.
 
     The cell is the largest of those that have all the categories that are named.
@@ -75,7 +75,7 @@ def find_references(given: str | None, cells: Cells) -> tuple[dict[str, str], st
     return named, str(cells.n[here].idxmax())
 
 
-def _named(given: str, cells: Cells) -> dict[str, str]:
+def _named(given: str, cells: CellCounts) -> dict[str, str]:
     """A category, or "mean", by attribute."""
     names = [str(name) for name in cells.categories]
     if given == MEAN and not any(given in cells.of(name) for name in names):

@@ -7,12 +7,12 @@ from typing import Any
 
 from evenhand._columns.words import shown
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import InputError, setting
 from evenhand.events.columns import NEEDED, Columns, find_columns
 
 
-def columns_of(source: Source, settings: Settings) -> Columns:
+def columns_of(source: Source, settings: AuditSettings) -> Columns:
     """The columns of a log by role. Those left out, or without a name, are ignored."""
     names = list(source.table.schema().names)
     check_named("leave_out", settings.leave_out, tuple(names))
@@ -30,7 +30,7 @@ def columns_of(source: Source, settings: Settings) -> Columns:
     return columns
 
 
-def guessed_roles(columns: Columns, settings: Settings) -> dict[str, str]:
+def guessed_roles(columns: Columns, settings: AuditSettings) -> dict[str, str]:
     """The roles that columns have by their names alone.
 
     Example:
@@ -46,7 +46,7 @@ def guessed_roles(columns: Columns, settings: Settings) -> dict[str, str]:
     return {role: name for role, name in roles.items() if role not in settings.columns}
 
 
-def with_reference(source: Source, settings: Settings) -> Settings:
+def with_reference(source: Source, settings: AuditSettings) -> AuditSettings:
     """The settings with the reference as the log spells it: true and false have one spelling."""
     group = columns_of(source, settings).group
     if settings.reference is None or not source.table.schema()[group].is_boolean():
@@ -54,7 +54,7 @@ def with_reference(source: Source, settings: Settings) -> Settings:
     return replace(settings, reference=settings.reference.lower())
 
 
-def idle_names(source: Source, settings: Settings) -> list[str]:
+def idle_names(source: Source, settings: AuditSettings) -> list[str]:
     """Columns without a name that no setting mentions: most often they number the rows."""
     mentioned = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}
     mentioned |= {*settings.attributes}

@@ -9,13 +9,13 @@ from evenhand._columns.missing import DROP
 from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.probabilities import with_group_column
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, setting
 from evenhand.events.columns import CERTAIN, ORDER, ROLES, membership_columns
 from evenhand.groups import PER_ROUND
 
 
-def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Settings]:
+def with_round_groups(source: Source, settings: AuditSettings) -> tuple[Source, AuditSettings]:
     """The log with a column per attribute in place of those of its levels, if it is such a log.
 
     Candidates who did not say are a group of their own, "not stated". Groups of one attribute that
@@ -52,8 +52,8 @@ def with_round_groups(source: Source, settings: Settings) -> tuple[Source, Setti
 
 
 def _by_probability(
-    source: Source, settings: Settings, attribute: str, levels: dict[str, str], group: str
-) -> tuple[Source, Settings]:
+    source: Source, settings: AuditSettings, attribute: str, levels: dict[str, str], group: str
+) -> tuple[Source, AuditSettings]:
     """The log as one whose groups are known by probability, by the columns of the levels."""
     table = source.table.drop(group)
     name = attribute if attribute not in table.columns else f"{attribute} (group)"
@@ -74,8 +74,8 @@ def _largest(table: Any, levels: dict[str, str]) -> Any:
 
 
 def _labelled(
-    source: Source, settings: Settings, attributes: dict[str, dict[str, str]], group: str
-) -> tuple[Source, Settings]:
+    source: Source, settings: AuditSettings, attributes: dict[str, dict[str, str]], group: str
+) -> tuple[Source, AuditSettings]:
     import ibis
 
     table, taken = source.table, set(source.table.columns) - {group}

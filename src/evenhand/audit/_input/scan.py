@@ -25,7 +25,7 @@ from evenhand.audit._input.diagnosis import (
 )
 from evenhand.audit._input.roles import check_named, columns_of
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.bias.statistics import Array
 from evenhand.errors import DataError, blank, setting
 from evenhand.events.columns import NEEDED, Columns
@@ -86,7 +86,7 @@ def check_rows(source: Source) -> None:
         raise DataError(f"{source.label} has no rows; an audit needs some")
 
 
-def look(source: Source, settings: Settings, by_probability: bool = False) -> Look:
+def look(source: Source, settings: AuditSettings, by_probability: bool = False) -> Look:
     """Look at a log, or say which column is wrong and what to do about it.
 
     Args:
@@ -170,7 +170,7 @@ def _is_number(kind: Any) -> bool:
     return bool(kind.is_numeric() or kind.is_boolean())
 
 
-def _numeric(source: Source, schema: Any, columns: Columns, settings: Settings) -> Columns:
+def _numeric(source: Source, schema: Any, columns: Columns, settings: AuditSettings) -> Columns:
     """The columns, without those that were found by their names and hold nothing at all."""
     for role in ("reward", "true_reward", "propensity", "weight"):
         name = getattr(columns, role)
@@ -266,7 +266,7 @@ def _categories(
     nominal: tuple[str, ...],
     counted: dict[Any, Any],
     group: str,
-    settings: Settings,
+    settings: AuditSettings,
 ) -> tuple[dict[str, list[str]], dict[str, int], dict[str, list[str]], bool]:
     most = settings.categories
     kept, merged, rare, unseen = {}, {}, {}, False
@@ -308,7 +308,7 @@ def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
 
 
 def _times(
-    counted: dict[Any, Any], schema: Any, columns: Columns, settings: Settings, width: int
+    counted: dict[Any, Any], schema: Any, columns: Columns, settings: AuditSettings, width: int
 ) -> Times | None:
     if columns.timestamp is None or pd.isna(counted["first"]) or settings.windows == 0:
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand._html.tables import of_frame
 from evenhand._prose import quoted
-from evenhand.audit._input.probabilities import Membership
+from evenhand.audit._input.probabilities import ProbableGroups
 from evenhand.bias._contrasts import few as few_of
 from evenhand.bias._sentences import totals
 from evenhand.bias.report import BiasReport
@@ -44,7 +44,7 @@ class ByProbability:
         not_used: roles that the log has and that play no part.
     """
 
-    membership: Membership
+    membership: ProbableGroups
     unadjusted: BiasReport
     expected: dict[str, float]
     clusters: int

@@ -14,7 +14,7 @@ from evenhand._columns.file_formats import Reading
 from evenhand.audit._input.addresses import without_password
 from evenhand.audit._input.checksums import Checksum
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.errors import in_language, literal, setting
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def provenance(
     source: Source,
     checksum: Checksum,
     columns: tuple[str, ...],
-    given: tuple[str | None, Reading, Settings],
+    given: tuple[str | None, Reading, AuditSettings],
 ) -> Provenance:
     """Collect what is known when an audit ends.
 
@@ -114,7 +114,7 @@ def provenance(
     )
 
 
-def settings_of(settings: Settings) -> dict[str, Any]:
+def settings_of(settings: AuditSettings) -> dict[str, Any]:
     """What was chosen: roles first, and then all settings that differ from their defaults."""
     chosen: dict[str, Any] = dict(settings.columns)
     for declared in fields(settings):

@@ -17,7 +17,7 @@ from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._report.intersections import Intersections
 from evenhand.audit._report.provenance import Provenance
 from evenhand.audit._report.schema import SCHEMA_ID, schema
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.error_rates import KnownTruth
 from evenhand.bias._findings import same_findings
 from evenhand.bias.report import BiasReport
@@ -39,7 +39,7 @@ WHOLE_LOG, WITHIN_WINDOWS = "whole log", "within windows"
 class Facts:
     """Facts about the log and the run itself."""
 
-    settings: Settings
+    settings: AuditSettings
     columns: Columns
     label: str
     engine: str

@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 
 from evenhand._prose import records
 from evenhand.audit._report.terms import terms_against_truth
-from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._stages.true_reward_pairs import Pairs, find_pairs
 from evenhand.bias._basis import depends
 from evenhand.bias._contrasts import contrasts
@@ -110,7 +110,7 @@ def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
-def blend(run: Run, fitted: Fitted, objection: str = "") -> Blended | None:
+def blend(run: AuditRun, fitted: Fitted, objection: str = "") -> Blended | None:
     """Blend feedback and true rewards; None where no row has a true reward.
 
     Args:
@@ -267,7 +267,7 @@ def _against(fitted: Fitted, usable: Whole) -> Array:
 
 
 def _report(
-    run: Run, fitted: Fitted, pairs: Pairs, usable: Whole, measured: Measured
+    run: AuditRun, fitted: Fitted, pairs: Pairs, usable: Whole, measured: Measured
 ) -> BiasReport:
     """The blend as a report in the columns' own units."""
     report, (m, d) = fitted.centred, (len(fitted.stats.groups), len(fitted.centred.features))

@@ -15,11 +15,11 @@ from evenhand.audit._inference.by_probability import Mixture, fit_mixture, mixed
 from evenhand.audit._inference.leakage import Giveaways
 from evenhand.audit._inference.robust import CLUSTERED, ROBUST
 from evenhand.audit._inference.uncentring import about_zero
-from evenhand.audit._input.probabilities import Membership
+from evenhand.audit._input.probabilities import ProbableGroups
 from evenhand.audit._report.by_probability import ByProbability
 from evenhand.audit._report.result import Audit, Facts
 from evenhand.audit._report.terms import terms_of
-from evenhand.audit._stages.fitting import Run
+from evenhand.audit._stages.fitting import AuditRun
 from evenhand.audit._sums.aggregate import is_binary, prepared
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
@@ -33,7 +33,7 @@ from evenhand.errors import DataError
 NOT_USED = ("arm", "propensity", "timestamp", "true_reward", "override", "position")
 
 
-def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audit:
+def audit_by_probability(run: AuditRun, membership: ProbableGroups, begin: float) -> Audit:
     """Run the whole audit; `begin` is when it began, by `time.perf_counter`."""
     dropped = [role for role in NOT_USED if not (role == "propensity" and run.weighted)]
     unused = tuple(role for role in dropped if getattr(run.look.columns, role) is not None)
@@ -119,7 +119,12 @@ def audit_by_probability(run: Run, membership: Membership, begin: float) -> Audi
 
 
 def _report(
-    run: Run, membership: Membership, fit: Mixture, design: Design, cells: Cells, rest: list[int]
+    run: AuditRun,
+    membership: ProbableGroups,
+    fit: Mixture,
+    design: Design,
+    cells: Cells,
+    rest: list[int],
 ) -> BiasReport:
     """The bias by group and feature, in the columns' own units."""
     low, high = _ends(cells, rest, design)
@@ -145,7 +150,9 @@ def _ends(cells: Cells, rest: list[int], design: Design) -> tuple[Array, Array]:
     return low.min(axis=0) + centres, high.max(axis=0) + centres
 
 
-def _unadjusted(run: Run, membership: Membership, fit: Mixture, centre: float) -> BiasReport:
+def _unadjusted(
+    run: AuditRun, membership: ProbableGroups, fit: Mixture, centre: float
+) -> BiasReport:
     """The gap between the groups' mean rewards, with no feature held equal."""
     report = _compared(
         run,
@@ -164,8 +171,8 @@ def _unadjusted(run: Run, membership: Membership, fit: Mixture, centre: float) -
 
 
 def _compared(
-    run: Run,
-    membership: Membership,
+    run: AuditRun,
+    membership: ProbableGroups,
     fit: Mixture,
     gram: Array,
     moment: Array,

@@ -21,7 +21,7 @@ from evenhand.audit._inference.windows_held_equal import WITHIN, Within, within_
 from evenhand.audit._report.logistic import Logistic, make_logistic
 from evenhand.audit._report.terms import terms_against_truth
 from evenhand.audit._report.two_models import second_model
-from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._sums.aggregate import (
     by_window_only,
 )
@@ -46,7 +46,7 @@ class OverTime:
     within: Within | None = None
 
 
-def over_time(run: Run, fitted: Fitted) -> OverTime:
+def over_time(run: AuditRun, fitted: Fitted) -> OverTime:
     """The groups in every time window, and compared with the window held equal."""
     times = run.look.times
     if times is None:
@@ -71,7 +71,7 @@ def over_time(run: Run, fitted: Fitted) -> OverTime:
     return OverTime(windows, by_window, tests, within)
 
 
-def _within(run: Run, fitted: Fitted, whole: BiasReport) -> Within | None:
+def _within(run: AuditRun, fitted: Fitted, whole: BiasReport) -> Within | None:
     """The comparison with the time window held equal, where it can be."""
     planned = fitted.regressions
     if planned.equal is None:
@@ -86,14 +86,14 @@ def _within(run: Run, fitted: Fitted, whole: BiasReport) -> Within | None:
     return within_windows(planned.equal, errors, whole)
 
 
-def _window_means(run: Run, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
+def _window_means(run: AuditRun, cells: Cells, design: Design, gaps: Gaps) -> pd.DataFrame:
     means = by_window_only(run.source, run.look, run.settings, design, gaps)
     if means["n"].sum() != cells.n.sum():
         raise changed(run.source, "the whole log", cells.n.sum(), float(means["n"].sum()))
     return means
 
 
-def _window_clusters(run: Run, fitted: Fitted) -> Any:
+def _window_clusters(run: AuditRun, fitted: Fitted) -> Any:
     """The means of clusters in windows, where rows belong to clusters."""
     times = run.look.times
     if times is None or run.look.columns.cluster is None:
@@ -102,7 +102,7 @@ def _window_clusters(run: Run, fitted: Fitted) -> Any:
 
 
 def beside_logistic(
-    run: Run,
+    run: AuditRun,
     fitted: Fitted,
     centred: BiasReport,
     stats: Statistics,
@@ -131,14 +131,14 @@ def beside_logistic(
     return report, logistic, None if isinstance(fit, str) else fit
 
 
-def objection_of(run: Run, cells: Cells, centre: float) -> str:
+def objection_of(run: AuditRun, cells: Cells, centre: float) -> str:
     columns = run.look.columns
     if columns.true_reward is None:
         return ""
     return objection(cells.frame, centre, columns.reward, columns.true_reward)
 
 
-def against_truth(run: Run, cells: Cells, reference: str | None) -> BiasReport | None:
+def against_truth(run: AuditRun, cells: Cells, reference: str | None) -> BiasReport | None:
     """The bias measured against true rewards, if enough of them are known to compare groups."""
     if "r_n" not in cells.frame:
         return None
@@ -150,7 +150,7 @@ def against_truth(run: Run, cells: Cells, reference: str | None) -> BiasReport |
     source, seen, settings = beside_truth(run.source, run.look, run.settings)
     settings = replace(settings, reference=reference or MEAN)
     try:
-        fitted = Run(source, settings, seen, run.tell).fit()
+        fitted = AuditRun(source, settings, seen, run.tell).fit()
     except InputError:  # too little is left where the truth is known
         return None
     report = fitted.in_units(fitted.centred, settings)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
-from evenhand.audit._inference.regressions import WHOLE, Regressions, regressions
+from evenhand.audit._inference.regressions import WHOLE, AuditRegressions, regressions
 from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed
 from evenhand.audit._inference.uncentring import about_zero
@@ -18,10 +18,10 @@ from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._report.terms import terms_of
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums import missing as missing_values
 from evenhand.audit._sums.aggregate import (
-    Sums,
+    LogSums,
     aggregated,
     is_binary,
     prepared,
@@ -58,20 +58,20 @@ class Fitted:
     binary: bool
     errors: Errors
     centred: BiasReport
-    regressions: Regressions
+    regressions: AuditRegressions
 
-    def in_units(self, report: BiasReport, settings: Settings) -> BiasReport:
+    def in_units(self, report: BiasReport, settings: AuditSettings) -> BiasReport:
         """A report about the centres in the columns' own units."""
         design = self.design
         return about_zero(report, design.centres, design.reward_centre, settings.units)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class AuditRun:
     """An audit after the first look at its log: what all stages read."""
 
     source: Source
-    settings: Settings
+    settings: AuditSettings
     look: Look
     tell: Tell
     crossing: Crossing | None = None  # of several group columns
@@ -146,7 +146,7 @@ class Run:
         """Whether rows have weights."""
         return self.look.columns.weight is not None or self.settings.weigh_by_propensity
 
-    def _aggregate(self, design: Design, gaps: Gaps) -> Sums:
+    def _aggregate(self, design: Design, gaps: Gaps) -> LogSums:
         self.tell(f"summing up {f'{self.look.rows:,} ' if self.look.rows else ''}rows")
         return aggregated(self.source, self.look, self.settings, design, gaps)
 
@@ -156,7 +156,7 @@ class Run:
             raise changed(self.source, "the whole log", before, float(cells.n.sum()))
 
     def errors_of(
-        self, planned: Regressions, name: str, stats: Statistics, weighting: str, binary: bool
+        self, planned: AuditRegressions, name: str, stats: Statistics, weighting: str, binary: bool
     ) -> Errors:
         question = planned.second.questions[name]
         if self.look.columns.cluster is not None:

@@ -14,13 +14,13 @@ from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Inte
 from evenhand.audit._stages.blend import Blended, blend
 from evenhand.audit._stages.cell_levels import common_levels, own_levels, reach_of
 from evenhand.audit._stages.comparisons import against_truth, beside_logistic, over_time
-from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.bias._margins import Shrunk, margins, shrink
 from evenhand.bias.report import BiasReport
 
 
 def intersect(
-    run: Run, fitted: Fitted, sums: pd.DataFrame, impact: pd.DataFrame, objection: str
+    run: AuditRun, fitted: Fitted, sums: pd.DataFrame, impact: pd.DataFrame, objection: str
 ) -> Intersections | None:
     """The comparisons by several group columns; None where there is one.
 
@@ -69,7 +69,7 @@ class Single(NamedTuple):
     changes: pd.DataFrame | None  # from window to window
 
 
-def _by(name: str, run: Run, fitted: Fitted, crossing: Crossing, objection: str) -> Single:
+def _by(name: str, run: AuditRun, fitted: Fitted, crossing: Crossing, objection: str) -> Single:
     """The comparison by one column: its sums are sums over cells."""
     frame = fitted.cells.frame
     category = crossing.cells[name].reindex(frame["g"].astype(str)).to_numpy()

@@ -31,7 +31,7 @@ from evenhand.audit._inference.scores import (
     worked_out,
 )
 from evenhand.audit._input.engines import is_missing, number
-from evenhand.audit._stages.fitting import Fitted, Run
+from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._sums.aggregate import fetch_by, sums
 from evenhand.audit._sums.cells import make_cells
 from evenhand.bias._fit import AUTO, solve_designs
@@ -102,7 +102,7 @@ class _Sums:
         return self.by_group(np.maximum(self.gram[:, 0, 0] - explained, 0.0))
 
 
-def find_pairs(run: Run, fitted: Fitted) -> Pairs:
+def find_pairs(run: AuditRun, fitted: Fitted) -> Pairs:
     """Sum up the rows that have a true reward, and how they depend on all rows."""
     source, precision = run.source, fitted.stats.precision
     fits = fitted.regressions.second.questions[WHOLE].fits
@@ -144,7 +144,7 @@ def find_pairs(run: Run, fitted: Fitted) -> Pairs:
     )
 
 
-def _scored(run: Run, rows: Any, pairs: _Sums, vectors: Array) -> Any:
+def _scored(run: AuditRun, rows: Any, pairs: _Sums, vectors: Array) -> Any:
     """The rows with e, u and v e, times their weights."""
     d = vectors.shape[1]
     # What the features explain of the indicator of a true reward, in each regression.
@@ -162,7 +162,7 @@ def _scored(run: Run, rows: Any, pairs: _Sums, vectors: Array) -> Any:
 Covariances = tuple[Array, Array, Array, tuple[Array, Array], Array, Bools]
 
 
-def _single(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
+def _single(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
     """Independent rows: robust where a group has enough pairs.
 
     With G = sum x x' of a group's pairs, gamma has the covariance G^-1 (sum u^2 x x') G^-1 where it
@@ -260,7 +260,7 @@ def _factors(n: Array, rank: Whole, d: int, careful: bool) -> Array:
     return factor
 
 
-def _arrival(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, Array]:
+def _arrival(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, Array]:
     """The sum of v e of each group, and its covariance."""
     fits = pairs.fits
     wanted = {"s": rows["ve"].sum(), "ss": (rows["ve"] * rows["ve"]).sum()}
@@ -276,7 +276,7 @@ def _arrival(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, 
     return pairs.by_group(score), np.diag(variance)
 
 
-def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
+def _clustered(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
     """Rows that belong together: the scores of a cluster are summed up first (CR1)."""
     fits, source, d = pairs.fits, run.source, pairs.gram.shape[1]
     paired = rows.filter(rows["known"])
@@ -310,7 +310,7 @@ def _clustered(run: Run, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances
     return own, cross, _between(fitted), (scores_of, covariance), freedom, every
 
 
-def _check(run: Run, pairs: _Sums, at: Whole, seen: Array) -> None:
+def _check(run: AuditRun, pairs: _Sums, at: Whole, seen: Array) -> None:
     """Raise if another pass saw other rows with a true reward."""
     if not np.array_equal(seen, pairs.n[at]) or pairs.n.sum() != seen.sum():
         raise changed(run.source, "the rows with a true reward", pairs.n.sum(), float(seen.sum()))

@@ -18,7 +18,7 @@ import pandas as pd
 from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.batches import NUMBER_OF
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
@@ -32,7 +32,9 @@ KEYS = ("g", "a", "t")
 ROWS = "evenhand_rows"  # in every answer to a part of a query
 
 
-def prepared(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Any:
+def prepared(
+    source: Source, look: Look, settings: AuditSettings, design: Design, gaps: Gaps
+) -> Any:
     """The rows that are used, with short names: g group, a arm, t window, y reward, z features.
 
     Features and reward have their centres subtracted, so that sums of products keep their digits.
@@ -66,7 +68,7 @@ def prepared(source: Source, look: Look, settings: Settings, design: Design, gap
     return table.select(**picked)
 
 
-def weights(table: Any, look: Look, settings: Settings) -> Any | None:
+def weights(table: Any, look: Look, settings: AuditSettings) -> Any | None:
     """The weight of each row, if rows have any."""
     columns, weight = look.columns, None
     if columns.weight is not None:
@@ -119,7 +121,7 @@ def sums(rows: Any, p: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class LogSums:
     """The sums of a log, a row per cell. They may hold NaN: see `spoiled`.
 
     Attributes:
@@ -134,7 +136,9 @@ class Sums:
     beyond: pd.DataFrame | None = None
 
 
-def aggregated(source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps) -> Sums:
+def aggregated(
+    source: Source, look: Look, settings: AuditSettings, design: Design, gaps: Gaps
+) -> LogSums:
     """Sum up the rows of a log by cell."""
     rows, p = prepared(source, look, settings, design, gaps), len(design.features)
     attended = {name: rows[name] for name in ("q", "s") if name in rows.columns}
@@ -149,8 +153,8 @@ def aggregated(source: Source, look: Look, settings: Settings, design: Design, g
         if look.middle is not None and not {"w", "c"} & set(rows.columns):
             span = look.middle[0] - design.reward_centre, look.middle[1] - design.reward_centre
         frame, beyond = streamed(source, rows, keys, p, windows, more, look.labels, span)
-        return Sums(frame, by_window, beyond)
-    return Sums(queried(source, rows, keys, p, more), by_window)
+        return LogSums(frame, by_window, beyond)
+    return LogSums(queried(source, rows, keys, p, more), by_window)
 
 
 def queried(
@@ -186,7 +190,7 @@ def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) 
 
 
 def by_window_only(
-    source: Source, look: Look, settings: Settings, design: Design, gaps: Gaps
+    source: Source, look: Look, settings: AuditSettings, design: Design, gaps: Gaps
 ) -> pd.DataFrame:
     """Counts and rewards by group and window, where full sums would be too many."""
     rows = prepared(source, look, settings, design, gaps)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._sums.design import Feature
+from evenhand.audit._sums.design import DesignColumn
 from evenhand.bias.statistics import Array, Bools, Statistics, totals
 
 FAR = 1000.0  # standard deviations between mean and centre: then six digits of products are lost
@@ -130,7 +130,7 @@ class Cells:
             kept=tuple(self.kept[i - 1] for i in keep[1:]),
         )
 
-    def ends(self, features: Sequence[Feature]) -> tuple[Array, Array]:
+    def ends(self, features: Sequence[DesignColumn]) -> tuple[Array, Array]:
         """The least and the largest value of each feature."""
         centres = np.array([feature.centre for feature in features])
         low = self.frame[[f"least{i}" for i in self.kept]].to_numpy(dtype=np.float64)

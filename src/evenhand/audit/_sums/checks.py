@@ -10,7 +10,7 @@ import pandas as pd
 from evenhand.audit._input.diagnosis import check_propensities
 from evenhand.audit._input.engines import as_number
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
 from evenhand.bias.statistics import Bools
@@ -30,7 +30,7 @@ def check_chances(source: Source, frame: pd.DataFrame, column: str | None) -> No
     check_propensities(column, *source.fetch(ends).iloc[0])
 
 
-def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> None:
+def check_weights(frame: pd.DataFrame, columns: Columns, settings: AuditSettings) -> None:
     """Raise if weights or propensities are outside what is allowed."""
     if settings.weigh_by_propensity and not (frame["surest"] >= 1.0 - 1e-5).all():
         raise DataError(
@@ -45,7 +45,7 @@ def check_weights(frame: pd.DataFrame, columns: Columns, settings: Settings) -> 
 
 
 def not_finite(
-    frame: pd.DataFrame, design: Design, columns: Columns, settings: Settings
+    frame: pd.DataFrame, design: Design, columns: Columns, settings: AuditSettings
 ) -> DataError:
     """The error for sums that are not finite although nothing is missing."""
     if settings.weigh_by_propensity and (frame["weighed"] != frame["n"]).any():

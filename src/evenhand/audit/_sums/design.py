@@ -18,7 +18,7 @@ NUMBER, CATEGORY, GAP = "number", "category", "gap"
 
 
 @dataclass(frozen=True)
-class Feature:
+class DesignColumn:
     """One column of the regression, made from one column of the log."""
 
     name: str
@@ -32,7 +32,7 @@ class Feature:
 class Design:
     """The columns of the regression except the intercept, which always comes first."""
 
-    features: tuple[Feature, ...]
+    features: tuple[DesignColumn, ...]
     kept: dict[str, tuple[str, ...]]  # by nominal column: the categories that are not merged
     fill: bool
     reward_centre: float
@@ -81,7 +81,7 @@ class Design:
             constant={feature.name: feature.centre for feature in dropped},
         )
 
-    def expression(self, table: Any, feature: Feature) -> Any:
+    def expression(self, table: Any, feature: DesignColumn) -> Any:
         """A feature, less its centre, in the engine."""
         column = table[feature.column]
         if feature.kind == GAP:
@@ -117,14 +117,14 @@ def make_design(look: Look, gaps: dict[str, int], fill: bool) -> Design:
             kept[name] = (*known, *look.rare[name])  # the rare ones count as the first
             # The most frequent is what the others are compared with.
             features += [
-                Feature(category(name, category_name), name, CATEGORY, category_name)
+                DesignColumn(category(name, category_name), name, CATEGORY, category_name)
                 for category_name in known[1:]
             ]
             if merged:
-                features.append(Feature(other(name, known), name, CATEGORY))
+                features.append(DesignColumn(other(name, known), name, CATEGORY))
         else:
             label = name if name != INTERCEPT else f"{name} (column)"
-            features.append(Feature(label, name, NUMBER, centre=look.centres[name]))
+            features.append(DesignColumn(label, name, NUMBER, centre=look.centres[name]))
             if lacks:
-                features.append(Feature(gap(name), name, GAP))
+                features.append(DesignColumn(gap(name), name, GAP))
     return Design(tuple(features), kept, fill, look.reward_centre)

@@ -20,7 +20,7 @@ from evenhand._columns.words import MISSING
 from evenhand.audit._input.engines import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.exposure import attention_of, attention_sums
 from evenhand.events.columns import Columns
 
@@ -52,7 +52,7 @@ class Gaps:
 NONE = Gaps(pd.DataFrame(columns=["group", "column", "missing", "rows", "done"]))
 
 
-def used(columns: Columns, settings: Settings, by_arm: bool) -> list[str]:
+def used(columns: Columns, settings: AuditSettings, by_arm: bool) -> list[str]:
     """The columns of the log that the regression needs in every row."""
     roles = [columns.group, columns.reward, *columns.features]
     optional = [
@@ -64,12 +64,12 @@ def used(columns: Columns, settings: Settings, by_arm: bool) -> list[str]:
     return list(dict.fromkeys([*roles, *(name for name in optional if name is not None)]))
 
 
-def chosen(look: Look, settings: Settings) -> dict[str, str]:
+def chosen(look: Look, settings: AuditSettings) -> dict[str, str]:
     """What is done about each column that is used."""
     return choices(used(look.columns, settings, look.by_arm), settings.missing)
 
 
-def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
+def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
     """Count missing values and decide what to do; with missing="error" they are an error."""
     import ibis
 
@@ -130,13 +130,13 @@ def count_gaps(source: Source, look: Look, settings: Settings) -> Gaps:
     )
 
 
-def needed(look: Look, settings: Settings) -> list[str]:
+def needed(look: Look, settings: AuditSettings) -> list[str]:
     """Columns that cannot be filled in: all but features."""
     roles = used(look.columns, settings, look.by_arm)
     return [name for name in roles if name not in look.columns.features]
 
 
-def complete(table: Any, look: Look, settings: Settings, gaps: Gaps) -> Any:
+def complete(table: Any, look: Look, settings: AuditSettings, gaps: Gaps) -> Any:
     """The rows of the table that are used."""
     if not gaps.left_out:
         return table

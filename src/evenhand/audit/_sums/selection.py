@@ -10,7 +10,7 @@ import pandas as pd
 
 from evenhand.audit._input.engines import as_number, number
 from evenhand.audit._input.sources import Source
-from evenhand.audit._settings import Settings
+from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.median import MOST_SORTED
@@ -50,7 +50,7 @@ def count_selected(
     rows: Any,
     cells: Cells,
     sums: pd.DataFrame,
-    settings: Settings,
+    settings: AuditSettings,
     column: str,
     crossing: Crossing | None,
 ) -> Selected:
@@ -158,7 +158,7 @@ def _with_clusters(
 def impact_of(
     selected: Selected,
     column: str,
-    settings: Settings,
+    settings: AuditSettings,
     crossing: Crossing | None,
     clustered: bool = False,
 ) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.groups import Groups
 from evenhand.policies.decision import Scores
-from evenhand.policies.pooled.general._design import Design
+from evenhand.policies.pooled.general._design import ColumnsOfGroups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ def intervals_of(
     rows: Array,
     learned: tuple[Any, Measured],
     groups: Groups,
-    design: Design | None,
+    design: ColumnsOfGroups | None,
     reference: Array,
     level: float,
     corrected: bool,

@@ -43,7 +43,7 @@ class Blocks(NamedTuple):
     starts: NDArray[np.int64]  # the first block of every group, and the end of the last one
 
 
-class Sums(NamedTuple):
+class StepSums(NamedTuple):
     """The sums over all arms that a step needs."""
 
     B: NDArray[np.float64]  # (groups, d, d), the sum of B_i
@@ -82,7 +82,7 @@ def blocks_of(data, d):  # type: ignore[no-untyped-def]
 def blank_sums(m, d):  # type: ignore[no-untyped-def]
     """Memory for the sums of m groups and d features."""
     stays_a_function()
-    return Sums(
+    return StepSums(
         np.empty((m, d, d)),
         np.empty((m, d, d)),
         np.empty(m),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from evenhand.errors import DamagedError, InputError
 from evenhand.events._formats import write_csv, write_parquet
 from evenhand.events._header import About
-from evenhand.events._rows import Rows, with_unlearned
+from evenhand.events._rows import LogRows, with_unlearned
 from evenhand.events.event import Event
 from evenhand.events.file_ledger import FileLedger
 from evenhand.service._ledger import schema
@@ -131,7 +131,7 @@ def _write(
 def _write_left(path: Path, ledger: SqlLedger, unlearned: Mapping[str, tuple[float, int]]) -> int:
     """What is left of a ledger with erased entries, as a table, not as a log."""
     assert ledger.about is not None
-    rows = Rows(ledger.about, gaps=True)
+    rows = LogRows(ledger.about, gaps=True)
     for event in ledger.left():
         rows.apply(event)
     frame = with_unlearned(rows.to_frame(), unlearned)

@@ -13,7 +13,7 @@ from evenhand.service._ledger.transaction import CHUNK, Transaction
 _PROJECTIONS = ("rewards", "truths", "overrides", "uses", "waiting", "reviews")
 
 
-class Erase(Ask):
+class EraseAsk(Ask):
     """Remove what is known about a person, after a snapshot of what was learned.
 
     It has its own transaction, because the snapshot must have everything before it.

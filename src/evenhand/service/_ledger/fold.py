@@ -29,7 +29,7 @@ _WORDS = ", ".join(f"'{kind}'" for kind in _TOLD)
 
 
 @dataclass(slots=True)
-class Arm:
+class LedgerArm:
     """An arm by its number: its name and group, and whether it can still be chosen."""
 
     name: str
@@ -38,11 +38,11 @@ class Arm:
 
 
 @dataclass
-class State:
+class LedgerState:
     """What is known after entry `version`."""
 
     policy: Policy
-    arms: list[Arm]
+    arms: list[LedgerArm]
     features: tuple[str, ...]
     version: int = 0
     round: int = 0
@@ -123,7 +123,7 @@ class State:
         if body.what == "add":
             if any(arm.name == body.name for arm in self.arms):
                 return False  # two replicas were asked at the same time
-            self.arms.append(Arm(body.name, body.group))
+            self.arms.append(LedgerArm(body.name, body.group))
         else:
             arm = self.arms[body.number]
             arm.name, arm.retired = (
@@ -157,7 +157,9 @@ def erased(seq: int) -> InputError:
     )
 
 
-def restored(connection: Connection, upto: int | None = None, snapshots: bool = True) -> State:
+def restored(
+    connection: Connection, upto: int | None = None, snapshots: bool = True
+) -> LedgerState:
     """The state after entry `upto`, by default the last.
 
     Args:
@@ -171,7 +173,7 @@ def restored(connection: Connection, upto: int | None = None, snapshots: bool = 
     seq = last[0] if upto is None else min(upto, last[0])
     header = described(connection, seq)
     about, arms = header.about, header.arms
-    state = State(
+    state = LedgerState(
         _beginning(about, arms), arms, header.features, 1, paused=header.paused,
         pinned=header.pinned, truth=about.truth,
     )  # fmt: skip
@@ -205,7 +207,7 @@ class Described(NamedTuple):
     """What is known about a ledger up to an entry, besides what was learned."""
 
     about: About
-    arms: list[Arm]
+    arms: list[LedgerArm]
     features: tuple[str, ...]
     paused: bool
     pinned: int
@@ -219,8 +221,8 @@ def described(connection: Connection, seq: int) -> Described:
         raise DamagedError("the ledger has no beginning; use an undamaged copy")
     begin: kinds.Begin = kinds.decode(kinds.BEGIN, bytes(row[0]))
     about = About.from_json(begin.about, "the ledger")
-    state = State.__new__(State)
-    state.arms = [Arm(*pair) for pair in zip(begin.arms, about.labels, strict=True)]
+    state = LedgerState.__new__(LedgerState)
+    state.arms = [LedgerArm(*pair) for pair in zip(begin.arms, about.labels, strict=True)]
     state.paused, state.pinned = False, 0
     sql = (
         "SELECT seq, kind, body FROM entries WHERE kind IN ('arm', 'control') AND seq <= ? "
@@ -236,7 +238,7 @@ def described(connection: Connection, seq: int) -> Described:
     return Described(about, state.arms, tuple(begin.features), state.paused, state.pinned, added)
 
 
-def _beginning(about: About, arms: list[Arm]) -> Policy:
+def _beginning(about: About, arms: list[LedgerArm]) -> Policy:
     """The policy before it learned anything, with the arms of today.
 
     An arm that came later counts as one that was not available before.
@@ -249,7 +251,7 @@ def _beginning(about: About, arms: list[Arm]) -> Policy:
     return policy.clone(groups=grown(policy.groups, arms))
 
 
-def grown(groups: Groups, arms: list[Arm]) -> Groups:
+def grown(groups: Groups, arms: list[LedgerArm]) -> Groups:
     """The groups of all arms. An added arm has the group of an existing one."""
     if groups.changes:
         levels = {attribute.name: attribute.levels for attribute in groups.attributes}
@@ -273,12 +275,12 @@ def _snapshots(connection: Connection, seq: int) -> Iterable[tuple[Any, ...]]:
     return connection.rows(sql, (seq,))
 
 
-def _from_snapshot(state: State, packed: bytes) -> State | None:
+def _from_snapshot(state: LedgerState, packed: bytes) -> LedgerState | None:
     """The state of a snapshot; None if it is damaged."""
     try:
         data = json.loads(zlib.decompress(bytes(packed)))
         policy = from_dict(data["policy"])
-        return State(
+        return LedgerState(
             policy, state.arms, state.features, int(data["version"]), int(data["round"]),
             int(data["learned"]), state.paused, state.pinned, state.truth,
         )  # fmt: skip
@@ -286,7 +288,7 @@ def _from_snapshot(state: State, packed: bytes) -> State | None:
         return None
 
 
-def _fold(connection: Connection, state: State, upto: int) -> None:
+def _fold(connection: Connection, state: LedgerState, upto: int) -> None:
     """Learn what came after the state. Decisions are only counted; their bodies are not read."""
     sql = (
         f"SELECT seq, kind, body FROM entries WHERE seq > ? AND seq <= ? AND kind IN ({_WORDS}) "

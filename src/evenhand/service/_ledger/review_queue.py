@@ -57,7 +57,7 @@ class AskReview(OfDecision):
         self.status = 201
 
 
-class Claim(OfDecision):
+class ReviewClaim(OfDecision):
     """Claim a decision to review, for some time; others cannot claim it meanwhile."""
 
     def __init__(self, id: str, by: str, seconds: float) -> None:

@@ -17,7 +17,7 @@ from evenhand.service._ledger import entries as kinds
 from evenhand.service._ledger.asks import Ask, Note
 from evenhand.service._ledger.database import Connection, Database, InDoubt, Unavailable
 from evenhand.service._ledger.entries import Entry
-from evenhand.service._ledger.fold import State, restored
+from evenhand.service._ledger.fold import LedgerState, restored
 from evenhand.service._ledger.transaction import Rules, Transaction, entries_after
 
 
@@ -73,7 +73,7 @@ class Store:
             self.connection.rows(sql, (secrets.token_bytes(32),))
             self.connection.commit()
 
-    def start(self) -> tuple[int, int, State]:
+    def start(self) -> tuple[int, int, LedgerState]:
         """Record that this process started; return its seed, its entry and the state."""
         seed = secrets.randbits(63)
         state = restored(self.connection)

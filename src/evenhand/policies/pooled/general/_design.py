@@ -20,7 +20,7 @@ LEVEL, INTERSECTION = "level", "intersection"
 Array = NDArray[np.float64]
 
 
-class Row(NamedTuple):
+class ReportRow(NamedTuple):
     """A row of a report: the bias of a level or an intersection."""
 
     kind: str
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     whole: bool  # whether it has the bias of the reference too, where that may be distorted
 
 
-class Design(NamedTuple):
+class ColumnsOfGroups(NamedTuple):
     """The columns of the model for some groups, in order: 1, levels, intersections."""
 
     attributes: tuple[Attribute, ...]  # with "not stated" among the levels where it can be
@@ -91,7 +91,7 @@ class Design(NamedTuple):
             identified[1 + first + zero] = False
         return np.ascontiguousarray(np.eye(self.kinds.size)[:, identified])
 
-    def rows(self, reference: Array) -> list[Row]:
+    def rows(self, reference: Array) -> list[ReportRow]:
         """The rows of a report, against a reference: levels, then intersections.
 
         A level is compared with the reference's levels of the same attribute, on average over the
@@ -105,12 +105,12 @@ class Design(NamedTuple):
                 contrast = eye[column] - reference * own_columns
                 contrast[1 + self.n_levels :] = contrast[1 : 1 + self.n_levels] @ self.summed
                 alone = len(self.attributes) == 1
-                rows.append(Row(LEVEL, f"{attribute.name}: {level}", contrast, alone))
+                rows.append(ReportRow(LEVEL, f"{attribute.name}: {level}", contrast, alone))
                 column += 1
         for name, cell in zip(self.names, self.cells, strict=True):
             levels = np.zeros((1, self.n_levels))
             levels[0, cell] = 1.0
-            rows.append(Row(INTERSECTION, name, self.weights(levels)[0] - reference, True))
+            rows.append(ReportRow(INTERSECTION, name, self.weights(levels)[0] - reference, True))
         return rows
 
     def weights(self, levels: Array) -> Array:
@@ -128,7 +128,7 @@ class Design(NamedTuple):
         return np.concatenate([np.ones((len(levels), 1)), levels, of_cells], axis=1)
 
 
-def design_of(groups: Groups) -> Design:
+def design_of(groups: Groups) -> ColumnsOfGroups:
     """The columns for these groups. Plain groups are one attribute, called "group"."""
     attributes = groups.attributes or (Attribute("group", groups.names),)
     if groups.changes:
@@ -158,7 +158,7 @@ def design_of(groups: Groups) -> Design:
     kinds = np.array([0, *of_levels, *[k + 1] * len(cells)], dtype=np.int64)
     flat = [level for item in attributes for level in item.levels]
     names = tuple(" & ".join(flat[number] for number in cell) for cell in cells)
-    return Design(attributes, names, levels, cells, kinds)
+    return ColumnsOfGroups(attributes, names, levels, cells, kinds)
 
 
 def _occurring(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -182,7 +182,7 @@ def _possible(groups: Groups, starts: NDArray[np.int64]) -> NDArray[np.int64]:
 # The reference ----------------------------------------------------------------------------------
 
 
-def reference_of(design: Design, groups: Groups, reference: Any) -> Array:
+def reference_of(design: ColumnsOfGroups, groups: Groups, reference: Any) -> Array:
     """The weights that candidates are compared with.
 
     Args:
@@ -214,7 +214,7 @@ def reference_of(design: Design, groups: Groups, reference: Any) -> Array:
     return weights
 
 
-def _for_one(design: Design, reference: Any) -> Mapping[str, Any]:
+def _for_one(design: ColumnsOfGroups, reference: Any) -> Mapping[str, Any]:
     """A reference given as levels alone, for the only attribute."""
     if reference is None or reference == "mean":
         return {}
@@ -227,7 +227,7 @@ def _for_one(design: Design, reference: Any) -> Mapping[str, Any]:
     return {design.attributes[0].name: reference}
 
 
-def _of_levels(design: Design, groups: Groups, reference: Mapping[str, Any]) -> Array:
+def _of_levels(design: ColumnsOfGroups, groups: Groups, reference: Mapping[str, Any]) -> Array:
     """The mean of all candidates with these levels; attributes that are not named count evenly."""
     chosen: list[NDArray[np.bool_]] = []
     names = [attribute.name for attribute in design.attributes]

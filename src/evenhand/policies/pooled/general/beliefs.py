@@ -16,7 +16,7 @@ from evenhand._compile import compiled
 from evenhand.bias.measured import UNKNOWN
 from evenhand.groups import Groups
 from evenhand.policies.pooled._flat_posterior import Flat
-from evenhand.policies.pooled.general._design import Design
+from evenhand.policies.pooled.general._design import ColumnsOfGroups
 from evenhand.policies.pooled.general._layout import GeneralState
 from evenhand.policies.pooled.general._posterior import (
     add_in_units,
@@ -102,7 +102,12 @@ class GeneralBeliefs:
     """
 
     def __init__(
-        self, groups: Groups, design: Design, rule: GeneralRule, own: GeneralState, weights: Array
+        self,
+        groups: Groups,
+        design: ColumnsOfGroups,
+        rule: GeneralRule,
+        own: GeneralState,
+        weights: Array,
     ) -> None:
         sums, of_arms = own.settled + own.fresh, own.settled_arms + own.fresh_arms
         self.groups, self.design, self.weights = groups, design, weights

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand.policies.pooled._reporting import Reported, digits, single
-from evenhand.policies.pooled.general._design import INTERSECTION, LEVEL, Row
+from evenhand.policies.pooled.general._design import INTERSECTION, LEVEL, ReportRow
 from evenhand.policies.pooled.general.beliefs import GeneralBeliefs
 
 
@@ -66,7 +66,7 @@ class GeneralBias(Reported):
     _title = "Bias by feature, level and intersection"
 
     @cached_property
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[ReportRow]:
         return self.beliefs.design.rows(self.beliefs.weights)
 
     @property
