@@ -35,11 +35,11 @@ def guessed_roles(columns: Columns, settings: AuditSettings) -> dict[str, str]:
 
     Example:
         >>> from evenhand.audit._input.roles import guessed_roles
-        >>> from evenhand.audit._settings import Settings
+        >>> from evenhand.audit._settings import AuditSettings
         >>> from evenhand.events import find_columns
         >>> named = {"group": "sex"}
         >>> columns = find_columns(["sex", "reward", "arm", "age"], named)
-        >>> guessed_roles(columns, Settings(columns=named))
+        >>> guessed_roles(columns, AuditSettings(columns=named))
         {'reward': 'reward', 'arm': 'arm'}
     """
     roles = {role: name for role, name in vars(columns).items() if isinstance(name, str)}
