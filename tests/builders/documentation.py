@@ -27,6 +27,8 @@ from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
+from evenhand.policies import POLICIES
+
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / ".cache" / "docs"  # always the same place, so that compiled code is found again
 
@@ -79,16 +81,18 @@ def numbers(text: str) -> list[str]:
 
 def enter(namespace: dict[str, Any]) -> None:
     """Before a page: go to a folder of its own."""
-    namespace["__before__"] = (Path.cwd(), list(sys.path), set(sys.modules))
+    namespace["__before__"] = (Path.cwd(), list(sys.path), set(sys.modules), dict(POLICIES))
     os.chdir(tempfile.mkdtemp())
 
 
 def leave(namespace: dict[str, Any]) -> None:
     """After a page: everything as it was."""
-    folder, path, modules = namespace["__before__"]
+    folder, path, modules, policies = namespace["__before__"]
     shutil.rmtree(Path.cwd())
     os.chdir(folder)
     sys.path[:] = path
+    POLICIES.clear()
+    POLICIES.update(policies)  # other tests have policies of the same names
     for name in set(sys.modules) - modules:
         if str(FILES) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
