@@ -26,8 +26,8 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
     d = len(report.features)
     rows = [
         (g, k)
-        for g, k in _once(report, report._by_feature.estimate.reshape(-1, d))
-        if not _is_code(report, k)
+        for g, k in unmirrored(report, report._by_feature.estimate.reshape(-1, d))
+        if not is_code(report, k)
     ]
     if report.overall is None or d == 1:
         return rows
@@ -53,7 +53,7 @@ def clear_totals(report: BiasReport) -> dict[str, float]:
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
     return {
         report.groups[g]: float(ends[g, 0])
-        for g, _ in _once(report, ends[:, :1])
+        for g, _ in unmirrored(report, ends[:, :1])
         if g not in report._second.gaps and not ends[g, 1] <= 0.0 <= ends[g, 2]
     }
 
@@ -69,12 +69,12 @@ def same_findings(report: BiasReport, other: BiasReport) -> bool:
     return findings(report) == findings(other)
 
 
-def _is_code(report: BiasReport, k: int) -> bool:
+def is_code(report: BiasReport, k: int) -> bool:
     """Whether a feature is a code of more than two categories; of two, 1 is just the other."""
     return len(report.codes.get(report.features[k], FLAGS)) != 2
 
 
-def _once(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
+def unmirrored(report: BiasReport, estimates: Array) -> list[tuple[int, int]]:
     """Group and feature of every row worth a sentence; of two mirror images, the lower one."""
     rows: dict[tuple[object, ...], tuple[int, int]] = {}
     for g, k in np.argwhere(~np.isnan(estimates)):

@@ -15,7 +15,7 @@ from evenhand._columns.column import FLAGS, Column
 from evenhand._prose import in_digits, quoted, records, value
 from evenhand.bias._contexts import INTERCEPT
 from evenhand.bias._contrasts import NOT, POWER, few
-from evenhand.bias._findings import _is_code, _once, clear_features, spoken_of
+from evenhand.bias._findings import clear_features, is_code, spoken_of, unmirrored
 
 if TYPE_CHECKING:
     from evenhand.bias.report import BiasReport
@@ -102,7 +102,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
 
 def _of_codes(report: BiasReport) -> list[str]:
     """A sentence about features whose numbers are codes: one more of a code means nothing."""
-    names = [name for k, name in enumerate(report.features) if _is_code(report, k)]
+    names = [name for k, name in enumerate(report.features) if is_code(report, k)]
     if not names:
         return []
     return [
@@ -119,7 +119,7 @@ def totals(report: BiasReport) -> list[str]:
     table = report.by_group
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
     second, terms = report._second, report._terms
-    every = [g for g, _ in _once(report, ends[:, :1])]
+    every = [g for g, _ in unmirrored(report, ends[:, :1])]
     rows = [g for g in every if g not in second.gaps]
     clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
     unclear = [g for g in rows if g not in clear]
