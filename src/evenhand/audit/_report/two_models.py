@@ -14,7 +14,7 @@ from evenhand._prose import in_digits, quoted
 from evenhand.audit._report.linear_or_logistic import link_sentence
 from evenhand.audit._report.logistic import LOGISTIC, Logistic, sign_of
 from evenhand.bias._contrasts import few
-from evenhand.bias._findings import _once, spoken_of
+from evenhand.bias._findings import spoken_of, unmirrored
 from evenhand.bias._sentences import _amount, _percent, _reference, rounded
 from evenhand.bias._terms import SecondModel
 
@@ -63,7 +63,7 @@ def _gap_signs(models: Logistic) -> dict[int, tuple[float, float]]:
     ends = table[["estimate", "simultaneous_low", "simultaneous_high"]].to_numpy(dtype=float)
     other = np.full(len(ends), np.nan) if models.gaps is None else sign_of(models.gaps)
     signs = np.where((ends[:, 1] > 0.0) | (ends[:, 2] < 0.0), np.sign(ends[:, 0]), 0.0)
-    return {g: (float(signs[g]), float(other[g])) for g, _ in _once(line, ends[:, :1])}
+    return {g: (float(signs[g]), float(other[g])) for g, _ in unmirrored(line, ends[:, :1])}
 
 
 def _gaps(models: Logistic, agreed: list[int]) -> list[str]:
