@@ -15,7 +15,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log, refused, refused_with_flags
-from evenhand.audit._input import engines, formats, opening, sources
+from evenhand.audit._input import engines, format_readers, opening, sources
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import MOST, told
 from evenhand.audit._sums import aggregate
@@ -577,7 +577,7 @@ def test_rows_spill_into_a_folder_of_our_own(tmp_path, monkeypatch):
         seen.append((used, stat.S_IMODE(Path(used).stat().st_mode), Path(used).parent))
         return con
 
-    for module in (opening, formats):
+    for module in (opening, format_readers):
         monkeypatch.setattr(module, "open_duckdb", watched)
     log = made_log(228, n=60, d=1)
     eh.audit(log)

@@ -92,7 +92,7 @@ def test_rewards_that_change_between_passes_stop_the_audit():
 
 def test_a_group_that_a_later_pass_writes_in_another_way_is_noticed(monkeypatch):
     """What made errors of 1e-8: the query over residuals matched no row of a group."""
-    from evenhand.audit._inference import clusters, second_pass
+    from evenhand.audit._inference import cluster_errors, second_pass
     from evenhand.audit._sums.batches import Coding
 
     def renamed(rows, fits):
@@ -103,8 +103,8 @@ def test_a_group_that_a_later_pass_writes_in_another_way_is_noticed(monkeypatch)
         others = [(f"{label[0]}!",) for label in coding.labels]
         return columns(rows, Coding(coding.keys, others, coding.times), features)
 
-    numbered, columns = clusters.numbered, second_pass._columns
-    monkeypatch.setattr(clusters, "numbered", renamed)
+    numbered, columns = cluster_errors.numbered, second_pass._columns
+    monkeypatch.setattr(cluster_errors, "numbered", renamed)
     monkeypatch.setattr(second_pass, "_columns", relabelled)
     log = made_log(5, n=300).assign(person=np.arange(300) // 3)
     for roles in ({"leave_out": ["person"]}, {"cluster": "person"}):

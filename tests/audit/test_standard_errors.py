@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from audit_logs import assert_same, differences, interacted, made_log
-from evenhand.audit._inference.change_tests import _drawn, _welch, dependent
+from evenhand.audit._inference.drift_tests import _drawn, _welch, dependent
 
 LEVEL = 0.95
 FEATURES = ["x0", "x1", "x2"]
@@ -143,16 +143,16 @@ def test_the_test_for_change_holds_its_level_with_few_rows(monkeypatch, windows,
     Welch's F raises up to 12 % alarms here. The bound is 8 %, which 600 tests with an alarm in 5 %
     exceed once in 1,500 sets of seeds; these are fixed.
     """
-    from evenhand.audit._inference import change_tests
+    from evenhand.audit._inference import drift_tests
 
-    monkeypatch.setattr(change_tests, "DRAWS", 1000)
+    monkeypatch.setattr(drift_tests, "DRAWS", 1000)
     rng = np.random.default_rng(7)
     freedom = np.where(np.arange(windows) % 2 == 0, float(fewest), 40.0)
     variance, alarms = 1.0 / (freedom + 2.0), 0
     for _ in range(600):
         estimate = rng.normal(size=windows) * np.sqrt(variance)
         known = variance * rng.chisquare(freedom) / freedom
-        alarms += change_tests.independent(estimate, known, freedom)[1] < 0.05
+        alarms += drift_tests.independent(estimate, known, freedom)[1] < 0.05
     assert alarms / 600 <= 0.08
 
 

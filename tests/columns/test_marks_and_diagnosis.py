@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evenhand._columns.diagnosis import dates_in_text, likely_marks, numbers_in_text
 from evenhand._columns.identifiers import is_identifier
-from evenhand._columns.marks import Marks, listed_marks, without_marks
 from evenhand._columns.missing import choices
+from evenhand._columns.missing_marks import Marks, listed_marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError
 

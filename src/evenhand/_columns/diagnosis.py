@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from evenhand._columns.marks import LIKELY, Marks
+from evenhand._columns.missing_marks import LIKELY, Marks
 from evenhand._columns.words import NUMBER, as_written, is_bad, written
 from evenhand.errors import DataError, blank, setting
 
@@ -74,7 +74,7 @@ def numbers_in_text(values: Sequence[str], marks: Marks) -> NumbersAsText | None
 
     Example:
         >>> from evenhand._columns.diagnosis import numbers_in_text
-        >>> from evenhand._columns.marks import Marks
+        >>> from evenhand._columns.missing_marks import Marks
         >>> numbers_in_text(["31", "54", "?"], Marks()).what
         "numbers as text and words, such as '?'"
         >>> numbers_in_text(["cook", "nurse", "0"], Marks()) is None

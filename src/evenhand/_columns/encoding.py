@@ -22,8 +22,8 @@ from evenhand._columns.diagnosis import (
     numbers_in_text,
     too_many,
 )
-from evenhand._columns.marks import Marks
 from evenhand._columns.missing import filled
+from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import INTERCEPT, category, other, tell, word, written
 from evenhand.errors import DataError, blank, setting
 

@@ -16,7 +16,7 @@ from pandas.api import types
 
 from evenhand._columns.buckets import is_nominal
 from evenhand._columns.diagnosis import as_texts, dates_in_text, numbers_in_text
-from evenhand._columns.marks import Marks
+from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown, tell
 from evenhand.errors import setting
 

@@ -18,7 +18,7 @@ from evenhand.errors import DataError, InputError, blank, setting
 
 ERROR, DROP, FILL = "error", "drop", "fill"
 CHOICES = (ERROR, DROP, FILL)
-DEFAULT = ERROR  # of worlds, audits and off-policy values alike
+DEFAULT = ERROR  # of worlds and audits alike
 OTHERS = "others"
 MOST_LISTED = 6
 

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand._columns.buckets import is_nominal, plain
 from evenhand._columns.diagnosis import counted, no_number
 from evenhand._columns.encoding import finite
-from evenhand._columns.marks import Marks
+from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import shown, written
 from evenhand.errors import DataError, InputError, setting
 

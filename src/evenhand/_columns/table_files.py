@@ -23,7 +23,7 @@ import pandas as pd
 
 from evenhand._columns.conversion import from_excel, read_json, undecodable
 from evenhand._columns.file_formats import ENDINGS, UTF8, Reading
-from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.words import tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from evenhand import _checks
 from evenhand._columns.encoding import CATEGORIES
-from evenhand._columns.marks import Given, Marks
 from evenhand._columns.missing import DEFAULT, Choice, check_choice
+from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for
 from evenhand.bias._fit import WEIGHTINGS
 from evenhand.errors import InputError, setting

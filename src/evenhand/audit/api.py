@@ -10,8 +10,8 @@ from typing import Any
 
 from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
-from evenhand._columns.marks import Given
 from evenhand._columns.missing import DEFAULT, Choice
+from evenhand._columns.missing_marks import Given
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,

@@ -21,9 +21,9 @@ from typing import Any, NoReturn
 
 from evenhand import __version__
 from evenhand.cli import _terminal, audit, data, demo, init, ledger, paper, run, serve, value
+from evenhand.cli._terminal import BAD_INPUT, BUG, INTERRUPTED
 from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
 
-BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h
 TOO_MUCH = {
     MemoryError: "not enough memory; give fewer arms, features, rows or replications",
     RecursionError: "something is nested too deeply, such as a file with very many levels; give a "

@@ -18,6 +18,8 @@ from pathlib import Path
 import evenhand
 from evenhand.errors import InputError, MissingExtraError
 
+BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130  # exit codes; 70 is EX_SOFTWARE of sysexits.h
+
 EVERY = 10.0  # seconds between two lines about the same step
 
 

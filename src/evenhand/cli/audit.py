@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from evenhand._svg import start_beside
 from evenhand.cli._log_options import HELP as LIVE
 from evenhand.cli._log_options import add_reading, add_values, as_log, choice_of, marks_of, worth_of
-from evenhand.cli._terminal import check_file, needs, steps
+from evenhand.cli._terminal import INTERRUPTED, check_file, needs, steps
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
-INTERRUPTED = 130
 NEEDED = ("ibis", "duckdb", "rich", "altair", "jinja2", "vl_convert")
 ROLES = (
     "group", "reward", "arm", "propensity", "timestamp", "true-reward", "weight", "count",

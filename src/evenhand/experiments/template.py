@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand._columns.diagnosis import likely_marks
 from evenhand._columns.identifiers import identifiers
-from evenhand._columns.marks import Marks, without_marks
+from evenhand._columns.missing_marks import Marks, without_marks
 from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError
 

@@ -2,7 +2,8 @@
 
 The means m have a posterior from feedback, N(m^, K^-1) with a precision K. True rewards inform
 about m and about e = (eta, B^-1 psi_0): by how much true averages differ, and the bias of the
-reference itself (`_truth` and `mixed._truth` of PooledGroupFair, and `evenhand.audit`, say which).
+reference itself (the two modules `_true_posterior` of PooledGroupFair, and `evenhand.audit`, say
+which).
 Their information is given as a matrix, in blocks mm, me and ee, and as values of_m and of_e: up to
 a constant, their log-likelihood is
 

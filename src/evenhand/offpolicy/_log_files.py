@@ -11,7 +11,7 @@ from pandas.api.types import is_numeric_dtype
 
 from evenhand import _checks
 from evenhand._columns.file_formats import Reading
-from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError, InputError, blank, setting

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
-from evenhand._columns.marks import Given, Marks, without_marks
+from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._decisions import parts_of_log

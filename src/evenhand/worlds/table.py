@@ -24,8 +24,8 @@ from evenhand._columns.encoding import (
 )
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.identifiers import identifiers
-from evenhand._columns.marks import Given, Marks
 from evenhand._columns.missing import DEFAULT, Choice, Missing
+from evenhand._columns.missing_marks import Given, Marks
 from evenhand._columns.rewards import numbers_for, rewards_of, true_rewards_of
 from evenhand._columns.table_files import read_table
 from evenhand.errors import DataError, InputError, setting

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.clusters import cluster_counts, cluster_products
+from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
 from evenhand.audit._inference.robust import CLASSICAL, CLUSTERED, Errors, rows_suffice
 from evenhand.audit._inference.scores import Fits, fits_of, in_windows, numbered, with_effects
 from evenhand.audit._inference.second_pass import Question, SecondPass

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._inference.clusters import cluster_counts, cluster_products
+from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
 from evenhand.audit._inference.scores import Fits, numbered, with_residuals, worked_out
 from evenhand.audit._inference.second_pass import Question, SecondPass
 from evenhand.audit._input.engines import number

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._inference.clusters import cluster_products
+from evenhand.audit._inference.cluster_errors import cluster_products
 from evenhand.audit._inference.logistic import (
     LARGEST,
     Logits,

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._columns.marks import LIKELY, tell_of_idle
+from evenhand._columns.missing_marks import LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
 from evenhand.audit._input.diagnosis import values_of

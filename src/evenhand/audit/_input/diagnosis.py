@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand._columns import diagnosis
 from evenhand._columns.diagnosis import LOOKED_AT, SHOWN
-from evenhand._columns.marks import Marks
+from evenhand._columns.missing_marks import Marks
 from evenhand.audit._input.sources import Source
 from evenhand.errors import DataError, blank, setting
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._columns.file_formats import Reading
-from evenhand._columns.marks import Marks
+from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import written
 from evenhand.audit._input.addresses import hidden, passwords_in, without_password
 from evenhand.audit._input.engines import (
@@ -22,7 +22,7 @@ from evenhand.audit._input.engines import (
     tables_of,
     told,
 )
-from evenhand.audit._input.formats import open_files
+from evenhand.audit._input.format_readers import open_files
 from evenhand.audit._input.log_files import find_files
 from evenhand.audit._input.sources import Source, quiet, told_of
 from evenhand.errors import DataError, InputError, MissingExtraError, setting

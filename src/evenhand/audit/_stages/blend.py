@@ -1,7 +1,7 @@
 """Equal averages and pairs together: the estimator of `evenhand.bias.measured` for audits.
 
 Feedback estimates theta_g of every group, pairs estimate gamma_g, and the estimates are dependent
-(`_inference.pairs`). By the model, with m_g the mean of theta_g,
+(`true_reward_pairs`). By the model, with m_g the mean of theta_g,
 
     gamma_g - gamma_h = (m_g - eta_g) - (m_h - eta_h) + noise     eta_g ~ N(0, kappa^2 I)
 

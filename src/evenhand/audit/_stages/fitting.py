@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.clusters import clustered, fewest_in_an_arm
+from evenhand.audit._inference.cluster_errors import clustered, fewest_in_an_arm
 from evenhand.audit._inference.regressions import WHOLE, AuditRegressions, regressions
 from evenhand.audit._inference.robust import Errors, classical, robust, robust_groups, weighting_of
 from evenhand.audit._inference.scores import changed

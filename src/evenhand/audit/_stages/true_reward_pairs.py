@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.clusters import cluster_counts, cluster_products
+from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
 from evenhand.audit._inference.regressions import WHOLE
 from evenhand.audit._inference.robust import CLASSICAL, FEW_ROWS, corrections
 from evenhand.audit._inference.scores import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from evenhand._columns.conversion import AS_WRITTEN, AS_WRITTEN_SPARK, from_excel, in_utf8
 from evenhand._columns.file_formats import Reading
-from evenhand._columns.marks import Marks
+from evenhand._columns.missing_marks import Marks
 from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json

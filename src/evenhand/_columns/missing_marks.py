@@ -42,7 +42,7 @@ class Marks:
             given: a list, or lists by column, {"*": ["?"], "age": [-1]}, with "*" for all columns.
 
         Example:
-            >>> from evenhand._columns.marks import Marks
+            >>> from evenhand._columns.missing_marks import Marks
             >>> marks = Marks.of({"*": ["?"], "age": [-1.0]})
             >>> marks.of_column("age"), marks.of_column("debt")
             (('?', '-1'), ('?',))
@@ -131,7 +131,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
 
     Example:
         >>> import pandas as pd
-        >>> from evenhand._columns.marks import Marks, without_marks
+        >>> from evenhand._columns.missing_marks import Marks, without_marks
         >>> table = pd.DataFrame({"age": [31, -9], "debt": ["?", "2.5"]})
         >>> without_marks(table, Marks.of(["?", -9])).isna().to_dict("list")
         {'age': [False, True], 'debt': [True, False]}
