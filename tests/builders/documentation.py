@@ -13,6 +13,7 @@ It is an f-string over the names of the page. The numbers in it must be those of
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -82,13 +83,15 @@ def numbers(text: str) -> list[str]:
 def enter(namespace: dict[str, Any]) -> None:
     """Before a page: go to a folder of its own."""
     namespace["__before__"] = (Path.cwd(), list(sys.path), set(sys.modules), dict(POLICIES))
-    os.chdir(tempfile.mkdtemp())
+    own = tempfile.mkdtemp()
+    # Not after the page: processes that simulate for later tests may have begun in it.
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    os.chdir(own)
 
 
 def leave(namespace: dict[str, Any]) -> None:
     """After a page: everything as it was."""
     folder, path, modules, policies = namespace["__before__"]
-    shutil.rmtree(Path.cwd())
     os.chdir(folder)
     sys.path[:] = path
     POLICIES.clear()

@@ -70,7 +70,7 @@ def of_rows(
     Example:
         >>> from evenhand._html.tables import Cell, of_rows
         >>> of_rows(["policy", "share"], [["TopInterval", Cell("40 % ± 2", number=True)]]).columns
-        [Column(name='policy', number=False), Column(name='share', number=True)]
+        [TableColumn(name='policy', number=False), TableColumn(name='share', number=True)]
     """
     cells = [[cell(value) for value in row] for row in rows]
     columns = [

@@ -46,10 +46,10 @@ def find_references(given: str | None, cells: CellCounts) -> tuple[dict[str, str
 
     Example:
         >>> import pandas as pd
-        >>> from evenhand.audit._input.references import Cells, find_references
+        >>> from evenhand.audit._input.references import CellCounts, find_references
         >>> table = pd.DataFrame({"sex": ["F", "M", "M"], "race": ["a", "a", "b"]})
         >>> table.index = ["F & a", "M & a", "M & b"]
-        >>> cells = Cells(table, pd.Series([9.0, 5.0, 7.0], index=table.index))
+        >>> cells = CellCounts(table, pd.Series([9.0, 5.0, 7.0], index=table.index))
         >>> find_references("M", cells), find_references("F & a", cells)
         (({'sex': 'M'}, 'M & b'), ({'sex': 'F', 'race': 'a'}, 'F & a'))
     """
