@@ -52,8 +52,8 @@ def test_without_bias_false_alarms_stay_below_the_level():
 def test_clusters_cover_where_plain_errors_do_not():
     """Persons with 8 rows and a noise of their own that is as large as a row's: 24 logs.
 
-    With clusters the bound is 4 standard errors below the rate, a false alarm in 30,000. Without,
-    the coverage is near 65 %, far below the bound.
+    With clusters the bound is 4 standard errors below the rate: fewer than 19 of 24, by chance once
+    in 1,000. Without, the coverage is near 65 %, far below the bound.
     """
     hits = {"cluster": [], "plain": []}
     for seed in range(24):

@@ -164,7 +164,7 @@ def test_errors_in_one_line(given, more, said):
 def test_coverage_of_the_interval():
     """Of 95 % intervals of a ratio to a fixed other category, 92 to 98 % hold it: n 100 and 200.
 
-    The bounds are three standard errors from the rate: a false alarm in 370.
+    The bounds are three standard errors from the rate: by chance left once in 1,400.
     """
     rng = np.random.default_rng(8)
     inside = 0
