@@ -28,8 +28,6 @@ from sybil import Document, Example, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
-from evenhand.policies import POLICIES
-
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / ".cache" / "docs"  # always the same place, so that compiled code is found again
 
@@ -82,6 +80,8 @@ def numbers(text: str) -> list[str]:
 
 def enter(namespace: dict[str, Any]) -> None:
     """Before a page: go to a folder of its own."""
+    from evenhand.policies import POLICIES  # collecting tests needs none of it
+
     namespace["__before__"] = (Path.cwd(), list(sys.path), set(sys.modules), dict(POLICIES))
     own = tempfile.mkdtemp()
     # Not after the page: processes that simulate for later tests may have begun in it.
@@ -91,6 +91,8 @@ def enter(namespace: dict[str, Any]) -> None:
 
 def leave(namespace: dict[str, Any]) -> None:
     """After a page: everything as it was."""
+    from evenhand.policies import POLICIES
+
     folder, path, modules, policies = namespace["__before__"]
     os.chdir(folder)
     sys.path[:] = path
