@@ -19,6 +19,8 @@ from scipy.stats import binom, multinomial, ttest_ind
 
 import evenhand as eh
 from evenhand.fairness import GroupSums, fairness_report, group_sums, metric_frame
+from evenhand.fairness._comparisons import all_pairs
+from evenhand.fairness._metrics import rows
 from evenhand.fairness._quantities import Shares
 from evenhand.fairness._sentences import amount, points
 from evenhand.fairness.intervals import difference, proportion, ratio, ratio_of_shares
@@ -162,31 +164,61 @@ def test_a_ratio_of_means_is_fiellers():
     assert part["low"] < part["estimate"] < part["high"]
 
 
+# Studies. The sums of many logs are made in one go, each log with groups of its own, and are not
+# checked again when they are taken apart: that is most of the time of a report on a small log.
+
+
+def sums_of_logs(logs, **more):
+    """The sums of each log of a frame whose column `log` says which log a row is of."""
+    named = logs.assign(group=logs["group"] + logs["log"].astype(str))
+    for _, part in named.groupby(named["log"] // 20):
+        names = [f"{group}{log}" for log in part["log"].unique() for group in "FM"]
+        table = group_sums(part, groups=names, **more).table
+        for row in range(0, len(table), 2):
+            sums = object.__new__(GroupSums)
+            object.__setattr__(sums, "table", table.iloc[row : row + 2])
+            yield sums
+
+
+def test_sums_of_many_logs_are_those_of_each():
+    logs = pd.concat([a_log(seed, names=("F", "M")).assign(log=seed) for seed in range(3)])
+    for log, sums in enumerate(sums_of_logs(logs, position="position")):
+        alone = group_sums(logs[logs["log"] == log], position="position").table
+        whole = sums.table.rename(index=lambda name: name[0]).loc[alone.index]
+        pd.testing.assert_frame_equal(whole.set_axis(alone.index), alone, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_means_exposure_and_exploration_cost_are_covered():
-    """Simulated, 400 times. Five rates, so a false alarm once in 150 seeds."""
-    rng, hits = np.random.default_rng(7), []
-    for _ in range(400):
-        n = 400
-        group = np.where(rng.random(n) < 0.3, "F", "M")
-        explored = rng.random(n) < 0.4
-        female = group == "F"
-        reward = rng.normal(np.where(female, 2.0, 3.0) - 0.5 * explored, np.where(female, 1.0, 2.0))
-        place = rng.integers(1, 6, n)
-        frame = pd.DataFrame(
-            {"group": group, "reward": reward, "explored": explored, "position": place}
-        )
+    """Simulated, 400 times. Five rates, so a false alarm once in 90 seeds.
+
+    Chance leaves the lower bound in 1 of 480 cases, and the upper one in 1 of 5,000.
+    """
+    rng, hits, n = np.random.default_rng(7), [], 400 * 400
+    group = np.where(rng.random(n) < 0.3, "F", "M")
+    explored = rng.random(n) < 0.4
+    female = group == "F"
+    reward = rng.normal(np.where(female, 2.0, 3.0) - 0.5 * explored, np.where(female, 1.0, 2.0))
+    place = rng.integers(1, 6, n)
+    log = np.repeat(np.arange(400), 400)
+    logs = pd.DataFrame(
+        {"log": log, "group": group, "reward": reward, "explored": explored, "position": place}
+    )
+    for sums in sums_of_logs(logs, position="position"):
         metrics = ["mean_reward", "exposure_share", "exploration_cost"]
-        report = fairness_report(group_sums(frame, position="position"), metrics=metrics)
-        table, gap, part = report.by_group, report.difference(), report.ratio()
-        rows = [
-            (table.loc[("mean_reward", "F")], 1.8),
-            (gap.loc["mean_reward"], 1.0),
-            (part.loc["mean_reward"], 1.8 / 2.8),
-            (table.loc[("exposure_share", "F")], 0.3),
-            (table.loc[("exploration_cost", "F")], 0.5),
+        report = fairness_report(sums, metrics=metrics)
+        # The numbers of by_group and pairs, before they become frames.
+        mean, share, cost = (rows(report._measure(name), LEVEL, 1)[0] for name in metrics)
+        (pair,) = all_pairs(report, "mean_reward")
+        sign = 1.0 if pair["lower"] == report.groups[0] else -1.0
+        intervals = [
+            (mean, 1.8),
+            (pair["difference"], sign * 1.0),
+            (pair["ratio"], (1.8 / 2.8) ** sign),
+            (share, 0.3),
+            (cost, 0.5),
         ]
-        hits.append([holds(row["low"], truth, row["high"]) for row, truth in rows])
+        hits.append([holds(row.low, truth, row.high) for row, truth in intervals])
     for rate in np.mean(hits, axis=0):
         assert not below(rate, LEVEL, 400)
         assert rate < 0.985  # and they are not just wide: three standard errors above
@@ -194,54 +226,70 @@ def test_means_exposure_and_exploration_cost_are_covered():
 
 @pytest.mark.slow
 def test_exposure_is_position_weighted_and_its_difference_covered():
-    """Positions depend on the group. 500 logs: a false alarm once in 740 seeds."""
+    """Positions depend on the group. 500 logs: a false alarm once in 370 seeds."""
     rng, hits = np.random.default_rng(11), 0
     attention = 1.0 / np.log2(1.0 + np.arange(1, 4))
     top = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])  # positions of F and M
     weight = np.array([0.4, 0.6]) * (top @ attention)
     truth = (weight[1] - weight[0]) / weight.sum()
-    for _ in range(500):
-        group = (rng.random(300) < 0.6).astype(int)
-        place = 1 + (rng.random(300)[:, None] > np.cumsum(top, axis=1)[group]).sum(axis=1)
-        frame = pd.DataFrame(
-            {"group": np.array(["F", "M"])[group], "reward": 0.0, "position": place}
-        )
-        gap = (
-            fairness_report(group_sums(frame, position="position")).pairs("exposure_share").iloc[0]
-        )
-        sign = 1.0 if gap["higher"] == "M" else -1.0
-        hits += holds(gap["low"], sign * truth, gap["high"])
+    group = (rng.random(500 * 300) < 0.6).astype(int)
+    place = 1 + (rng.random(500 * 300)[:, None] > np.cumsum(top, axis=1)[group]).sum(axis=1)
+    names, log = np.array(["F", "M"])[group], np.repeat(np.arange(500), 300)
+    logs = pd.DataFrame({"log": log, "group": names, "reward": 0.0, "position": place})
+    for sums in sums_of_logs(logs, position="position"):
+        (pair,) = all_pairs(fairness_report(sums, metrics=["exposure_share"]), "exposure_share")
+        sign = 1.0 if pair["higher"].startswith("M") else -1.0
+        hits += holds(pair["difference"].low, sign * truth, pair["difference"].high)
     assert not below(hits / 500, LEVEL, 500)
 
 
-@pytest.mark.slow
-def test_many_groups_at_once():
-    """Eight groups that are treated alike, 400 logs: alarms stay below 5 % for all at once.
+SELECTED = "selection_rate_by_reward"
 
-    A false alarm of this test: once in 370 seeds.
+
+def eight_groups(yes, **more):
+    """The report on eight groups of 200 people, of which so many were selected."""
+    names = [f"g{g}" for g in range(8)]
+    sums = pd.DataFrame({"group": names, "n": 200, "n_reward": 200, "positives": yes})
+    sums["sum_reward"] = sums["square_reward"] = yes
+    return fairness_report(sums, metrics=[SELECTED], **more)
+
+
+def test_intervals_of_many_groups_hold_at_once():
+    """All outcomes of eight groups that are alike: eight intervals hold at once, at any rate.
+
+    A group's interval hangs on its own count only, so the chance is that of one group, to the
+    eighth. Exact ones hold everywhere and Wilson's on average, as those of a single rate do. What
+    is not adjusted for the number of groups holds two times in three.
     """
-    rng, names = np.random.default_rng(5), [f"g{g}" for g in range(8)]
-    together = apart = 0
-    for _ in range(400):
-        yes = rng.binomial(200, 0.3, 8)
-        sums = pd.DataFrame(
-            {"group": names, "n": 200, "n_reward": 200, "sum_reward": yes, "square_reward": yes}
-        )
-        sums["positives"] = yes
-        report = fairness_report(sums, simultaneous=True, metrics=["selection_rate_by_reward"])
-        table = report.by_group.loc["selection_rate_by_reward"]
-        together += holds(table["low"], 0.3, table["high"]).all()
-        row = report.difference().loc["selection_rate_by_reward"]
-        apart += holds(row["low"], 0.0, row["high"])
-    assert not below(together / 400, LEVEL, 400)
-    assert not below(apart / 400, LEVEL, 400)
-    alone = fairness_report(sums, metrics=["selection_rate_by_reward"]).by_group
-    wide = report.by_group
-    assert (
-        ((wide["high"] - wide["low"]) > (alone["high"] - alone["low"]))
-        .loc["selection_rate_by_reward"]
-        .all()
-    )
+
+    def chances(**how):
+        blocks = np.arange(208).reshape(-1, 8).clip(max=200)  # every count is in a report
+        tables = [eight_groups(yes, **how).by_group.loc[SELECTED] for yes in blocks]
+        ends = pd.concat(tables)[:201][["low", "high"]].to_numpy()
+        rates = RATES[200:1800]
+        covers = holds(ends[:, :1], rates, ends[:, 1:])
+        return (binom.pmf(np.arange(201)[:, None], 200, rates) * covers).sum(axis=0) ** 8
+
+    assert chances(simultaneous=True, proportions="exact").min() >= LEVEL
+    wilson = chances(simultaneous=True)
+    assert wilson.mean() >= LEVEL
+    assert wilson.min() >= 0.93
+    assert chances(simultaneous=False).max() < 0.75
+
+
+@pytest.mark.slow
+def test_the_largest_difference_of_many_groups_is_covered():
+    """Eight groups that are alike, 100 logs: fewer than 5 % of largest differences are alarms.
+
+    A false alarm of this test: once in 230 seeds at most. Not allowing for the choice of the pair,
+    which makes 40 % alarms, would be seen.
+    """
+    rng, covered = np.random.default_rng(5), 0
+    for _ in range(100):
+        report = eight_groups(rng.binomial(200, 0.3, 8))
+        row = report.difference().loc[SELECTED]
+        covered += holds(row["low"], 0.0, row["high"])
+    assert not below(covered / 100, LEVEL, 100)
 
 
 # Sums ---------------------------------------------------------------------------------------------
@@ -265,7 +313,7 @@ def a_log(seed, rows=200, names=("F", "M", "X")):
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 199))
 def test_sums_of_parts_are_sums_of_the_whole(seed, cut):
     log = a_log(seed)
@@ -296,8 +344,8 @@ def test_a_trace_of_a_simulation():
         ("exploration_rate", "explored"),
     ]:
         expected = trace.groupby("group")[column].mean()
-        found = report.by_group.loc[metric, "estimate"]
-        assert found.to_dict() == pytest.approx(expected.to_dict())
+        measured = report.by_group.loc[metric, "estimate"]
+        assert measured.to_dict() == pytest.approx(expected.to_dict())
     shares = eh.metrics.shares(trace["arm"], eh.Groups(labels)).set_index("group")
     table = report.parity().set_index(["parity", "group"])
     for kind in ("proportional", "equal"):
@@ -578,8 +626,8 @@ def test_bad_choices(how, message):
 
 
 def test_unlike_sums_do_not_add_up():
-    one = GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [2]}))
+    with_arms = GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [2]}))
     with pytest.raises(ValueError, match="arms of group F are 2 and 3"):
-        one + GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [3]}))
+        with_arms + GroupSums(pd.DataFrame({"group": ["F"], "n": [1], "arms": [3]}))
     with pytest.raises(ValueError, match="different columns, arms"):
-        one + GroupSums(pd.DataFrame({"group": ["F"], "n": [1]}))
+        with_arms + GroupSums(pd.DataFrame({"group": ["F"], "n": [1]}))
