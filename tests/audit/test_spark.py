@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
@@ -24,23 +25,34 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, for Spark"),
     pytest.mark.filterwarnings("ignore"),  # Spark's own
 ]
-# Compiling a query to Java takes seconds, and running it on a few hundred rows none.
+# For a few hundred rows, Spark's time goes into preparing queries, not into running them.
 FOR_FEW_ROWS = {
+    "spark.master": "local[1]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.default.parallelism": "1",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.subexpressionElimination.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+# Java's second compiler pays after minutes only: without it, half of the time.
+FOR_MINUTES = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def spark():
+    settings = " ".join(f"--conf {name}={value}" for name, value in FOR_FEW_ROWS.items())
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        # Java's second compiler pays after minutes only: without it, half of the time.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        patch.setenv("JAVA_TOOL_OPTIONS", FOR_MINUTES)
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
         warnings.simplefilter("ignore")
         session = open_spark()._session
-    for name, value in FOR_FEW_ROWS.items():
-        session.conf.set(name, value)
+    session.conf.set("spark.sql.shuffle.partitions", "1")
     home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
     known = home.exists()
     yield session
@@ -48,14 +60,16 @@ def spark():
         home.rmdir()  # Spark makes it, and nothing is in it
 
 
-def test_the_same_numbers(parquet, from_frame):
-    audits = sourced_logs.audits(parquet, sourced_logs.CHOICES[::2], engine="spark")
+def test_the_same_numbers(parquet, roled):
+    choices = sourced_logs.CHOICES[::2]
+    audits = sourced_logs.audits(parquet, choices, engine="spark")
     assert audits[0].facts.engine == "pyspark"
-    sourced_logs.assert_alike(audits, from_frame[::2], 1e-9)
+    sourced_logs.assert_alike(audits, sourced_logs.audits(roled, choices), 1e-9)
 
 
 def test_logistic_models(tmp_path):
     rows = logistic_models.roled()
+    rows["reward"] = rows["reward"] == 1  # of truth values
     rows.to_parquet(tmp_path / "log.parquet")
     for choice in logistic_models.CHOICES:
         audit = eh.audit(tmp_path / "log.parquet", engine="spark", reference="C", **choice)
@@ -70,30 +84,30 @@ def test_several_group_columns(roled, parquet, clusters):
 
 
 def test_words_and_marks(tmp_path):
-    words, options, (plain, usual) = marked_logs.both(*marked_logs.marked())
-    expected = eh.audit(plain, **usual)
-    plain.to_parquet(tmp_path / "plain.parquet")
+    words, plain = (log.drop(columns=["x1", "x2"]) for log in marked_logs.marked())
+    words, options, (plain, usual) = marked_logs.both(words, plain, logistic=False)
     words.to_csv(tmp_path / "words.csv", index=False)
-    for name, chosen in (("plain.parquet", usual), ("words.csv", options)):
-        marked_logs.assert_same(eh.audit(tmp_path / name, engine="spark", **chosen), expected)
+    audit = eh.audit(tmp_path / "words.csv", engine="spark", **options)
+    marked_logs.assert_same(audit, eh.audit(plain, **usual))
     said = refused(tmp_path / "words.csv", engine="spark")
     assert 'reward_values={"approved": 1, "denied": 0}' in said
 
 
 def test_a_view_and_a_saved_table(spark, tmp_path):
-    log = made_log(57)
+    log = made_log(57, d=2)
     log["town"] = np.array(["a", "b", "c"])[np.arange(len(log)) % 3]
     log.to_parquet(tmp_path / "log.parquet")
-    expected = eh.audit(log, reference="M")
     rows = spark.read.parquet(str(tmp_path / "log.parquet"))
     rows.createOrReplaceTempView("decisions_view")
     spark.sql(f"CREATE DATABASE lake LOCATION '{tmp_path / 'lake'}'")
     try:
         rows.write.saveAsTable("lake.loans")
         for name in ("decisions_view", "Lake.Loans", "spark_catalog.lake.loans"):
-            audit = eh.audit(f"spark::{name}", reference="M")
-            assert audit.facts.engine == "pyspark"
-            marked_logs.assert_same(audit, expected)
+            opened = open_log(f"spark::{name}")
+            pd.testing.assert_frame_equal(opened.fetch(opened.table), log)
+        audit = eh.audit("spark::Lake.Loans", reference="M")
+        assert audit.facts.engine == "pyspark"
+        marked_logs.assert_same(audit, eh.audit(log, reference="M"))
         assert "there is no table 'lake.nothing'; there are " in refused("spark::lake.nothing")
     finally:
         spark.catalog.dropTempView("decisions_view")
@@ -118,15 +132,22 @@ def test_another_order_of_columns_is_refused(tmp_path):
     assert "b.csv has its columns in another order than" in refused(tmp_path, engine="spark")
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A log, and the bias in an audit of it by DuckDB."""
+    log = formats.written_log(300)
+    path = tmp_path_factory.mktemp("written") / "plain.csv"
+    log.to_csv(path, index=False)
+    return log, formats.numbers(eh.audit(path, **formats.OPTIONS))["bias"]
+
+
 @pytest.mark.parametrize("name", ["latin.csv", "log.jsonl", "log.json", "log.xlsx"])
-def test_other_formats(name, tmp_path):
-    table = formats.written_log(300)
-    said = formats.write(table, tmp_path / name)
-    table.to_csv(tmp_path / "plain.csv", index=False)
-    expected = formats.numbers(eh.audit(tmp_path / "plain.csv", **formats.OPTIONS))
+def test_other_formats(name, written, tmp_path):
+    log, expected = written
+    said = formats.write(log, tmp_path / name)
     audit = eh.audit(tmp_path / name, engine="spark", **formats.OPTIONS, **said)
     assert audit.facts.engine == "pyspark"
-    formats.assert_near(formats.numbers(audit)["bias"], expected["bias"], "")
+    formats.assert_near(formats.numbers(audit)["bias"], expected, "")
 
 
 def test_what_spark_does_not_read_is_refused(tmp_path):

@@ -27,15 +27,15 @@ def chances(seed=0, n=900, groups=("F", "M"), scale=(1.0, 1.0, 1.0), shift=0.0):
     return log, names
 
 
-def assert_alike(one, other, tolerance=1e-7):
+def assert_alike(models, other, tolerance=1e-7):
     """Two results of logistic models, number by number."""
-    assert one.fits == other.fits and one.without == other.without
-    for mine, theirs in ((one.by_group, other.by_group), (one.by_feature, other.by_feature)):
+    assert models.fits == other.fits and models.without == other.without
+    for mine, theirs in ((models.by_group, other.by_group), (models.by_feature, other.by_feature)):
         numbers = theirs.select_dtypes(float).columns
         np.testing.assert_allclose(mine[numbers], theirs[numbers], rtol=tolerance, atol=tolerance)
         assert mine.drop(columns=numbers).equals(theirs.drop(columns=numbers))
-    assert one.linear_p_value == pytest.approx(other.linear_p_value, rel=1e-6)
-    assert one.logistic_p_value == pytest.approx(other.logistic_p_value, rel=1e-6)
+    assert models.linear_p_value == pytest.approx(other.linear_p_value, rel=1e-6)
+    assert models.logistic_p_value == pytest.approx(other.logistic_p_value, rel=1e-6)
 
 
 @dataclass
@@ -79,7 +79,7 @@ def fitted(log, features, group, reward, kind="robust", cluster=None, weight=Non
     """
     names = sorted(log[group].astype(str).unique())
     x = np.column_stack([np.ones(len(log)), log[features].to_numpy(dtype=float)])
-    blocks = np.hstack([x * (log[group].astype(str) == one).to_numpy()[:, None] for one in names])
+    blocks = np.hstack([x * (log[group].astype(str) == name).to_numpy()[:, None] for name in names])
     n, d = blocks.shape
     weights = np.ones(n) if weight is None else log[weight].to_numpy(dtype=float)
     scale = np.sqrt(np.mean(blocks**2, axis=0))
@@ -95,9 +95,9 @@ def fitted(log, features, group, reward, kind="robust", cluster=None, weight=Non
         factor = many / (many - 1) * (n - 1) / (n - d)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SpecificationWarning)  # of other families with weights
-        found = model.fit(tol=1e-14, maxiter=200, **how)
-    covariance = factor * found.cov_params() / np.outer(scale, scale)
-    vectors = (found.params / scale).reshape(len(names), -1)
+        model_fit = model.fit(tol=1e-14, maxiter=200, **how)
+    covariance = factor * model_fit.cov_params() / np.outer(scale, scale)
+    vectors = (model_fit.params / scale).reshape(len(names), -1)
     return Reference(names, vectors, covariance, x, weights)
 
 
@@ -111,6 +111,7 @@ CHOICES = (
 def roled(seed=31):
     """A log with chances, persons in both groups, and weights."""
     log, _ = chances(seed, groups=("A", "B", "C"), shift=0.5)
+    log = log.drop(columns="x2")
     rng = np.random.default_rng(seed)
     log["person"] = rng.integers(150, size=len(log))
     return log.assign(weight=rng.uniform(0.5, 3.0, size=len(log)))
