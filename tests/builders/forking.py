@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -20,6 +21,8 @@ _NURSERY = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
+import uvicorn, uvicorn.loops.auto, uvicorn.lifespan.on, uvicorn.protocols.http.auto
+import uvicorn.protocols.websockets.auto, uvicorn.loops.uvloop  # which it imports when it starts
 from evenhand.service import _commands
 from evenhand.service.config import load
 from evenhand.service import _policy_calls
@@ -71,6 +74,7 @@ class Forked(Server):
 
     def __init__(self, nursery: Nursery, config: Path, key: str) -> None:
         super().__init__(config, key)
+        self.up = threading.Event()  # it takes requests, as far as the tests know
         self.nursery, self.pid, self.path = nursery, 0, config.with_suffix(".log")
 
     def start(self) -> Forked:
@@ -92,6 +96,7 @@ class Forked(Server):
         while True:
             try:
                 if waiting.get(f"{self.url}/readyz").status_code == 200:
+                    self.up.set()
                     return
             except httpx.TransportError:
                 assert self.alive(), self.path.read_text()
@@ -99,6 +104,7 @@ class Forked(Server):
 
     def kill(self) -> None:
         assert self.alive(), self.path.read_text()  # or the fault would not bite
+        self.up.clear()
         os.kill(self.pid, signal.SIGKILL)
         while self.alive():
             waiting.pause(0.002)

@@ -6,13 +6,14 @@ PostgreSQL's own promise.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import threading
 import time
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-import httpx
 import pytest
 
 import waiting
@@ -47,46 +48,52 @@ class Callers:
             thread.start()
 
     def work(self, number: int) -> None:
-        chance = random.Random(number)
-        with waiting.Client() as client:
-            self.call_on(client, number, chance)
-
-    def call_on(self, client: httpx.Client, number: int, chance: random.Random) -> None:
-        count = 0
+        chance, count = random.Random(number), 0
+        lines = {server: HTTPConnection("127.0.0.1", server.port) for server in self.servers}
         while not self.stop:
             server = chance.choice(self.servers)
-            client.headers["Authorization"] = f"Bearer {server.key}"
             id, value = f"t{number}-{count}", chance.random()
             body = {"id": id, "candidates": self.made(count)}
             count += 1
             # The same id until it is answered, as a client with retries does.
-            if self.answered(client, "POST", f"{server.url}/v1/decisions", body):
+            if self.answered(lines[server], server, "POST", "/v1/decisions", body):
                 self.decided.add(id)
-                path = f"{server.url}/v1/decisions/{id}/reward"
-                if self.answered(client, "PUT", path, {"observed": value}):
+                path = f"/v1/decisions/{id}/reward"
+                if self.answered(lines[server], server, "PUT", path, {"observed": value}):
                     self.rewarded[id] = value
+        for line in lines.values():
+            line.close()
 
-    def answered(self, client, method, url, body) -> bool:
+    def answered(self, line: HTTPConnection, server: Forked, method, path, body) -> bool:
         while not self.stop:
             try:
-                answer = client.request(method, url, json=body)
-            except httpx.TransportError:
+                line.request(method, path, json.dumps(body), headers_of(server))
+                answer = line.getresponse()
+                text = answer.read().decode()
+            except (OSError, HTTPException):
+                line.close()
                 self.unanswered += 1
-                waiting.pause(0.005)
+                server.up.wait()
                 continue
-            if answer.status_code in (200, 201):
+            if answer.status in (200, 201):
                 return True
-            if answer.status_code != 503:
-                self.wrong.append(f"{answer.status_code} {answer.text}")
+            if answer.status != 503:
+                self.wrong.append(f"{answer.status} {text}")
                 return False
             waiting.pause(0.005)
         return False
 
     def end(self) -> None:
         self.stop = True
+        for server in self.servers:
+            server.up.set()  # none waits any longer
         for thread in self.threads:
             thread.join()
         assert not self.wrong, self.wrong[:3]
+
+
+def headers_of(server: Forked) -> dict[str, str]:
+    return {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
 
 
 def new_work(callers: Callers, more: int = 3) -> None:
@@ -94,7 +101,7 @@ def new_work(callers: Callers, more: int = 3) -> None:
     least = len(callers.rewarded) + more
     while len(callers.rewarded) < least:
         assert not callers.wrong, callers.wrong[:3]
-        waiting.pause(0.002)
+        waiting.pause(0.005)
 
 
 def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
