@@ -13,6 +13,7 @@ import statsmodels.api as sm
 from scipy.stats import f as of_f
 
 import evenhand as eh
+from audit_logs import page_of
 from bare_audits import bias_of
 from evenhand.audit._inference.robust import corrections
 from evenhand.audit._inference.scores import fits_of
@@ -486,7 +487,7 @@ def test_weights_of_one_change_nothing_and_doubles_count_as_weights():
 @pytest.mark.slow
 def test_is_on_the_page_and_by_each_of_several_group_columns():
     log = made(15, n=1200)
-    page = eh.audit(log, reference="M").to_html()
+    page = page_of(eh.audit(log, reference="M"))
     assert 'id="blend"' in page and "both together" in page and "resting on" in page
     log["age"] = np.where(np.arange(len(log)) % 3 == 0, "old", "young")
     audit = eh.audit(log, group=["group", "age"])

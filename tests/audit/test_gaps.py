@@ -8,6 +8,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import evenhand as eh
+from audit_logs import page_of
 from evenhand.bias import Statistics, bias_report
 
 # Women are admitted more often in both departments: 80 of 100 against 60, and 21 against 20.
@@ -121,7 +122,7 @@ def test_the_page_shows_gaps_before_changes(audit, tmp_path):
     assert page.index("dept = B") < page.index("dept=B", page.index("dept = B"))
     assert "change of the gap to group M" in page
     written = audit.to_dict()["bias"]["gaps"]
-    assert [(one["column"], one["at"]) for one in written] == [("dept", "A"), ("dept", "B")]
+    assert [(row["column"], row["at"]) for row in written] == [("dept", "A"), ("dept", "B")]
 
 
 def test_values_are_asked_of_numbers_only(audit):
@@ -157,7 +158,7 @@ def test_one_number_has_one_interval():
     row = audit.bias.by_group.loc["F"]
     low, high = -row["simultaneous_high"], -row["simultaneous_low"]
     assert f"95 % interval {low:.2f} to {high:.2f}." in audit.to_words()
-    bias = audit.to_html().split('id="bias"')[1]
+    bias = page_of(audit).split('id="bias"')[1]
     cells = bias.split('<th scope="row">F</th>')[1].split("</tr>")[0]
     assert (
         f"{row['simultaneous_low']:,.3g}" in cells and f"{row['simultaneous_high']:,.3g}" in cells

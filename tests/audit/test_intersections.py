@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from audit_logs import refused
+from audit_logs import page_of, refused
 from bare_audits import bias_of
 from evenhand.audit._inference.robust import Errors
 from evenhand.audit._stages.intersections import _borrowed
@@ -227,7 +227,7 @@ def test_counts_of_berkeley():
     ]
     assert min(gaps) > -0.06
     assert counted.facts.columns.features == ()
-    assert counted.to_html().count("<h2>") > 4
+    assert page_of(counted).count("<h2>") > 4
 
 
 def test_titanic_has_cells_of_hardly_anybody():
@@ -339,7 +339,7 @@ def test_tiny_cells_are_adjusted_with_the_slopes_of_all():
         assert row["standard_error"] == pytest.approx(fit.bse[name], rel=1e-9)
         assert [row["low"], row["high"]] == pytest.approx(fit.conf_int().loc[name].tolist())
     assert "all of them are adjusted with the same slopes" in audit.to_words()
-    assert audit.to_html()
+    assert page_of(audit)
 
 
 def test_too_few_cells_are_not_said_to_be_shrunk():
@@ -354,7 +354,7 @@ def test_too_few_cells_are_not_said_to_be_shrunk():
     assert kinds["M & a"] == "its own rows alone" and kinds["F & b"] == "its margins alone"
     words = audit.to_words()
     assert "no cell is shrunk" in words and "shrunk towards" not in words
-    assert "There are too few cells to shrink" in " ".join(audit.to_html().split())
+    assert "There are too few cells to shrink" in " ".join(page_of(audit).split())
 
 
 def test_one_caution_for_many_tiny_cells():

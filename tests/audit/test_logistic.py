@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from scipy.stats import f as f_distribution
 
 import evenhand as eh
-from audit_logs import made_log
+from audit_logs import made_log, page_of
 from evenhand.cli import main
 from logistic_models import chances, fitted
 
@@ -104,14 +104,14 @@ def test_units_do_not_matter():
     log, _ = chances(2)
     far, _ = chances(2, scale=(1e9, 1e-9, 1.0))
     far["x2"] += 1e3
-    one, other = (eh.audit(each, reference="M", errors="robust").logistic for each in (log, far))
+    near, other = (eh.audit(each, reference="M", errors="robust").logistic for each in (log, far))
     for column in ("odds_ratio", "low", "high", "gap", "gap_low", "gap_high"):
-        np.testing.assert_allclose(one.by_group[column], other.by_group[column], rtol=1e-6)
+        np.testing.assert_allclose(near.by_group[column], other.by_group[column], rtol=1e-6)
     np.testing.assert_allclose(
-        one.by_feature["p_value"].dropna()[1:], other.by_feature["p_value"].dropna()[1:], rtol=1e-5
+        near.by_feature["p_value"].dropna()[1:], other.by_feature["p_value"].dropna()[1:], rtol=1e-5
     )
-    assert one.linear_p_value == pytest.approx(other.linear_p_value, rel=1e-6)
-    assert one.logistic_p_value == pytest.approx(other.logistic_p_value, rel=1e-6)
+    assert near.linear_p_value == pytest.approx(other.linear_p_value, rel=1e-6)
+    assert near.logistic_p_value == pytest.approx(other.logistic_p_value, rel=1e-6)
 
 
 def test_link_tests_are_score_tests_of_squared_predictions():
@@ -170,11 +170,11 @@ def test_collinear_features_leave_the_rest_as_it_is():
         log.assign(double=2.0 * log["x1"] + 7.0), reference="M", errors="robust"
     ).logistic
     assert models.by_group["gap"].tolist() == pytest.approx(without.by_group["gap"].tolist(), 1e-7)
-    one, other = (
+    ratio, expected = (
         each.by_feature.set_index(["group", "feature"]).loc[("F", "x0"), "ratio"]
         for each in (models, without)
     )
-    assert one == pytest.approx(other, rel=1e-7)
+    assert ratio == pytest.approx(expected, rel=1e-7)
 
 
 def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
@@ -236,7 +236,7 @@ def test_everything_is_in_the_report():
     assert [row["group"] for row in part["by_group"]] == ["F", "M"]
     assert len(part["by_feature"]) == 8
     assert any("logistic model" in sentence for sentence in audit.method)
-    page = audit.to_html()
+    page = page_of(audit)
     assert "<h2>Logistic models</h2>" in page and "odds ratio" in page
     assert isinstance(audit.logistic.by_group, pd.DataFrame)
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 import evenhand as eh
+from audit_logs import page_of
 
 
 def log_of(seed: int, n: int = 3000, odds: float = -0.8) -> pd.DataFrame:
@@ -46,7 +47,7 @@ def test_the_parts_are_those_of_the_logistic_models_where_these_fit():
     assert abs(estimate["feature", "x1"]) < 0.03
     said = audit.to_words()
     assert "is left between people with the same features, by logistic models" in said
-    assert "The adjustment is by logistic models." in audit.to_html()
+    assert "The adjustment is by logistic models." in page_of(audit)
 
 
 @pytest.mark.slow
@@ -108,7 +109,7 @@ def test_too_many_coefficients_are_said_at_the_top(monkeypatch):
     assert audit.logistic is not None and "at most 3 coefficients in all" in audit.logistic.why
     assert said in audit.to_words()
     assert "no change of a gap with a feature is claimed" in audit.to_words()
-    page = audit.to_html()
+    page = page_of(audit)
     assert said in page[: page.index('<section id="summary">')]
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
+from audit_logs import page_of
 from logistic_models import chances
 
 NUMBERS = ("odds_ratio", "gap", "gap_low", "gap_high")
@@ -16,7 +17,7 @@ def audited(log, **options):
     audit = eh.audit(log, reference="M", **options)
     words = audit.to_words()
     assert "nan" not in words.lower().replace("finance", "") and "inf " not in words
-    audit.to_html(), audit.to_json()
+    page_of(audit), audit.to_json()
     return audit, words
 
 
@@ -133,6 +134,7 @@ def test_features_that_are_constant_in_a_group():
     log, _ = chances(16)
     log.loc[log["group"] == "F", "x1"] = 5.0
     audit, _ = audited(log)
+    assert "<svg" in audit.to_html()  # with pictures of what is not known
     row = audit.logistic.by_group.set_index("group").loc["F"]
     assert np.isnan(row["gap"]) and row["why"].startswith("not identified: ")
     log["x1"] = 5.0
@@ -192,15 +194,16 @@ def test_within_time_windows_claims_are_checked_too():
 
 @pytest.mark.slow
 def test_without_bias_false_alarms_stay_below_the_level():
-    """20 logs with a curve; straight lines alone claim a bias on a feature in all of them.
+    """10 logs with a curve; straight lines alone claim a bias on a feature in all of them.
 
-    With 5 % alarms, more than 5 of 20 have a chance of about 1 in 3,000.
+    With 5 % alarms, more than 3 of 10 come once in 970 sets of seeds; alarms in 60 % of logs would
+    be noticed in 94 % of sets.
     """
     alarms = {"feature": 0, "average": 0}
-    for seed in range(20):
+    for seed in range(10):
         audit = eh.audit(curved(100 + seed), reference="M")
         alarms["feature"] += bool(audit.logistic.by_feature["claimed"].any())
         alarms["average"] += (
             "Among people with the same features, the mean reward of group F is" in str(audit)
         )
-    assert max(alarms.values()) <= 5
+    assert max(alarms.values()) <= 3

@@ -11,7 +11,7 @@ import pytest
 
 import evenhand
 import evenhand as eh
-from audit_logs import made_log
+from audit_logs import made_log, page_of
 from evenhand.audit._input import checksums
 from evenhand.audit._input.checksums import NOT_A_FILE
 from evenhand.cli import main
@@ -60,20 +60,20 @@ def test_a_table_has_a_checksum_whatever_the_order_of_its_rows(tmp_path):
         con.execute("CREATE TABLE two AS SELECT * FROM frame ORDER BY x0")
         con.execute("CREATE TABLE three AS SELECT * FROM two")
         con.execute("UPDATE three SET x0 = x0 + 1e-9 WHERE x0 = (SELECT max(x0) FROM three)")
-    one, two, three = (
+    first, same, other = (
         eh.audit(f"duckdb://{path}::{name}").facts.provenance for name in ("one", "two", "three")
     )
-    assert one.checksum == two.checksum and "DuckDB" in one.checksum.method
-    assert one.checksum.value != three.checksum.value
-    assert one.command == f"evenhand audit duckdb://{path}::one"
+    assert first.checksum == same.checksum and "DuckDB" in first.checksum.method
+    assert first.checksum.value != other.checksum.value
+    assert first.command == f"evenhand audit duckdb://{path}::one"
 
 
 def test_a_frame_has_a_checksum_if_its_rows_have_hashes():
     log = made_log(64, n=100, d=1)
-    one = eh.audit(log).facts.provenance
-    two = eh.audit(log.sample(frac=1.0, random_state=1)).facts.provenance
-    assert one.checksum == two.checksum and one.checksum.value
-    assert one.command is None and one.call == "evenhand.audit(log)"
+    told = eh.audit(log).facts.provenance
+    again = eh.audit(log.sample(frac=1.0, random_state=1)).facts.provenance
+    assert told.checksum == again.checksum and told.checksum.value
+    assert told.command is None and told.call == "evenhand.audit(log)"
     lists = log.assign(extra=[[1]] * 100)
     told = eh.audit(lists, leave_out=["extra"]).facts.provenance.checksum
     assert told.value is None and told.method == NOT_A_FILE
@@ -144,7 +144,7 @@ def test_versions_and_the_page(tmp_path):
     assert list(versions) == ["python", "evenhand", "duckdb", "ibis", "numpy", "pandas", "scipy"]
     assert versions["evenhand"] == eh.__version__ and versions["numpy"] == np.__version__
     assert "unknown" not in versions.values()
-    page = audit.to_html()
+    page = page_of(audit)
     part = page[page.index("How this was made") : page.index("What this cannot say")]
     for text in (
         audit.facts.provenance.checksum.value,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import evenhand as eh
-from audit_logs import assert_same, differences, interacted
+from audit_logs import assert_same, differences, interacted, page_of
 from true_reward_logs import BIAS, log_of
 
 
@@ -53,7 +53,7 @@ def test_is_in_words_page_and_json():
         for sentence in audit.summary
     )
     assert "This needs no equal averages." in audit.to_words()
-    assert 'id="truth"' in audit.to_html()
+    assert 'id="truth"' in page_of(audit)
     plain = json.loads(audit.to_json())["against_truth"]
     assert plain["assumption"].startswith("This needs no equal averages")
     assert any("see what is measured against them" in sentence for sentence in audit.limits)

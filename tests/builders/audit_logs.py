@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 import statsmodels.api as sm
 
 import evenhand as eh
+from evenhand.audit._report import page
 from evenhand.errors import InputError
 
 
@@ -90,6 +92,15 @@ def refused(table, **options):
         eh.audit(table, **options)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def page_of(audit):
+    """The page of an audit without its pictures, which take most of its time."""
+    without = MagicMock(name="charts")
+    without.to_svg.return_value = "<svg></svg>"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "charts", without)
+        return audit.to_html()
 
 
 def in_duckdb(log):
