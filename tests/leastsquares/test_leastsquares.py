@@ -102,10 +102,16 @@ def exact_solve(matrix, right):
 
 def exact_answers(rows, rewards, ridge, contexts):
     """x . beta_hat and x (X'X + ridge)^-1 x' to the last digit."""
-    gram = exact_products(rows, rows)
+    products = exact_products(rows, np.column_stack([rows, rewards]))
+    return exact_answers_from(products, ridge, contexts)
+
+
+def exact_answers_from(products, ridge, contexts):
+    """The same, from X' (X, y)."""
+    gram, moment = [row[:-1] for row in products], [row[-1] for row in products]
     for k in range(len(gram)):
         gram[k][k] += Fraction(ridge)
-    beta = exact_solve(gram, [row[0] for row in exact_products(rows, rewards[:, None])])
+    beta = exact_solve(gram, moment)
     points = [[Fraction(float(value)) for value in x] for x in contexts]
     estimates = [sum(a * b for a, b in zip(beta, x, strict=True)) for x in points]
     solved = [exact_solve(gram, x) for x in points]
@@ -166,16 +172,23 @@ def test_ridge_by_hand():
 # Against a fresh solve --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ridge", [0.0, 1e-8, 1e-4, 1.0, 10.0])
-def test_100_000_updates_with_features_from_one_to_a_million(ridge):
-    """Where an updated inverse loses every digit, rotations keep twelve."""
+@pytest.fixture(scope="module")
+def many_rows():
+    """Rows, rewards and contexts; and the exact sums of products, which take a second or two."""
     rng = np.random.default_rng(1)
     scale = np.array([1.0, 1e2, 1e4, 1e6])
     rows = on_grid(rng.random((100_000, 4)) * scale)
     rewards = on_grid(rows @ (30.0 / scale) + rng.standard_normal(100_000))
     contexts = on_grid(rng.random((5, 4)) * scale)
-    expected, beta = exact_answers(rows, rewards, ridge, contexts)
+    return rows, rewards, contexts, exact_products(rows, np.column_stack([rows, rewards]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ridge", [0.0, 1e-8, 1e-4, 1.0, 10.0])
+def test_100_000_updates_with_features_from_one_to_a_million(many_rows, ridge):
+    """Where an updated inverse loses every digit, rotations keep twelve."""
+    rows, rewards, contexts, products = many_rows
+    expected, beta = exact_answers_from(products, ridge, contexts)
     fits = fitted(rows, rewards, "ridge" if ridge else "infinite", ridge)
     np.testing.assert_allclose(answers(fits, contexts), expected, rtol=1e-12)
     np.testing.assert_allclose(coefficients(fits, 2), beta, rtol=1e-12)
@@ -528,13 +541,13 @@ def test_shared_equals_unshared(n_features, count, singular, ridge):
     """The same numbers, bit for bit, at full rank or not, for the arms that are wanted."""
     rng = np.random.default_rng(count)
     rows, rewards = rng.standard_normal((count, n_features)), rng.standard_normal(count)
-    one = fitted(rows, rewards, singular, ridge)
+    alone = fitted(rows, rewards, singular, ridge)
     shared = fitted(rows, rewards, singular, ridge, shared=True)
     contexts = rng.standard_normal((12, n_features))
     for arms in ([], [11], [1, 8, 10], [0, 2, 3, 9], [1, 4, 5, 7, 8, 11], list(range(12))):
         wanted = np.isin(np.arange(12), arms)
         given = ask_shared(shared, 2, contexts, listed(wanted))
-        assert given[:, : len(arms)].tolist() == answers(one, contexts[wanted]).tolist()
+        assert given[:, : len(arms)].tolist() == answers(alone, contexts[wanted]).tolist()
         assert (given[:, listed(wanted).size :] == -7.0).all()  # the others are left as they are
     assert coefficients(shared, 2).tolist() == coefficients(one, 2).tolist()
     assert noise_variance(shared) == noise_variance(one)
@@ -655,8 +668,8 @@ def test_order_does_not_matter(seed, count, n_features, kind):
     order = rng.permutation(count)
     here = fitted(rows, rewards, *kind)
     there = fitted(rows[order], rewards[order], *kind)
-    for one, other in zip(answers(here, contexts), answers(there, contexts), strict=True):
-        assert one == pytest.approx(other, rel=1e-8, abs=1e-8)
+    for ours, others in zip(answers(here, contexts), answers(there, contexts), strict=True):
+        assert ours == pytest.approx(others, rel=1e-8, abs=1e-8)
     assert coefficients(here, 2) == pytest.approx(coefficients(there, 2), rel=1e-8, abs=1e-8)
     assert residuals(here) == pytest.approx(residuals(there), rel=1e-8, abs=1e-8)
 
