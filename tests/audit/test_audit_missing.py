@@ -210,10 +210,10 @@ def test_what_is_missing_is_chosen_by_column(tmp_path):
     audit = eh.audit(log, reference="M", missing={"x0": "fill", "others": "drop"})
     same = eh.audit(log.dropna(subset="x1"), reference="M", missing="fill")
     # Only that coefficient depends on the value that is filled in.
-    one, other = (
+    mine, other = (
         each.bias.to_frame().query("feature != 'x0 is missing'") for each in (audit, same)
     )
-    np.testing.assert_allclose(one["estimate"], other["estimate"], atol=1e-9)
+    np.testing.assert_allclose(mine["estimate"], other["estimate"], atol=1e-9)
     assert audit.facts.used == 600 - 15 and "x0 is missing" in audit.bias.features
     assert "x1 is missing" not in audit.bias.features
     assert "missing values in 15 of 600 rows (x1 15)" in refused(log, missing={"x0": "drop"})

@@ -21,8 +21,10 @@ def log_of(seed, first=1, n=900):
 
 def assert_same_metrics(measured, expected):
     mine, theirs = (
-        one.to_frame().set_index(["metric", "group"])[["estimate", "low", "high", "n"]].sort_index()
-        for one in (measured, expected)
+        report.to_frame()
+        .set_index(["metric", "group"])[["estimate", "low", "high", "n"]]
+        .sort_index()
+        for report in (measured, expected)
     )
     for name in ("exploration_rate", "exploration_cost", "exposure_share"):
         pd.testing.assert_frame_equal(mine.loc[[name]], theirs.loc[[name]], rtol=1e-6)

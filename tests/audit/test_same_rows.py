@@ -124,18 +124,18 @@ def counted(seed=0):
 
 def test_counts_give_the_numbers_of_a_row_per_person():
     log, single = counted()
-    one, other = eh.audit(log, count="people", reference="M"), eh.audit(single, reference="M")
+    summed, other = eh.audit(log, count="people", reference="M"), eh.audit(single, reference="M")
     assert (log["people"] == 0).any()
     for name in ("by_group", "to_frame", "gaps", "totals"):
-        tables = [getattr(audit.bias, name) for audit in (one, other)]
+        tables = [getattr(audit.bias, name) for audit in (summed, other)]
         left, right = (table() if callable(table) else table for table in tables)
         pd.testing.assert_frame_equal(left, right, rtol=1e-10)
-    pd.testing.assert_frame_equal(one.groups, other.groups)
-    pd.testing.assert_frame_equal(one.metrics.to_frame(), other.metrics.to_frame())
-    assert one.facts.used == len(single)
+    pd.testing.assert_frame_equal(summed.groups, other.groups)
+    pd.testing.assert_frame_equal(summed.metrics.to_frame(), other.metrics.to_frame())
+    assert summed.facts.used == len(single)
     names, model = interacted(single, ["x0", "x1"])
-    assert_same(one.bias, differences(model.fit(cov_type="HC1"), names, "M", 3))
-    assert any("as many people as people says" in sentence for sentence in one.method)
+    assert_same(summed.bias, differences(model.fit(cov_type="HC1"), names, "M", 3))
+    assert any("as many people as people says" in sentence for sentence in summed.method)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_what_is_not_in_the_schema_is_told():
     validator = Draft202012Validator(SCHEMA)
     assert validator.is_valid(plain)
     assert not validator.is_valid({**plain, "more": 1})
-    assert not validator.is_valid({key: one for key, one in plain.items() if key != "bias"})
+    assert not validator.is_valid({key: value for key, value in plain.items() if key != "bias"})
     assert not validator.is_valid({**plain, "groups": [{"group": ["F"]}]})
     assert not validator.is_valid({**plain, "version": 2})
 

@@ -94,6 +94,24 @@ def refused(table, **options):
     return str(error.value)
 
 
+class LookedAt(Exception):
+    """Raised in place of the sums of an audit."""
+
+
+def warned_at_first(table, **options):
+    """What an audit warns of when it opens and looks at a log, without summing it up."""
+
+    def stop(*_):
+        raise LookedAt
+
+    with warnings.catch_warnings(record=True) as caught, pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("always")
+        patch.setattr("evenhand.audit.api.audit_log", stop)
+        with pytest.raises(LookedAt):
+            eh.audit(table, **options)
+    return [str(warning.message) for warning in caught]
+
+
 def page_of(audit):
     """The page of an audit without its pictures, which take most of its time."""
     without = MagicMock(name="charts")
