@@ -12,75 +12,63 @@ from numba.core import event
 from evenhand import _compile
 from evenhand._compile import Notice
 
-RULE = """
+WORLD = """
 from typing import NamedTuple
-import evenhand as eh
-from evenhand.policies._kernels import kernel, score
-from evenhand.policies._state import UPPER
+from evenhand.worlds.base import receive, world_kernel
 
-class FlatRule(NamedTuple):
-    pass
+class FlatInstance(NamedTuple):
+    noise: float
 
-@kernel(score, FlatRule)
-def _score(rule, memory, t):
-    for i in range(memory.settings.n_arms):
-        memory.work[UPPER, i] = {value}
-
-class Flat(eh.Policy):
-    def rule(self):
-        return FlatRule()
+@world_kernel(FlatInstance, receive)
+def _receive(instance, t, arm, mean, noise):
+    return {value}
 """
 
+# Of all functions that take a user's rules or worlds, the one that compiles soonest.
 ASK = """
-import numpy as np
-from flat import Flat
-policy = Flat(["F", "M"], n_features=1, seed=1)
+from flat import FlatInstance
+from evenhand._compile import for_sources
+from evenhand.worlds._instances import compiled_receive
+from evenhand.worlds.base import world_sources
 {between}
-print(policy.select(np.ones((2, 1))).scores.upper.tolist())
+function = for_sources(compiled_receive, world_sources(FlatInstance))
+print(function(FlatInstance(1.0), 1, 0, 0.0, 0.0), sum(function.stats.cache_hits.values()))
 """
 
 
-def ask(folder, between=""):
-    found = subprocess.run(
-        [sys.executable, "-c", ASK.format(between=between)],
+def python(code, folder, **environment):
+    """What Python prints in a process of its own."""
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
         capture_output=True,
         text=True,
         cwd=folder,
         check=False,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, **environment},
     )
-    assert found.returncode == 0, found.stderr
-    return found.stdout.strip()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split()
 
 
 @pytest.mark.slow
 def test_what_was_imported_is_what_runs(tmp_path):
+    """A user's function in one of ours: what it gives, and how often it came from the cache."""
+
+    def ask(between=""):
+        code = ASK.format(between=between)
+        return python(code, tmp_path, PYTHONDONTWRITEBYTECODE="1", NUMBA_CACHE_DIR=str(tmp_path))
+
     file = tmp_path / "flat.py"
-    file.write_text(RULE.format(value="1.0"))
-    assert ask(tmp_path) == "[1.0, 1.0]"
-    assert ask(tmp_path) == "[1.0, 1.0]"  # from the cache
-    file.write_text(RULE.format(value="2.0"))
-    assert ask(tmp_path) == "[2.0, 2.0]"
+    file.write_text(WORLD.format(value="1.0"))
+    assert ask() == ["1.0", "0"]
+    assert ask() == ["1.0", "1"]
+    file.write_text(WORLD.format(value="2.0"))
+    assert ask() == ["2.0", "0"]
     # Changed on disk after the import: the imported code runs, and is not kept as the new one's.
-    change = f"open({str(file)!r}, 'w').write({RULE.format(value='4.0')!r})"
-    file.write_text(RULE.format(value="3.0"))
-    assert ask(tmp_path, change) == "[3.0, 3.0]"
-    assert ask(tmp_path) == "[4.0, 4.0]"
-
-
-@pytest.mark.slow
-def test_rules_of_the_users_stay_out_of_our_cache(tmp_path):
-    (tmp_path / "flat.py").write_text(RULE.format(value="5.0"))
-    ask(tmp_path)
-    (tmp_path / "flat.py").unlink()
-    code = (
-        "import numpy as np, evenhand as eh\n"
-        "eh.TopInterval(['F', 'M'], n_features=1).select(np.ones((2, 1)))"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert found.returncode == 0, found.stderr
+    change = f"open({str(file)!r}, 'w').write({WORLD.format(value='4.0')!r})"
+    file.write_text(WORLD.format(value="3.0"))
+    assert ask(change) == ["3.0", "0"]
+    assert ask() == ["4.0", "0"]
 
 
 def compiled_anew(folder, name):
@@ -160,42 +148,6 @@ def second(x):
 """
 
 
-def call_inner(folder, name):
-    """What the function gives, and the number of functions that `double` has as machine code."""
-    code = (
-        f"from inner import {name}, double\nprint({name}(20))\n"
-        "libraries = [one.library for one in double.overloads.values()]\n"
-        "print(sum(one.get_llvm_str().count('define ') for one in libraries))"
-    )
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
-    )
-    assert found.returncode == 0, found.stderr
-    return [int(line) for line in found.stdout.split()]
-
-
-@pytest.mark.slow
-def test_what_only_compiled_functions_call_has_no_machine_code(tmp_path):
-    (tmp_path / "inner.py").write_text(INNER.format(before=""))
-    assert call_inner(tmp_path, "first") == [41, 0]
-    assert call_inner(tmp_path, "second") == [42, 0]  # with `double` from the cache
-    assert call_inner(tmp_path, "first") == [41, 0]
-
-
-@pytest.mark.slow
-def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
-    # What the package has decided when it was imported, it decides again.
-    again = "import importlib, evenhand._compile as c; importlib.reload(c)"
-    before = f"linker._NEEDED = ('gone',); {again}"
-    (tmp_path / "inner.py").write_text(INNER.format(before=before))
-    assert call_inner(tmp_path, "first") == [41, 1]
-
-
 CHAIN = """
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand._compile import compiled, inlined, subroutine
@@ -223,24 +175,48 @@ def second(x):
     return middle(x) + copied(x)
 """
 
+CALLS = """
+import inner, chain
+print(inner.{0}(20))
+print(sum(made.library.get_llvm_str().count("define ") for made in inner.double.overloads.values()))
+print(chain.{0}(10), len(chain.deepest.overloads))
+"""
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory):
+    """What three processes print, in which all is new, then some of it, then nothing."""
+    folder = tmp_path_factory.mktemp("inner")
+    (folder / "inner.py").write_text(INNER.format(before=""))
+    (folder / "chain.py").write_text(CHAIN)
+    names = ("first", "second", "first")
+    return [
+        [int(word) for word in python(CALLS.format(name), folder, NUMBA_CACHE_DIR=str(folder))]
+        for name in names
+    ]
+
 
 @pytest.mark.slow
-def test_functions_that_are_only_called_are_linked_once_new_or_from_the_cache(tmp_path):
-    (tmp_path / "inner.py").write_text(CHAIN)
-    code = "import inner\nprint(inner.{0}(10), len(inner.deepest.overloads))"
-    for name, result in (("first", 100), ("second", 110), ("first", 100)):
-        found = subprocess.run(
-            [sys.executable, "-c", code.format(name)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-        )
-        assert found.returncode == 0, found.stderr
-        value, compiled = (int(word) for word in found.stdout.split())
-        assert value == result
-        assert compiled <= 1  # one for 1, 2, 3 and 4
+def test_what_only_compiled_functions_call_has_no_machine_code(called):
+    """What the function gives, and the number of functions that `double` has as machine code."""
+    assert [words[:2] for words in called] == [[41, 0], [42, 0], [41, 0]]
+
+
+@pytest.mark.slow
+def test_where_numba_is_another_inside_all_functions_have_machine_code(tmp_path):
+    # What the package has decided when it was imported, it decides again.
+    again = "import importlib, evenhand._compile as c; importlib.reload(c)"
+    before = f"linker._NEEDED = ('gone',); {again}"
+    (tmp_path / "inner.py").write_text(INNER.format(before=before))
+    (tmp_path / "chain.py").write_text(CHAIN)
+    words = python(CALLS.format("first"), tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
+    assert words[:2] == ["41", "1"]
+
+
+@pytest.mark.slow
+def test_functions_that_are_only_called_are_linked_once_new_or_from_the_cache(called):
+    assert [words[2] for words in called] == [100, 110, 100]
+    assert all(words[3] <= 1 for words in called)  # one for 1, 2, 3 and 4
 
 
 @pytest.mark.slow
@@ -251,8 +227,9 @@ def test_the_word_about_compiling_is_on_the_error_stream():
         "double.__module__ = 'evenhand.here'\n"
         "print(numba.njit(double)(21))"
     )
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
-    assert found.stdout == "42\n"
-    assert found.stderr.startswith("evenhand is compiling") and found.stderr.count("\n") == 1
+    assert process.stdout == "42\n"
+    said = process.stderr
+    assert said.startswith("evenhand is compiling") and said.count("\n") == 1

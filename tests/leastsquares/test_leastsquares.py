@@ -549,8 +549,8 @@ def test_shared_equals_unshared(n_features, count, singular, ridge):
         given = ask_shared(shared, 2, contexts, listed(wanted))
         assert given[:, : len(arms)].tolist() == answers(alone, contexts[wanted]).tolist()
         assert (given[:, listed(wanted).size :] == -7.0).all()  # the others are left as they are
-    assert coefficients(shared, 2).tolist() == coefficients(one, 2).tolist()
-    assert noise_variance(shared) == noise_variance(one)
+    assert coefficients(shared, 2).tolist() == coefficients(alone, 2).tolist()
+    assert noise_variance(shared) == noise_variance(alone)
     # Its neighbours have learned nothing.
     assert counts(shared).tolist() == [0, 0, count]
     assert coefficients(shared, 1).tolist() == [0.0] * n_features
