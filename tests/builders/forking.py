@@ -26,14 +26,31 @@ import uvicorn.protocols.websockets.auto, uvicorn.loops.uvloop  # which it impor
 from evenhand.service import _commands
 from evenhand.service.config import load
 from evenhand.service import _policy_calls
-policy = load(Path(sys.argv[1])).policy()  # compile, or find compiled code
-rows = np.ones((policy.n_arms, policy.n_features))
-given = {"groups": [None] * policy.n_arms} if policy.groups.changes else {}
-policy.propensities(rows, **given); policy.update(policy.select(rows, **given), 1.0)
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+known = set()
+
+def warm(config):  # compile, or find compiled code
+    policy = load(Path(config)).policy()
+    kind = type(policy), policy.groups.changes, len(policy.groups.attributes)
+    if kind not in known:
+        known.add(kind)
+        rows = np.ones((policy.n_arms, policy.n_features))
+        unknown, names = [None] * policy.n_arms, [part.name for part in policy.groups.attributes]
+        groups = dict.fromkeys(names, unknown) if len(names) > 1 else unknown
+        given = {"groups": groups} if policy.groups.changes else {}
+        policy.propensities(rows, **given); policy.update(policy.select(rows, **given), 1.0)
+
+def bury(*_):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+signal.signal(signal.SIGCHLD, bury)
 print("ready", flush=True)
 for line in sys.stdin:
     config, log = line.split()
+    warm(config)
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -51,9 +68,9 @@ for line in sys.stdin:
 class Nursery:
     """Where servers are forked."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _NURSERY, str(config)], stdin=subprocess.PIPE,
+            [sys.executable, "-W", "ignore", "-c", _NURSERY], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout.readline() == "ready\n"
@@ -101,6 +118,9 @@ class Forked(Server):
             except httpx.TransportError:
                 assert self.alive(), self.path.read_text()
             waiting.pause(0.01)
+
+    def printed(self) -> str:
+        return self.path.read_text()
 
     def kill(self) -> None:
         assert self.alive(), self.path.read_text()  # or the fault would not bite

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 import postgres
-from serving import Server, make_key, write_config
+from forking import Forked, Nursery
+from serving import make_key, write_config
 
 _numbers = itertools.count()
 
@@ -20,6 +21,14 @@ def server_of_postgres():
     server.close()
 
 
+@pytest.fixture(scope="session")
+def nursery():
+    """Where servers start in a fraction of a second."""
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request, tmp_path):
     """The address of an empty store."""
@@ -30,9 +39,9 @@ def store(request, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory):
+def running(nursery, tmp_path_factory):
     """A server on SQLite, for all tests of a file."""
     folder = tmp_path_factory.mktemp("service")
     config = write_config(folder)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         yield server

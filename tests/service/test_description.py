@@ -7,20 +7,21 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 import waiting
-from serving import GIVEN, TWO_ATTRIBUTES, Server, make_key, write_config
+from forking import Forked
+from serving import GIVEN, TWO_ATTRIBUTES, make_key, write_config
 
 pytestmark = pytest.mark.slow  # a server, or commands, in processes of their own
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql", "given", "two attributes"])
-def server(request, tmp_path_factory):
+def server(request, nursery, tmp_path_factory):
     folder = tmp_path_factory.mktemp("description")
     store = "sqlite:loans.db"
     if request.param == "postgresql":
         store = request.getfixturevalue("server_of_postgres").database("described")
     groups = {"given": GIVEN, "two attributes": TWO_ATTRIBUTES}.get(request.param, {})
     config = write_config(folder, store=store, **groups)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         server.described = server.call("GET", "/openapi.json").json()["paths"]
         yield server
 
@@ -32,7 +33,7 @@ def test_no_request_is_a_server_error(server):
         operation = result.ok()
 
         @given(case=operation.as_strategy())
-        @settings(max_examples=20, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=10, suppress_health_check=list(HealthCheck))
         def ask(case):
             check(server, case)
             seen.add((case.operation.method, case.operation.path))

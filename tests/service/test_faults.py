@@ -21,6 +21,7 @@ from evenhand.service._engine import Engine
 from evenhand.service._ledger import asks, transaction
 from evenhand.service._ledger.database import Connection, InDoubt, Unavailable
 from evenhand.service.config import load
+from forking import Forked
 from serving import (
     ARMS,
     Server,
@@ -236,12 +237,12 @@ def test_a_commit_in_doubt_is_looked_up(server_of_postgres, tmp_path, monkeypatc
 
 @pytest.mark.slow
 @needs_postgres
-def test_the_database_stops_starts_and_is_cut_off(tmp_path):
+def test_the_database_stops_starts_and_is_cut_off(nursery, tmp_path):
     database = postgres.Postgres()
     database.start()
     url = database.database("loans")
     config = write_config(tmp_path, store=url)
-    server = Server(config, make_key(config))
+    server = Forked(nursery, config, make_key(config))
     decided = set()
     try:
         with server:
@@ -283,14 +284,14 @@ def test_the_database_stops_starts_and_is_cut_off(tmp_path):
 
 @pytest.mark.slow
 @needs_postgres
-def test_a_second_replica_sees_a_reward(server_of_postgres, tmp_path):
+def test_a_second_replica_sees_a_reward(server_of_postgres, nursery, tmp_path):
     url = server_of_postgres.database(f"seen{time.time_ns()}")
     configs = [
         write_config(tmp_path, store=url, name=f"{name}.toml", port=free_port())
         for name in ("one", "two")
     ]
     key = make_key(configs[0])
-    with Server(configs[0], key) as first, Server(configs[1], key) as second:
+    with Forked(nursery, configs[0], key) as first, Forked(nursery, configs[1], key) as second:
         decision = first.decide("here").json()
         assert second.reward("here", 3.0).status_code == 201
         assert first.reward("here", 3.0).status_code == 200

@@ -17,11 +17,11 @@ from evenhand.service._ledger.fold import restored
 from evenhand.service._ledger.membership import Membership
 from evenhand.service._problems import Refused
 from evenhand.service.config import load
+from forking import Forked
 from serving import (
     ARMS,
     GIVEN,
     TWO_ATTRIBUTES,
-    Server,
     candidates,
     check_chain,
     check_state,
@@ -36,14 +36,14 @@ BOTH = {**SEX, "age": ["old", "young"]}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def given(request, tmp_path_factory):
+def given(request, nursery, tmp_path_factory):
     """A server whose candidates bring their groups."""
     folder = tmp_path_factory.mktemp("given")
     store = "sqlite:loans.db"
     if request.param == "postgresql":
         store = request.getfixturevalue("server_of_postgres").database("given")
     config = write_config(folder, store=store, **GIVEN)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         yield server
 
 
@@ -260,7 +260,7 @@ def test_missing_rewards_count_by_the_candidates_group(tmp_path):
 
 
 @pytest.mark.slow
-def test_attributes_of_arms_are_learned_separately(tmp_path):
+def test_attributes_of_arms_are_learned_separately(nursery, tmp_path):
     """Fixed attributes are not one crossed label, and an arm can be added to an intersection."""
     arms = """
 [arms]
@@ -270,7 +270,7 @@ m1 = { sex = "M", age = "old" }
 m2 = { age = "young", sex = "M" }
 """
     config = write_config(tmp_path, groups=arms)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         for number in range(12):
             decision = server.decide(f"d{number}", candidates=candidates(number)).json()
             server.reward(f"d{number}", float(ARMS.index(decision["arm"])))
@@ -285,9 +285,9 @@ m2 = { age = "young", sex = "M" }
 
 
 @pytest.mark.slow
-def test_two_attributes_of_candidates(tmp_path):
+def test_two_attributes_of_candidates(nursery, tmp_path):
     config = write_config(tmp_path, **TWO_ATTRIBUTES)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         groups = [{"sex": "F", "age": "old"}, {"sex": None, "age": {"old": 0.5, "young": 0.5}},
                   None, {"sex": "M", "age": "young"}]  # fmt: skip
         body = [{**c, "group": g} for c, g in zip(candidates(), groups, strict=True)]

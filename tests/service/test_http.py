@@ -10,9 +10,9 @@ import evenhand as eh
 import waiting
 from commands import evenhand
 from evenhand.service.config import load
+from forking import Forked
 from serving import (
     ARMS,
-    Server,
     candidates,
     check_chain,
     check_state,
@@ -294,11 +294,11 @@ def test_the_ledger_is_whole_and_equals_its_replay(running, tmp_path):
     assert "evenhand_decisions_total" in text and 'route="/v1/decisions"' in text
 
 
-def test_texts_are_kept_only_as_hashes(tmp_path):
+def test_texts_are_kept_only_as_hashes(nursery, tmp_path):
     config = write_config(tmp_path)
     text = config.read_text().replace("[arms]", '[features.postcode]\ntype = "text"\n[arms]')
     config.write_text(text)
-    with Server(config, make_key(config)) as server:
+    with Forked(nursery, config, make_key(config)) as server:
         given = [
             {"arm": arm, "features": {"income": 30, "age": 40, "postcode": code}}
             for arm, code in (("m1", "SECRET-1"), ("f1", "SECRET-2"), ("f2", "SECRET-1"))
@@ -355,10 +355,10 @@ def test_reviewers_claim_and_judge_by_the_api(running):
     assert (ada["reviewed"], ada["changed"]) == (2, 0.5)
 
 
-def test_too_many_requests_are_told_when_to_retry(tmp_path):
+def test_too_many_requests_are_told_when_to_retry(nursery, tmp_path):
     config = write_config(tmp_path, server="rate = 0.001")
     key, other = make_key(config), make_key(config, "read", "other")
-    with Server(config, key) as server:
+    with Forked(nursery, config, key) as server:
         first, second = (server.call("GET", "/v1/arms") for _ in range(2))
         assert (first.status_code, second.status_code) == (200, 429)
         assert second.headers["content-type"] == "application/problem+json"

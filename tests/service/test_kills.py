@@ -104,10 +104,9 @@ def new_work(callers: Callers, more: int = 3) -> None:
         waiting.pause(0.005)
 
 
-def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
+def work_under_kills(nursery: Nursery, config: Path, store: str, times: int, **how) -> Callers:
     """Callers at work while their server is killed this many times; nothing may be lost."""
-    key, nursery = make_key(config), Nursery(config)
-    server = Forked(nursery, config, key).start()
+    server = Forked(nursery, config, make_key(config)).start()
     callers = Callers([server], **how)
     chance = random.Random(1)
     try:
@@ -120,7 +119,6 @@ def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
     finally:
         callers.end()
         server.stop()
-        nursery.close()
     place = store.removeprefix("sqlite:")
     check_chain(place)
     check_acknowledged(place, callers.decided, callers.rewarded)
@@ -129,30 +127,30 @@ def work_under_kills(config: Path, store: str, times: int, **how) -> Callers:
 
 
 @pytest.mark.slow
-def test_nothing_acknowledged_is_lost_by_kills(store, tmp_path):
+def test_nothing_acknowledged_is_lost_by_kills(store, nursery, tmp_path):
     config = write_config(tmp_path, store=store, snapshot_every=150)
-    callers = work_under_kills(config, store, KILLS)
+    callers = work_under_kills(nursery, config, store, KILLS)
     assert callers.unanswered > 0  # some requests were under way when it was killed
 
 
 @pytest.mark.slow
-def test_groups_of_candidates_survive_kills(tmp_path):
+def test_groups_of_candidates_survive_kills(nursery, tmp_path):
     config, place = write_config(tmp_path, snapshot_every=100, **GIVEN), tmp_path / "loans.db"
     made = lambda k: with_groups(candidates(k), k)  # noqa: E731
-    work_under_kills(config, f"sqlite:{place}", min(KILLS, 20), made=made)
+    work_under_kills(nursery, config, f"sqlite:{place}", min(KILLS, 20), made=made)
     ((decided, expected),) = rows_of(place, "SELECT SUM(decided), SUM(expected) FROM tallies")
     ((number,),) = rows_of(place, "SELECT COUNT(*) FROM decisions")
     assert decided == pytest.approx(number) and expected == pytest.approx(number)
 
 
 @pytest.mark.slow
-def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, tmp_path):
+def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, nursery, tmp_path):
     url = server_of_postgres.database(f"replicas{time.time_ns()}")
     configs = [
         write_config(tmp_path, store=url, name=f"{name}.toml", port=free_port(), snapshot_every=300)
         for name in ("one", "two")
     ]
-    key, nursery = make_key(configs[0]), Nursery(configs[0])
+    key = make_key(configs[0])
     first, second = (Forked(nursery, config, key).start() for config in configs)
     callers = Callers([first, second])
     try:
@@ -169,7 +167,6 @@ def test_one_of_two_replicas_dies_again_and_again(server_of_postgres, tmp_path):
         callers.end()
         first.stop()
         second.stop()
-        nursery.close()
     assert min(newest) > 1
     check_chain(url)
     check_acknowledged(url, callers.decided, callers.rewarded)

@@ -220,7 +220,7 @@ class Ledgers(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=30)
+Ledgers.TestCase.settings = settings(max_examples=12, stateful_step_count=30)
 
 
 class LedgersOfGivenGroups(Ledgers):
@@ -229,7 +229,7 @@ class LedgersOfGivenGroups(Ledgers):
     settings: ClassVar[dict[str, str]] = {"policy": "PooledGroupFair", **GIVEN}
 
 
-LedgersOfGivenGroups.TestCase.settings = settings(max_examples=15, stateful_step_count=25)
+LedgersOfGivenGroups.TestCase.settings = settings(max_examples=8, stateful_step_count=25)
 TestLedgers = Ledgers.TestCase
 TestLedgersOfGivenGroups = LedgersOfGivenGroups.TestCase
 TestLedgersOfGivenGroups.pytestmark = [pytest.mark.slow]
