@@ -16,7 +16,7 @@ from sourced_logs import CHOICES, assert_alike, assert_same_cells, audits, cells
 @pytest.mark.slow
 def test_files_of_all_kinds(roled, parquet, from_frame, tmp_path):
     roled.to_csv(tmp_path / "log.csv.gz", index=False)
-    assert_alike(audits(parquet), from_frame, 1e-12)
+    assert_alike(audits(parquet, CHOICES[:1]), from_frame[:1], 1e-12)
     assert_alike(audits(f"{parquet}/*.parquet", CHOICES[2:]), from_frame[2:], 1e-12)
     assert_alike(audits(tmp_path / "log.csv.gz", CHOICES[2:]), from_frame[2:], 1e-12)
 

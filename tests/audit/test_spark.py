@@ -30,16 +30,16 @@ FOR_FEW_ROWS = {
     "spark.master": "local[1]",
     "spark.driver.host": "127.0.0.1",
     "spark.default.parallelism": "1",
-    "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-# Java's second compiler pays after minutes only: without it, half of the time.
+# Java's second compiler pays after minutes only: without it, half of the time. Checking the byte
+# code of 20,000 classes takes some seconds more.
 FOR_MINUTES = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
@@ -52,7 +52,7 @@ def spark():
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"{settings} pyspark-shell")
         warnings.simplefilter("ignore")
         session = open_spark()._session
-    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("spark.sql.shuffle.partitions", "1")  # open_spark has said 8
     home = Path(urlsplit(session.conf.get("spark.sql.warehouse.dir")).path)
     known = home.exists()
     yield session
