@@ -41,13 +41,31 @@ def more(logged):
     logged.update(first.round, 1.0)
 
 
-@pytest.fixture
-def today(tmp_path):
+@pytest.fixture(scope="module")
+def today(tmp_path_factory):
     """The calls that made the files, made by the current evenhand."""
-    with eh.log_to(tmp_path / "today.csv", make(), candidates=True) as logged:
+    path = tmp_path_factory.mktemp("today") / "today.csv"
+    with eh.log_to(path, make(), candidates=True) as logged:
         Calls(21).many(logged, 40)
         more(logged)
-    return tmp_path / "today.csv"
+    return path
+
+
+@pytest.fixture(scope="module")
+def twin(today, tmp_path_factory):
+    """A log of today that was continued."""
+    folder = tmp_path_factory.mktemp("twin")
+    for file in today.parent.iterdir():
+        shutil.copy(file, folder)
+    with eh.log_to(folder / today.name) as logged:
+        go_on(logged)
+    return logged
+
+
+def go_on(logged):
+    Calls(4).many(logged, 20)
+    logged.update(logged.waiting[0], 3.0)
+    logged.true_reward(1, 9.0)
 
 
 @pytest.mark.slow
@@ -55,7 +73,7 @@ def today(tmp_path):
 def test_older_logs_are_read_and_replayed(name, today, tmp_path):
     path, expected = copied(name, tmp_path), eh.read_log(today)
     log = eh.read_log(path)
-    wide = [one for one in expected if one in log]
+    wide = [column for column in expected if column in log]
     drop = ["timestamp", "decision_id", "seq", "reward_seq", "true_seq", "reward_at", "true_at"]
     pd.testing.assert_frame_equal(log.drop(columns=drop), expected[wide].drop(columns=drop))
     assert ("candidate_contexts" in log) == name.startswith("v2")
@@ -69,7 +87,7 @@ def test_older_logs_are_read_and_replayed(name, today, tmp_path):
 def test_older_events_get_possible_numbers(name, tmp_path):
     """Rewards come in the order of learning, and after their own decisions."""
     events = list(FileLedger(copied(name, tmp_path), write=False).read())
-    assert [one.seq for one in events] == list(range(1, len(events) + 1))
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
     frame, learned, made, rewarded = eh.read_log(tmp_path / name), 0, set(), set()
     number = {seq: row for row, seq in enumerate(frame["reward_seq"]) if not pd.isna(seq)}
     for event in events:
@@ -87,18 +105,13 @@ def test_older_events_get_possible_numbers(name, tmp_path):
 @pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("crash", [False, True])
-def test_older_logs_can_be_continued(name, crash, today, tmp_path):
+def test_older_logs_can_be_continued(name, crash, twin, tmp_path):
     path = copied(name, tmp_path)
     before = eh.read_log(path)
-    twin = eh.log_to(today)
     logged = eh.log_to(path)
-    for log in (logged, twin):
-        Calls(4).many(log, 20)
-        log.update(log.waiting[0], 3.0)
-        log.true_reward(1, 9.0)
+    go_on(logged)
     assert bits(logged.policy) == bits(twin.policy)
     killed(logged) if crash else logged.close()
-    twin.close()
     for _ in range(2):
         frame = eh.read_log(path)
         assert bits(eh.replay(path)) == bits(twin.policy)
