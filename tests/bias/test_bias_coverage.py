@@ -58,12 +58,12 @@ class Study:
 
     def pull_weighted(self):
         """What the fit to all data of a group estimates: bias and its arms' average by pulls."""
-        found = []
+        vectors = []
         for g, bias in enumerate(self.bias):
             own = self.of == g
             moment = np.einsum("aij,aj->i", self.gram[own], self.beta[own] + bias)
-            found.append(np.linalg.solve(self.gram[own].sum(axis=0), moment))
-        return np.array(found)
+            vectors.append(np.linalg.solve(self.gram[own].sum(axis=0), moment))
+        return np.array(vectors)
 
     def reports(self, replications, seed, biased=True, **choices):
         rng = np.random.default_rng(seed)
@@ -93,19 +93,23 @@ def against_the_mean(vectors):
 def rates(study, truth, replications, seed, **choices):
     """How often intervals cover, one by one, and how often all of them do."""
     alone = together = 0.0
-    for report in study.reports(replications, seed, **choices):
-        found = report._by_feature
-        alone += np.mean((found.low <= truth) & (truth <= found.high))
-        together += np.all((found.all_low <= truth) & (truth <= found.all_high))
+    for number, report in enumerate(study.reports(replications, seed, **choices)):
+        rows = report._by_feature
+        alone += np.mean((rows.low <= truth) & (truth <= rows.high))
+        together += np.all((rows.all_low <= truth) & (truth <= rows.all_high))
+        if number < 3:  # an interval leaves out zero if and only if its p value says so
+            holds = (rows.all_low <= 0.0) & (rows.all_high >= 0.0)
+            clear = np.abs(rows.all_p_value - (1.0 - LEVEL)) > 1e-6
+            np.testing.assert_array_equal(holds[clear], rows.all_p_value[clear] > 1.0 - LEVEL)
     return alone / replications, together / replications
 
 
 STUDIES = [
-    (2, (2, 3), 6, 1000),
-    (2, (2, 5, 3), 4, 600),
-    (10, (2, 2), 14, 400),
-    (10, (3, 2, 4), 12, 300),
-    (10, (2, 2, 3, 2, 2, 4), 12, 200),
+    (2, (2, 3), 6, 600),
+    (2, (2, 5, 3), 4, 400),
+    (10, (2, 2), 14, 300),
+    (10, (3, 2, 4), 12, 200),
+    (10, (2, 2, 3, 2, 2, 4), 12, 120),
     (40, (2, 3), 45, 100),
     (40, (2, 2, 3, 2, 2, 2), 45, 60),
 ]
@@ -117,8 +121,8 @@ def test_intervals_cover(d, sizes, per_arm, replications, weighting):
     """Arms alike: both weightings estimate the same, and single intervals have just their level.
 
     The mean over rows varies less than one row does, so three errors of a single row are left by
-    chance in fewer than 1 of 700 cases; all rows at once hold more often than the level, so in
-    fewer again.
+    chance in fewer than 1 of 230 cases; all rows at once hold more often than the level, so in
+    fewer again. 60 replications would see 81 % and 600 would see 91 %.
     """
     study = Study(d, sizes, per_arm)
     truth = against_the_mean(study.bias)
@@ -128,9 +132,9 @@ def test_intervals_cover(d, sizes, per_arm, replications, weighting):
     assert not below(together, LEVEL, replications)
 
 
-@pytest.mark.parametrize(("d", "sizes", "per_arm", "replications"), STUDIES)
+@pytest.mark.parametrize(("d", "sizes", "per_arm", "replications"), STUDIES[1::2])
 def test_no_false_alarms_without_bias(d, sizes, per_arm, replications):
-    """Any interval at all leaves out zero in at most 5 % of reports: 1 of 700 by chance."""
+    """Any interval at all leaves out zero in at most 5 % of reports: 1 of 230 by chance."""
     study = Study(d, sizes, per_arm, seed=1)
     alarms = sum(
         bool((report._by_feature.all_p_value < 1.0 - LEVEL).any())
@@ -141,30 +145,30 @@ def test_no_false_alarms_without_bias(d, sizes, per_arm, replications):
 
 @pytest.mark.parametrize("noise", [None, 1.5])
 def test_a_named_reference_and_known_noise(noise):
-    """1 of 700 by chance, as above."""
+    """1 of 390 by chance, as above."""
     study = Study(3, (2, 2, 3), 6)
     if noise is not None:
         study.sigma[:] = noise
     truth = (study.bias - study.bias[1]).ravel()
-    alone, together = rates(study, truth, 600, 3, reference="g1", noise=noise)
-    assert not below((3.0 * alone - 1.0) / 2.0, LEVEL, 600)  # the reference's rows always cover
-    assert not below(together, LEVEL, 600)
+    alone, together = rates(study, truth, 300, 3, reference="g1", noise=noise)
+    assert not below((3.0 * alone - 1.0) / 2.0, LEVEL, 300)  # the reference's rows always cover
+    assert not below(together, LEVEL, 300)
 
 
 def test_few_degrees_of_freedom():
-    """Two groups with 3 and 9 residuals: Welch's degrees keep the level. 1 of 700 by chance."""
+    """Two groups with 3 and 9 residuals: Welch's degrees keep the level. 1 of 430 by chance."""
     rng = np.random.default_rng(4)
     x = np.column_stack([np.ones(16), rng.normal(size=16)])
     hits = 0.0
-    for _ in range(2000):
+    for _ in range(1000):
         y = x @ [1.0, 2.0] + np.repeat([1.0, 3.0], [5, 11]) * rng.standard_normal(16)
-        found = bias_report(Statistics.from_rows(x, y, ["F"] * 5 + ["M"] * 11), "M")._by_feature
-        hits += np.mean((found.low[:2] <= 0.0) & (found.high[:2] >= 0.0))
-    assert not below(hits / 2000, LEVEL, 2000)
+        rows = bias_report(Statistics.from_rows(x, y, ["F"] * 5 + ["M"] * 11), "M")._by_feature
+        hits += np.mean((rows.low[:2] <= 0.0) & (rows.high[:2] >= 0.0))
+    assert not below(hits / 1000, LEVEL, 1000)
 
 
 def test_totals_and_candidates_cover():
-    """At the average contexts, and at contexts that were never seen. 1 of 700 by chance."""
+    """At the average contexts, and at contexts that were never seen. 1 of 390 by chance."""
     study = Study(4, (2, 3, 2), 8)
     truth = study.bias - study.bias.mean(axis=0)
     places = np.random.default_rng(5).normal(size=(3, 4))
@@ -174,23 +178,23 @@ def test_totals_and_candidates_cover():
         totals = report.totals()[:3]
         exact = np.sum(report.average * truth, axis=1)
         own += np.mean((totals["low"] <= exact) & (exact <= totals["high"]))
-        found = report.at(places, list(study.names))
-        hits += np.mean((found["low"] <= at) & (at <= found["high"]))
+        table = report.at(places, list(study.names))
+        hits += np.mean((table["low"] <= at) & (at <= table["high"]))
     assert not below(own / 300, LEVEL, 300)
     assert not below(hits / 300, LEVEL, 300)
 
 
 def test_the_largest_difference_covers_though_it_was_picked():
-    """Six groups without bias: the pair that is furthest apart is still covered. 1 of 700."""
+    """Six groups without bias: the pair that is furthest apart is still covered. 1 of 390."""
     study = Study(2, (2, 2, 2, 2, 2, 2), 5)
     hits = ratios = 0
     study.beta[:, 0] += 10.0  # far from zero, so that a ratio makes sense
-    for report in study.reports(400, 7, biased=False):
+    for report in study.reports(300, 7, biased=False):
         gap, ratio = report.difference(), report.ratio()
         hits += gap.low <= 0.0 <= gap.high
         ratios += ratio.low <= 1.0 <= ratio.high
-    assert not below(hits / 400, LEVEL, 400)
-    assert not below(ratios / 400, LEVEL, 400)
+    assert not below(hits / 300, LEVEL, 300)
+    assert not below(ratios / 300, LEVEL, 300)
 
 
 # Arms that differ -------------------------------------------------------------------------------
@@ -218,7 +222,7 @@ def test_the_report_notices_when_the_weightings_disagree():
 
     def alarms(spread, replications):
         study = Study(3, (3, 2), 20, spread=spread)
-        flags = [any(one._disagrees) for one in study.reports(replications, 9)]
+        flags = [any(report._disagrees) for report in study.reports(replications, 9)]
         return np.mean(flags)
 
     assert not below(1.0 - alarms(0.0, 400), LEVEL, 400)
@@ -246,8 +250,8 @@ def test_data_of_a_bandit():
             decision = policy.select(contexts[t])
             policy.update(decision, decision.context @ means[decision.arm] + noise[t])
         for weighting in ("pulls", "arms"):
-            found = policy.bias("M", weighting=weighting)._by_feature
-            hit = np.mean((found.low[:2] <= -2.0) & (found.high[:2] >= -2.0))
+            rows = policy.bias("M", weighting=weighting)._by_feature
+            hit = np.mean((rows.low[:2] <= -2.0) & (rows.high[:2] >= -2.0))
             arms, pulls = arms + hit * (weighting == "arms"), pulls + hit * (weighting == "pulls")
     assert not below(arms / runs, 0.93, runs)
     assert pulls / runs < 0.2

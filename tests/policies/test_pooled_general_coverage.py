@@ -19,22 +19,23 @@ WORLDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_of_intersections_cover(name):
-    """Nominal 90 %, 200 replications of 300 rounds, whose means have a standard error below .013.
+    """Nominal 90 %, 150 replications of 300 rounds, whose means have a standard error below .015.
 
     `python -m benchmarks.crossed --only cells` measures at least .88 with 400 of 1,000 rounds. With
-    that, one mean below .84 has a chance of 1e-3.
+    that, one mean below .84 has a chance of 4e-3.
     """
     world = WORLDS[name]
     last, covered = world.groups.names[-1], []
-    for replication in range(200):
+    for replication in range(150):
         stream = np.random.SeedSequence((78, replication))
         truth = world.begin(np.random.default_rng(stream)).bias
         policy = eh.PooledGroupFair(
             world.groups, 2, reference=last, arms=world.arms, seed=replication
         )
         run(policy, world, 300, stream)
-        frame = policy.bias(level=0.9).to_frame().set_index("group")
+        frame = policy.bias(level=0.9).to_frame()
         for group, label in enumerate(world.groups.names[:-1]):
-            row, bias = frame.loc[label], truth[world.groups.of == group][0]
-            covered.append(((row.low <= bias) & (bias <= row.high)).mean())
+            rows, bias = (frame["group"] == label).to_numpy(), truth[world.groups.of == group][0]
+            low, high = (frame[end].to_numpy()[rows] for end in ("low", "high"))
+            covered.append(((low <= bias) & (bias <= high)).mean())
     assert np.mean(covered) > 0.84, np.mean(covered)

@@ -421,7 +421,7 @@ def tables_with_roles(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(tables_with_roles())
 def test_any_table_makes_a_world_or_is_refused_in_one_line(table_and_roles):
     table, roles = table_and_roles
