@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import evenhand as eh
+from evenhand.contracts import CONTRACTS
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
 from evenhand.policies._kernels import kernel, learn, score
@@ -169,11 +170,11 @@ def test_a_prior_by_hand():
             rows.T @ rows + PRIOR.precision, rows.T @ rewards + PRIOR.precision @ PRIOR.mean
         )
         np.testing.assert_allclose(coefficients(fits, 1), expected)
-        found = sums(fits, PRIOR)
-        np.testing.assert_allclose(found.gram[1], rows.T @ rows, atol=1e-12)
-        np.testing.assert_allclose(found.moment[1], rows.T @ rewards, atol=1e-12)
-        np.testing.assert_allclose(found.square[1], rewards @ rewards)
-        assert found.n.tolist() == [0.0, 3.0]
+        added = sums(fits, PRIOR)
+        np.testing.assert_allclose(added.gram[1], rows.T @ rows, atol=1e-12)
+        np.testing.assert_allclose(added.moment[1], rows.T @ rewards, atol=1e-12)
+        np.testing.assert_allclose(added.square[1], rewards @ rewards)
+        assert added.n.tolist() == [0.0, 3.0]
 
 
 class Believing(eh.TopInterval):
@@ -195,15 +196,25 @@ def test_a_policy_with_a_prior():
 
 def test_noise_with_a_prior_is_unbiased():
     """E[criterion] = n sigma^2 when coefficients are drawn from the prior; 400 draws, 4 errors."""
-    generator, found = np.random.default_rng(3), []
+    generator, variances = np.random.default_rng(3), []
     root = np.linalg.cholesky(np.linalg.inv(PRIOR.precision))
     for _ in range(400):
         beta = PRIOR.mean + 0.5 * root @ generator.standard_normal(2)
         policy = Believing(["F"], n_features=2, noise="estimate", seed=1)
         rows = generator.standard_normal((5, 2))
         policy.absorb([0] * 5, rows, rows @ beta + 0.5 * generator.standard_normal(5))
-        found.append(policy._state.levels[2, 0])
-    assert abs(np.mean(found) - 0.25) < 4 * np.std(found) / 20
+        variances.append(policy._state.levels[2, 0])
+    assert abs(np.mean(variances) - 0.25) < 4 * np.std(variances) / 20
+
+
+@pytest.mark.slow
+def test_a_compiled_policy_of_a_users_keeps_the_promises():
+    """All but two: it has no widths, so it need not try every arm, and it counts in no unit."""
+    others = {"starts_cold", "scaling_rewards_scales_scores"}
+    kept = [contract for contract in CONTRACTS if contract.__name__ not in others]
+    assert len(kept) == len(CONTRACTS) - 2
+    for contract in kept:
+        contract(Recall)
 
 
 @pytest.mark.slow
