@@ -199,7 +199,7 @@ def test_a_download_is_kept(server, sources, tmp_path, capfd):
     assert path.stat().st_mode & 0o777 == 0o644
     assert eh.datasets.load("student", folder=folder)["age_bucket"].tolist() == [15, 19]
     assert server.asked == ["/right"], "it was downloaded again"
-    assert [one.name for one in folder.iterdir()] == ["pupils-0.csv"]
+    assert [file.name for file in folder.iterdir()] == ["pupils-0.csv"]
     assert capfd.readouterr() == ("", ""), "nobody asked for a bar"
 
 
@@ -224,7 +224,7 @@ def test_the_second_source_is_asked_when_the_first_fails(server, sources, tmp_pa
     path = eh.datasets.fetch("student", folder=tmp_path)
     assert path == tmp_path / "pupils-1.csv"
     assert path.read_bytes() == PUPILS
-    assert [one.name for one in tmp_path.glob("*") if one.is_file()] == ["pupils-1.csv"]
+    assert [file.name for file in tmp_path.glob("*") if file.is_file()] == ["pupils-1.csv"]
 
 
 @pytest.mark.parametrize(
@@ -320,35 +320,35 @@ class Display:
 
 def test_a_bar_never_runs_over():
     display = Display()
-    one = bar.Bar(display, "pupils.csv")
-    one.total = 100
-    one.update(64)
-    one.update(64)
+    progress = bar.Bar(display, "pupils.csv")
+    progress.total = 100
+    progress.update(64)
+    progress.update(64)
     assert display.shown == {"total": 100, "completed": 100}
-    one.reset()
-    one.update(10)
+    progress.reset()
+    progress.update(10)
     assert display.shown["completed"] == 10
-    one.total = 0  # the server does not say
-    one.update(64)
+    progress.total = 0  # the server does not say
+    progress.update(64)
     assert display.shown == {"total": None, "completed": 74}
 
 
 def test_every_source_is_public_and_has_a_checksum():
     assert set(files.FILES) == set(eh.datasets.names()) - {"mortgage"}
     for known in files.FILES.values():
-        for one in known:
-            assert one.address.startswith("https://raw.githubusercontent.com/")
-            assert " " not in one.address
-            assert len(one.sha256) == 64 and int(one.sha256, 16)
-            assert one.size < files.LARGEST
+        for file in known:
+            assert file.address.startswith("https://raw.githubusercontent.com/")
+            assert " " not in file.address
+            assert len(file.sha256) == 64 and int(file.sha256, 16)
+            assert file.size < files.LARGEST
 
 
 @needs_data
 def test_the_sizes_are_those_of_the_files():
     for known in files.FILES.values():
-        for one in known:
-            if (DATA / one.name).is_file():
-                assert (DATA / one.name).stat().st_size == one.size
+        for file in known:
+            if (DATA / file.name).is_file():
+                assert (DATA / file.name).stat().st_size == file.size
 
 
 # The command line

@@ -36,8 +36,8 @@ def mortgage():
 def says(name, *words):
     """The card has these words in it, wherever its lines end."""
     text = " ".join(str(eh.datasets.card(name)).split())
-    for one in words:
-        assert one in text, f"the card of {name} does not say {one!r}"
+    for word in words:
+        assert word in text, f"the card of {name} does not say {word!r}"
 
 
 def fits_its_card(name, table):
@@ -203,8 +203,8 @@ def test_the_card_of_student_is_true(student):
 
 def test_mortgage(mortgage):
     fits_its_card("mortgage", mortgage)
-    found = mortgage.groupby("race")["approve"].agg(["size", "mean"]).round(3)
-    assert {race: tuple(row) for race, row in found.iterrows()} == {
+    approved = mortgage.groupby("race")["approve"].agg(["size", "mean"]).round(3)
+    assert {race: tuple(row) for race, row in approved.iterrows()} == {
         "black": (197, 0.675),
         "hispanic": (111, 0.766),
         "white": (1681, 0.908),
@@ -290,9 +290,9 @@ def test_unknown_names_are_refused(function):
 def test_the_table_in_the_reference_is_true():
     page = Path(__file__).parents[2] / "docs" / "reference" / "datasets.md"
     rows = [line.split("|")[1:-1] for line in page.read_text().splitlines() if "| `" in line]
-    found = {row[0].strip(" `"): [cell.strip() for cell in row[1:5]] for row in rows}
+    table = {row[0].strip(" `"): [cell.strip() for cell in row[1:5]] for row in rows}
     cards = map(eh.datasets.card, eh.datasets.names())
-    assert found == {
+    assert table == {
         card.name: [
             f"{card.rows:,} x {card.columns}",
             f"{card.attribute} = {card.sensitive}",

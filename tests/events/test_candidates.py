@@ -2,6 +2,7 @@
 
 import base64
 import json
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -76,8 +77,9 @@ def test_a_decision_has_all_arms_and_other_rows_have_none(suffix, tmp_path):
     assert candidates(log[2:3], 4, ["age", "income"]).contexts.shape == (1, 2)
 
 
-@SUFFIXES
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(
+    ("name", "suffix"), list(zip(OURS, cycle(["parquet", "csv"]), strict=False))
+)
 def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"
     alone = Calls(1).many(make(name), 100)

@@ -12,7 +12,7 @@ from evenhand.experiments._introduction import world_in_words
 from evenhand.experiments.file import read_experiment
 
 SMALL = """
-policies = ["UniformRandom"]
+policies = ["TopInterval"]
 replications = 3
 floor = true
 output = { figures = ["svg"], tables = ["csv"] }
@@ -38,7 +38,7 @@ def test_they_are_bundled_under_their_own_names():
     assert len(bundled.names()) == len(beyond) + len(list(bundled.FOLDER.glob("*.toml")))
     orders = [experiment.order for experiment in beyond.values()]
     assert orders == list(range(1, len(beyond) + 1))
-    assert not {"ablation", "spread"} & {one.name for one in bundled.in_paper()}
+    assert not {"ablation", "spread"} & {experiment.name for experiment in bundled.in_paper()}
 
 
 def test_they_are_files_like_any_other(tmp_path):
@@ -76,12 +76,12 @@ def test_worlds_are_described_only_by_their_departures():
 @pytest.mark.slow
 def test_the_floor_stands_beside_the_policies(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    put(tmp_path, SMALL)
+    put(tmp_path, SMALL.replace('contexts = "shared"\n', ""))
     for _ in range(2):  # the second time from the parts of the first
         assert main(["run", "small.toml"]) == 0
         runs = pd.read_csv("small-report/tables/runs.csv")
-        assert runs["policy"].tolist() == ["UniformRandom"] * 3 + ["floor"] * 3
-    world = eh.SyntheticWorld(n_arms=4, contexts="shared")
+        assert runs["policy"].tolist() == ["TopInterval"] * 3 + ["floor"] * 3
+    world = eh.SyntheticWorld(n_arms=4)
     alone = eh.simulate_floor(world, horizon=20, replications=3, seed=1).runs["true_regret"]
     assert runs["true_regret"][3:].tolist() == pytest.approx(alone.tolist())
     assert "120 rounds" in capsys.readouterr().out
@@ -90,7 +90,7 @@ def test_the_floor_stands_beside_the_policies(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ('["UniformRandom"]', '[{ policy = "UniformRandom", label = "floor" }]', "floor's own"),
+        ('["TopInterval"]', '[{ policy = "TopInterval", label = "floor" }]', "floor's own"),
         ("floor = true", "floor = 1", "floor is 1; allowed is true or false"),
         ('contexts = "shared"', "spread = [1]", "world.spread"),
         ('contexts = "shared"', 'spread = "wide"', "a number or a list of numbers"),

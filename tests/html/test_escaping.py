@@ -48,7 +48,7 @@ def test_an_audit_page(tmp_path):
     log["arm"], log["timestamp"] = f"arm {SCRIPT}", np.arange(len(log), dtype=float)
     log[f"truth {QUOTES}"] = log[f"paid {SCRIPT}"]
     log.loc[3, f"age {QUOTES}"] = None
-    found = eh.audit(
+    report = eh.audit(
         log,
         title=f"{SCRIPT} {QUOTES}",
         reward=f"paid {SCRIPT}",
@@ -56,7 +56,7 @@ def test_an_audit_page(tmp_path):
         arm="arm",
         missing="drop",
     )
-    found.save(tmp_path / "a.html")
+    report.save(tmp_path / "a.html")
     page = harmless((tmp_path / "a.html").read_text(encoding="utf-8"))
     for name in (SCRIPT, QUOTES, BRACES, f"age {QUOTES}", f"truth {QUOTES}", f"arm {SCRIPT}"):
         assert name in page.words, name
@@ -127,9 +127,9 @@ def test_the_demo(tmp_path):
         arms={f"age {QUOTES}": 2},
         features=[f"job {SCRIPT}"],
     )
-    found = eh.simulate(_demo.POLICIES, world, 5, 2, seed=1, **_demo.ADVISED)
+    result = eh.simulate(_demo.POLICIES, world, 5, 2, seed=1, **_demo.ADVISED)
     bias = world.bias(reference=QUOTES)
-    path = _demo.write(_demo.Demo(world, 3, found, bias), tmp_path / "new" / "d.html")
+    path = _demo.write(_demo.Demo(world, 3, result, bias), tmp_path / "new" / "d.html")
     page = harmless(path.read_text(encoding="utf-8"))
     assert SCRIPT in page.words and QUOTES in page.words
     assert "3 applications left out" in " ".join(page.words.split())

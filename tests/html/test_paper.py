@@ -29,7 +29,7 @@ NAMES = ("Ελένη", "Мария", "李明", "<b>#x</b> $y$ *z* @w \\ `v`")
 
 
 @pytest.fixture(scope="module")
-def found():
+def audit():
     rng = np.random.default_rng(31)
     log = made_log(31, n=2400, d=2, groups=NAMES, bias=BIAS)
     log["town"] = rng.choice(["Αθήνα", "東京", "x" * 60], size=len(log))
@@ -37,6 +37,16 @@ def found():
     log["true_reward"] = log["reward"] + rng.normal(size=len(log))
     log.loc[::90, "x1"] = np.nan
     return eh.audit(log, missing="fill", title="Loans & more", reference=NAMES[3])
+
+
+@pytest.fixture(scope="module")
+def page(audit):
+    return audit.to_html()
+
+
+@pytest.fixture(scope="module")
+def pdf(audit):
+    return audit.to_pdf()
 
 
 def read_pdf(content):
@@ -53,33 +63,32 @@ def squeezed(text):
 
 
 @pytest.mark.slow
-def test_all_words_of_the_page_are_in_the_pdf(found):
-    pages = read_pdf(found.to_pdf())
+def test_all_words_of_the_page_are_in_the_pdf(page, pdf):
+    pages = read_pdf(pdf)
     text = squeezed("".join(pages))
     # Letters for which there may be no font on this machine are not looked for.
-    words = [squeezed(one) for one in re.split(r"[\n]", Page(found.to_html()).words)]
-    words = [one for one in words if one and not re.search(r"[\u3000-\uffff]", one)]
+    words = [squeezed(line) for line in re.split(r"[\n]", Page(page).words)]
+    words = [word for word in words if word and not re.search(r"[\u3000-\uffff]", word)]
     main_part = words[words.index("Summary") :]
     assert len(main_part) > 500
-    lost = [one for one in main_part if one not in text]
-    assert not [one for one in lost if len(one) < 30], lost[:5]
+    lost = [word for word in main_part if word not in text]
+    assert not [word for word in lost if len(word) < 30], lost[:5]
     assert "thebiasoneachfeature" in text and "allsettings" in text  # folded on the page
     assert [f"{k} / {len(pages)}" in page for k, page in enumerate(pages, 1)] == [True] * len(pages)
 
 
 @pytest.mark.slow
-def test_a_table_over_several_pages_repeats_its_head(found):
-    pages = read_pdf(found.to_pdf())
+def test_a_table_over_several_pages_repeats_its_head(pdf):
+    pages = read_pdf(pdf)
     headed = [page for page in pages if "simultaneous low" in page.replace("\r\n", " ")]
     assert len(headed) >= 3
 
 
 @pytest.mark.slow
-def test_pictures_stay_vectors_and_text_is_no_markup(found):
-    content = content_of(found.to_html())
+def test_pictures_stay_vectors_and_text_is_no_markup(page, pdf):
+    content = content_of(page)
     assert content["title"] == "Loans & more, by evenhand"
-    assert str(content).count("'svg': '<svg") == found.to_html().count("<svg ")
-    pdf = to_pdf(found.to_html())
+    assert str(content).count("'svg': '<svg") == page.count("<svg ")
     assert b"/Subtype/Image" not in pdf.replace(b" ", b"")
     assert squeezed(NAMES[3]) in squeezed("".join(read_pdf(pdf)))
 
@@ -113,12 +122,12 @@ def test_a_tall_picture_stays_on_the_page_of_its_heading():
 
 
 @pytest.mark.slow
-def test_a_pdf_is_saved_with_its_json(found, tmp_path):
-    paths = found.save(tmp_path / "audit.pdf")
-    assert [one.name for one in paths] == ["audit.pdf", "audit.json"]
+def test_a_pdf_is_saved_with_its_json(audit, tmp_path):
+    paths = audit.save(tmp_path / "audit.pdf")
+    assert [path.name for path in paths] == ["audit.pdf", "audit.json"]
     assert paths[0].read_bytes()[:5] == b"%PDF-" and paths[1].read_text()[0] == "{"
     with pytest.raises(ValueError, match=r"ends in \.html, \.pdf or \.json"):
-        found.save(tmp_path / "audit.docx")
+        audit.save(tmp_path / "audit.docx")
 
 
 def test_the_command_writes_a_pdf(tmp_path, capsys, monkeypatch):
@@ -139,10 +148,10 @@ def test_without_typst_the_message_says_what_to_install(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
-def test_a_browser_prints_what_is_folded(found, tmp_path):
-    page, pdf = tmp_path / "a.html", tmp_path / "printed.pdf"
-    page.write_text(found.to_html(), encoding="utf-8")
-    where = (f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}", page.as_uri())
+def test_a_browser_prints_what_is_folded(page, tmp_path):
+    file, pdf = tmp_path / "a.html", tmp_path / "printed.pdf"
+    file.write_text(page, encoding="utf-8")
+    where = (f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}", file.as_uri())
     subprocess.run([BROWSER, *QUIET, *where], check=True, capture_output=True)
     text = squeezed("".join(read_pdf(pdf.read_bytes())))
     for folded in ("simultaneoushigh", "contribution", "weigh_by_propensity", "nominal_columns"):
@@ -157,11 +166,10 @@ def test_a_browser_prints_what_is_folded(found, tmp_path):
 
 
 @pytest.mark.slow
-def test_numbers_have_three_digits_on_the_page_and_all_in_the_json(found):
-    page = found.to_html()
+def test_numbers_have_three_digits_on_the_page_and_all_in_the_json(audit, page):
     numbers = re.findall(r'class="number">(-?[\d,]*\.\d+(?:e-\d+)?)<', page)
     assert len(numbers) > 300
-    for one in numbers:
-        assert len(re.sub(r"e.*|[-,.]", "", one).lstrip("0")) <= 3, one
+    for number in numbers:
+        assert len(re.sub(r"e.*|[-,.]", "", number).lstrip("0")) <= 3, number
     assert "&lt;0.001" in page
-    assert re.search(r'"estimate": -?\d+\.\d{10}', found.to_json())
+    assert re.search(r'"estimate": -?\d+\.\d{10}', audit.to_json())

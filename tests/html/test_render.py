@@ -27,12 +27,12 @@ HOSTILE = "</style><script>alert('1')</script> & \"co\""
 def test_a_page_is_whole_and_needs_nothing_else():
     page = render("base.html", title=HOSTILE)
     assert page.startswith('<!doctype html>\n<html lang="en">')
-    found = Page(page)
-    assert found.tags == [
+    parsed = Page(page)
+    assert parsed.tags == [
         *("html", "head", "meta", "meta", "title", "style", "body", "header", "h1", "main"),
         *("footer", "p"),
     ]
-    assert found.words.count(HOSTILE) == 2  # the title and the heading
+    assert parsed.words.count(HOSTILE) == 2  # the title and the heading
     style = files("evenhand._html").joinpath("style.css").read_text(encoding="utf-8")
     assert style in page, "the style sheet was escaped, or is not there"
     assert not re.search("@import|url[(]|https?:", style)
@@ -108,12 +108,12 @@ def test_no_html_is_written_outside_of_templates():
         }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and id(node) not in told:
-                found = element.search(node.value) if isinstance(node.value, str) else None
-                assert not found, f"{path}:{node.lineno} writes {found[0]}"
+                markup = element.search(node.value) if isinstance(node.value, str) else None
+                assert not markup, f"{path}:{node.lineno} writes {markup[0]}"
 
 
 def test_templates_are_found_as_a_part_of_the_package():
-    names = {one.name for one in files("evenhand._html").joinpath("templates").iterdir()}
+    names = {template.name for template in files("evenhand._html").joinpath("templates").iterdir()}
     of_reports = {"base", "parts", "audit", "cells", "report", "demo"}
     of_service = {
         "bias",

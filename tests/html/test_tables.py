@@ -48,8 +48,8 @@ def test_columns_of_numbers_stand_to_the_right():
         }
     )
     table = of_frame(frame, caption="words")
-    assert [one.name for one in table.columns] == ["group", "mean reward", "unknown", "told", "3"]
-    assert [one.number for one in table.columns] == [False, True, True, False, True]
+    assert [part.name for part in table.columns] == ["group", "mean reward", "unknown", "told", "3"]
+    assert [part.number for part in table.columns] == [False, True, True, False, True]
     assert table.rows == [
         ["F", "0.5", MISSING, "yes", "1"],
         [MISSING, MISSING, MISSING, "no", "2"],
@@ -69,4 +69,4 @@ def test_small_p_values_are_called_small():
 
 def test_a_table_may_be_empty():
     assert of_frame(pd.DataFrame({"a": [], "b": []})).rows == []
-    assert [one.number for one in of_rows(["a"], []).columns] == [False]
+    assert [part.number for part in of_rows(["a"], []).columns] == [False]

@@ -173,7 +173,7 @@ def test_events_come_back_from_lines():
         RewardObserved(2, None, "ü", 1e-320),
     ]
     for some in (events, events[:1], events[1:]):
-        found = from_line(json.loads(to_line(some)))
-        assert to_line(found) == to_line(some) and [type(event) for event in found] == [
+        back = from_line(json.loads(to_line(some)))
+        assert to_line(back) == to_line(some) and [type(event) for event in back] == [
             type(event) for event in some
         ]
