@@ -75,14 +75,14 @@ def test_marks_and_labels_of_all_formats(tmp_path):
     log["x1"] = log["x1"].round(3).astype(object)
     log.loc[::9, "x1"] = "?"
     log.to_csv(tmp_path / "log.csv", index=False)
-    comma = log.assign(x1=[str(one).replace(".", ",") for one in log["x1"]])
+    comma = log.assign(x1=[str(value).replace(".", ",") for value in log["x1"]])
     comma.to_csv(tmp_path / "comma.csv", index=False, sep=";", decimal=",")
     log.to_excel(tmp_path / "log.xlsx", index=False)
     (tmp_path / "log.json").write_text(json.dumps(log.to_dict(orient="records")))
     for marks in (["?"], {"x1": ["?"]}):
         chosen = {"missing_marks": marks, "missing": "drop", "reference": "01"}
         expected = numbers(eh.audit(tmp_path / "log.csv", **chosen))
-        assert [one["group"] for one in expected["groups"]] == ["01", "1"]
+        assert [row["group"] for row in expected["groups"]] == ["01", "1"]
         assert expected["columns"]["features"] == ["x0", "x1"]
         assert_alike(eh.audit(tmp_path / "comma.csv", decimal=",", **chosen), expected)
         assert_alike(eh.audit(tmp_path / "log.xlsx", **chosen), expected)
