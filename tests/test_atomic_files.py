@@ -21,7 +21,7 @@ def test_text_bytes_and_functions_are_written_as_they_are(tmp_path):
     for content in ("a\nß", "a\nß".encode(), lambda file: file.write("a\nß".encode())):
         write_whole(tmp_path / "x", content)
         assert (tmp_path / "x").read_bytes() == "a\nß".encode()
-    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError, UnicodeEncodeError])
@@ -34,7 +34,7 @@ def test_what_stops_halfway_leaves_what_was_there(tmp_path, stop):
 
     with pytest.raises(stop):
         write_all({tmp_path / "y": "new", tmp_path / "x": half})
-    assert [one.name for one in tmp_path.iterdir()] == ["x"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
     assert (tmp_path / "x").read_text() == "before"
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_in_its_place_before_all_is_on_the_disk(tmp_path, monkeypatch
 
 
 def names(folder: Path) -> list[str]:
-    return [one.name for one in folder.iterdir()]
+    return [entry.name for entry in folder.iterdir()]
 
 
 def test_a_function_can_read_back_what_it_wrote(tmp_path):

@@ -89,8 +89,14 @@ def has_types(function: ast.FunctionDef) -> bool:
         return True
     given = function.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    asked = [one for one in every if one is not None and one.arg not in ("self", "cls")]
-    return function.returns is not None and all(one.annotation is not None for one in asked)
+    asked = [
+        parameter
+        for parameter in every
+        if parameter is not None and parameter.arg not in ("self", "cls")
+    ]
+    return function.returns is not None and all(
+        parameter.annotation is not None for parameter in asked
+    )
 
 
 PUBLIC = public_definitions()

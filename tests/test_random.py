@@ -144,13 +144,13 @@ def test_the_draws_of_a_policys_rounds_are_independent():
         explores = uniforms_by_round(key, MANY, EXPLORES)
         picks = uniforms_by_round(key, MANY, PICKS)
         next_seed = eh.UniformRandom(["F", "M"], n_features=1, seed=seed + 1)._key
-        for one, other in (
+        for first, other in (
             (explores, picks),
             (explores[:-1], explores[1:]),
             (picks[:-1], explores[1:]),
             (picks, uniforms_by_round(next_seed, MANY, PICKS)),
         ):
-            cells = np.histogram2d(one, other, bins=16, range=[[0, 1], [0, 1]])[0]
+            cells = np.histogram2d(first, other, bins=16, range=[[0, 1], [0, 1]])[0]
             assert stats.chisquare(cells.ravel()).pvalue > 1e-5
 
 

@@ -109,7 +109,7 @@ def test_moving_a_reference_moves_everything_alike(seed):
     x, y, groups, arms = rows_of(seed, n=150)
     sums = statistics(x, y, groups, arms)
     mean, named = bias_report(sums), bias_report(sums, reference="M")
-    gaps = [frame(one, "estimate")["estimate"].unstack() for one in (mean, named)]
+    gaps = [frame(report, "estimate")["estimate"].unstack() for report in (mean, named)]
     np.testing.assert_allclose(
         gaps[0].sub(gaps[0].loc["M"]), gaps[1].loc[gaps[0].index], rtol=1e-6, atol=1e-9
     )

@@ -66,8 +66,8 @@ def own_fits(x, y, labels):
     """(label, coefficients, (X'X)^-1, residual sum of squares, n) by NumPy alone."""
     for label in dict.fromkeys(labels):
         a, b = x[labels == label], y[labels == label]
-        found = np.linalg.lstsq(a, b)[0]
-        yield label, found, np.linalg.inv(a.T @ a), np.sum((b - a @ found) ** 2), len(b)
+        vector = np.linalg.lstsq(a, b)[0]
+        yield label, vector, np.linalg.inv(a.T @ a), np.sum((b - a @ vector) ** 2), len(b)
 
 
 @pytest.mark.parametrize("weighting", ["pulls", "arms"])
@@ -77,8 +77,8 @@ def test_both_weightings_by_numpy(weighting, reference):
     d, names = x.shape[1], list(dict.fromkeys(groups))
     vectors, covariances, freedom = {}, {}, {}
     if weighting == "pulls":
-        for name, found, inverse, left, n in own_fits(x, y, groups):
-            vectors[name], freedom[name] = found, n - d
+        for name, vector, inverse, left, n in own_fits(x, y, groups):
+            vectors[name], freedom[name] = vector, n - d
             covariances[name] = left / (n - d) * inverse
     else:
         for name in names:
@@ -86,11 +86,11 @@ def test_both_weightings_by_numpy(weighting, reference):
             parts = list(own_fits(x[inside], y[inside], arms[inside]))
             freedom[name] = sum(n for *_, n in parts) - d * len(parts)
             variance = sum(left for *_, left, _ in parts) / freedom[name]
-            vectors[name] = np.mean([found for _, found, *_ in parts], axis=0)
+            vectors[name] = np.mean([vector for _, vector, *_ in parts], axis=0)
             inverses = sum(inverse for _, _, inverse, *_ in parts)
             covariances[name] = variance * inverses / len(parts) ** 2
     report = bias_report(statistics(x, y, groups, arms), reference, 0.9, weighting)
-    for name in [one for one in names if one != reference]:
+    for name in [other for other in names if other != reference]:
         weights = dict.fromkeys(names, -1.0 / 3.0) if reference is None else {"M": -1.0}
         weights[name] = weights.get(name, 0.0) + 1.0
         parts = [weights[k] ** 2 * np.diag(covariances[k]) for k in weights]
@@ -131,9 +131,9 @@ def test_how_far_the_weightings_are_apart():
         whole = np.linalg.inv(x[inside].T @ x[inside])
         parts = list(own_fits(x[inside], y[inside], arms[inside]))
         sigma2 = sum(p[3] for p in parts) / sum(p[4] - d for p in parts)
-        for _, found, inverse, *_ in parts:
+        for _, vector, inverse, *_ in parts:
             weight = whole @ np.linalg.inv(inverse) - np.eye(d) / len(parts)
-            difference = difference + sign * weight @ found
+            difference = difference + sign * weight @ vector
             variance = variance + sigma2 * np.diag(weight @ inverse @ weight.T)
     report = bias_report(statistics(x, y, groups, arms), reference="M", weighting="pulls")
     table = report.weightings().query("group == 'F'")
@@ -160,9 +160,9 @@ def test_groups_that_depend_on_each_other():
     )
     contrast = np.hstack([np.eye(d), -np.eye(d)])
     errors = np.sqrt(np.diag(contrast @ whole @ contrast.T))
-    found = report.to_frame().query("group == 'F'")
-    assert found["standard_error"].to_numpy() == pytest.approx(errors, rel=1e-9)
-    assert (found["freedom"] == 5.0).all()
+    rows = report.to_frame().query("group == 'F'")
+    assert rows["standard_error"].to_numpy() == pytest.approx(errors, rel=1e-9)
+    assert (rows["freedom"] == 5.0).all()
     ratio, at = report.ratio(), report.overall
     levels = {g: float(at @ report._fit.vectors[i]) for i, g in enumerate(report.groups)}
     t = stats.t.ppf(0.975, 5.0)
@@ -183,9 +183,11 @@ def test_arms_that_differ_and_are_chosen_unequally_disagree():
     sums = statistics(x, y, np.array(["F", "F", "M", "M"])[arms], arms)
     pulls, plain = bias_report(sums, reference="M", weighting="pulls"), bias_report(sums, "M")
     assert frame(pulls, "disagrees").loc["F", "disagrees"].tolist() == [False, True]
-    assert any('(weighting="arms")' in one for one in pulls.warnings)
+    assert any('(weighting="arms")' in warning for warning in pulls.warnings)
     assert plain.weighting == "arms"
-    assert any("on x2 (" in one and "they count the same" in one for one in plain.warnings)
+    assert any(
+        "on x2 (" in warning and "they count the same" in warning for warning in plain.warnings
+    )
     row = frame(plain, "low", "high").loc[("F", "x2")]
     assert row["low"] < 0.0 < row["high"]
     assert frame(pulls, "low").loc[("F", "x2"), "low"] > 1.0  # sure, and wrong
@@ -294,9 +296,9 @@ def test_covariances_from_elsewhere():
     """The sandwich of White, computed from rows, in the place of the report's own covariance."""
     x, y, groups, _ = rows_of(12, labels=("F", "F", "M", "M"))
     robust = {}
-    for name, found, inverse, *_ in own_fits(x, y, groups):
+    for name, vector, inverse, *_ in own_fits(x, y, groups):
         own = groups == name
-        scores = x[own] * (y[own] - x[own] @ found)[:, None]
+        scores = x[own] * (y[own] - x[own] @ vector)[:, None]
         robust[name] = inverse @ scores.T @ scores @ inverse
     sums = statistics(x, y, groups)
     report = bias_report(sums, "M", covariances=robust, freedom={"F": 10.0, "M": 20.0})

@@ -25,10 +25,10 @@ def test_a_policy_reports_what_its_rows_say(policy, made):
     rows = statistics(x[order], y[order], groups[order], arms[order])
     for weighting in ("pulls", "arms"):
         expected = bias_report(rows, "M", weighting=weighting).to_frame()  # it is not sensitive
-        found = learner.bias(weighting=weighting).to_frame()
+        table = learner.bias(weighting=weighting).to_frame()
         columns = expected.select_dtypes("number").columns
-        np.testing.assert_allclose(found[columns], expected[columns], rtol=1e-6, atol=1e-9)
-        assert found["why"].tolist() == expected["why"].tolist()
+        np.testing.assert_allclose(table[columns], expected[columns], rtol=1e-6, atol=1e-9)
+        assert table["why"].tolist() == expected["why"].tolist()
 
 
 @pytest.mark.parametrize("made", [("infinite", 0.0), ("pseudo-inverse", 0.0), ("ridge", 0.3)])
@@ -43,11 +43,11 @@ def test_sums_are_those_of_the_rows(made):
         y = rng.normal(size=count)
         for row, value in zip(x, y, strict=True):
             absorb(fits, i, row, value)
-        found = sums(fits)
-        assert found.n[i] == count
-        np.testing.assert_allclose(found.gram[i], x.T @ x, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found.moment[i], x.T @ y, rtol=1e-9, atol=1e-9)
-        assert found.square[i] == pytest.approx(y @ y, rel=1e-9, abs=1e-12)
+        added = sums(fits)
+        assert added.n[i] == count
+        np.testing.assert_allclose(added.gram[i], x.T @ x, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(added.moment[i], x.T @ y, rtol=1e-9, atol=1e-9)
+        assert added.square[i] == pytest.approx(y @ y, rel=1e-9, abs=1e-12)
 
 
 def test_sums_of_shared_regressions():
@@ -64,10 +64,10 @@ def test_a_policy_without_an_intercept_does_not_know_its_averages():
     assert report.average is None and report.to_frame()["contribution"].isna().all()
     assert report.to_frame()["estimate"].notna().all()
     assert "average context is not known" in report.totals()["why"][0]
-    assert any("give average=" in one for one in report.warnings)
+    assert any("give average=" in warning for warning in report.warnings)
     told = policy.bias(average=[0.5, 0.5])
     assert told.totals()["estimate"].notna().all()
-    assert any("no checks of overlap" in one for one in told.warnings)
+    assert any("no checks of overlap" in warning for warning in told.warnings)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -41,7 +41,9 @@ def test_sentences(loans):
         "features at their average: ",
         "Whether the gap changes cannot be told for group F with wit (by 0.011 or more), where ",
     ]
-    assert [one[: len(start)] for one, start in zip(said[1:], starts, strict=False)] == starts
+    assert [
+        sentence[: len(start)] for sentence, start in zip(said[1:], starts, strict=False)
+    ] == starts
     assert "; 95 % interval 0." in said[1]
     assert " below the gap where married is 0; 95 % interval 0." in said[2]
     assert said[-1] == ASSUMPTION

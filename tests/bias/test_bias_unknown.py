@@ -171,7 +171,9 @@ def test_collinear_in_one_arm():
     assert not_known(report, "F", "x2") == "collinear with x3 in arm 0 of group F"
     auto = bias_report(statistics(x, y, groups, arms))
     assert auto.weighting == "pulls" and auto.to_frame()["estimate"].notna().all()
-    assert any("as arm 0 of group F has not shown all that its" in one for one in auto.warnings)
+    assert any(
+        "as arm 0 of group F has not shown all that its" in warning for warning in auto.warnings
+    )
 
 
 def test_scales_are_not_collinearity():
@@ -200,8 +202,8 @@ def test_a_huge_ridge_costs_digits_and_the_report_knows():
     policy.absorb(arms, x, y)
     report = policy.bias(reference="M")
     assert frame(report, "estimate").loc["F"].isna().all(axis=None)
-    assert any("after a large ridge" in one for one in report.warnings)
-    assert not any("ridge" in one for one in policy.clone(ridge=1.0).bias().warnings)
+    assert any("after a large ridge" in warning for warning in report.warnings)
+    assert not any("ridge" in warning for warning in policy.clone(ridge=1.0).bias().warnings)
 
 
 def test_groups_that_hardly_overlap():
@@ -346,7 +348,7 @@ def test_groups_apart_in_a_combination_of_features():
     assert f"({expected:.1f} standard deviations apart)" in " ".join(report.warnings)
     x[:, 1] -= 1.0 * (group == "F")
     near = bias_report(statistics(x, rng.normal(size=n), group))
-    assert not any("in common" in one for one in near.warnings)
+    assert not any("in common" in warning for warning in near.warnings)
 
 
 def test_arms_at_contexts_of_their_own():
@@ -355,10 +357,10 @@ def test_arms_at_contexts_of_their_own():
     x = np.column_stack([np.ones(800), rng.normal(size=800)])
     x[arms == 1, 1] += 4.0
     sums = statistics(x, rng.normal(size=800), np.array(list("FFMM"))[arms], arms)
-    found = [one for one in bias_report(sums).warnings if one.startswith("Some arms")]
-    assert len(found) == 1 and "arm 1 of group F (x2, 1." in found[0] and "arm 0" not in found[0]
+    told = [warning for warning in bias_report(sums).warnings if warning.startswith("Some arms")]
+    assert len(told) == 1 and "arm 1 of group F (x2, 1." in told[0] and "arm 0" not in told[0]
     by_pulls = bias_report(sums, weighting="pulls")
-    assert not any(one.startswith("Some arms") for one in by_pulls.warnings)
+    assert not any(warning.startswith("Some arms") for warning in by_pulls.warnings)
 
 
 def test_a_reason_that_groups_share_is_said_once():

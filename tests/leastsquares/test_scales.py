@@ -138,10 +138,10 @@ def test_a_singular_design_of_unlike_features_comes_back_from_a_file():
     policy = eh.TopInterval(["F", "M"], n_features=3, seed=1, singular="infinite")
     policy.absorb([0, 0], rows[:2], [1.0, 2.0])
     again = from_dict(json.loads(json.dumps(to_dict(policy))))
-    for one in (policy, again):
-        assert one.intervals(rows[[0, 2]])[1][0] < np.inf
-        assert one.intervals(rows[[2, 2]])[1][0] == np.inf
-        one.absorb([0, 0], rows[[2, 0]], [3.0, 1.5])
+    for learner in (policy, again):
+        assert learner.intervals(rows[[0, 2]])[1][0] < np.inf
+        assert learner.intervals(rows[[2, 2]])[1][0] == np.inf
+        learner.absorb([0, 0], rows[[2, 0]], [3.0, 1.5])
     assert to_dict(again) == to_dict(policy)
     assert policy.intervals(rows[[2, 2]])[1][0] < np.inf
 

@@ -87,8 +87,8 @@ def test_a_policy_is_asked_with_what_there_was(tmp_path):
         )
         for asked in (target, chances)
     ]
-    for one in values[1:]:
-        pd.testing.assert_frame_equal(one, values[0])
+    for other in values[1:]:
+        pd.testing.assert_frame_equal(other, values[0])
     assert {"ips", "snips", "dr", "logged"} <= set(values[0]["estimator"])
     with eh.log_to(tmp_path / "other.csv", target) as logging:  # a policy that logs is one too
         again = evaluate(tmp_path / "log.csv", logging, after=0).to_frame()
@@ -124,9 +124,9 @@ def test_uniform_is_over_what_was_available(tmp_path):
     seen, _ = write(tmp_path / "log.csv", missing=True)
     log = Logged.from_log(tmp_path / "log.csv")
     even = np.array([available / available.sum() for _, available, _, _ in seen])
-    one, two = evaluate(log, "uniform"), evaluate(log, even)
-    pd.testing.assert_frame_equal(one.to_frame(), two.to_frame())
-    assert one.overlap["unsupported"].max() == 0.0
+    first, two = evaluate(log, "uniform"), evaluate(log, even)
+    pd.testing.assert_frame_equal(first.to_frame(), two.to_frame())
+    assert first.overlap["unsupported"].max() == 0.0
     # Probabilities on an arm that could not be chosen are told, though it was chosen elsewhere.
     blind = evaluate(log, np.full((60, 4), 0.25))
     assert blind.overlap["unsupported"][0] == pytest.approx(20 / 60 / 4, abs=0.02)
@@ -194,7 +194,7 @@ def test_logs_of_others_are_not_guessed_at(what, tmp_path):
     log = frame
     if what == "file":
         frame.to_csv(log := tmp_path / "log.csv", index=False)
-    for read in (Logged.from_log, lambda one: evaluate(one, "uniform")):
+    for read in (Logged.from_log, lambda log: evaluate(log, "uniform")):
         with pytest.raises(ValueError, match="does not come from a log of evenhand's") as error:
             read(log)
         assert "Logged.from_frame" in str(error.value) and "\n" not in str(error.value)
@@ -237,7 +237,7 @@ def test_the_value_is_the_one_that_the_world_has(tmp_path):
     x, arms = rng.random((300, 2)), rng.integers(4, size=300)
     target.absorb(arms, x, (TRUE[arms] * x).sum(axis=1) + 0.3 * rng.normal(size=300))
     target.save(tmp_path / "target.json")
-    chances = np.array([target.propensities(*one) for one in rounds])
+    chances = np.array([target.propensities(*asked) for asked in rounds])
     means = np.array([(TRUE * contexts).sum(axis=1) for contexts, _ in rounds])
     truth = float(np.mean(np.sum(chances * means, axis=1)))
     values = evaluate(path, eh.load(tmp_path / "target.json"), after=0, level=0.999)

@@ -19,12 +19,15 @@ def there_and_back(decision):
 def test_a_decision_comes_back_bit_for_bit(name):
     policy, twin = Calls(1).many(make(name), 12), Calls(1).many(make(name), 12)
     for seed in range(8):
-        one, two = policy.select(contexts_of(seed)), there_and_back(twin.select(contexts_of(seed)))
+        first, two = (
+            policy.select(contexts_of(seed)),
+            there_and_back(twin.select(contexts_of(seed))),
+        )
         for field in FIELDS:
-            assert getattr(one, field) == getattr(two, field)
-        assert one.context.tobytes() == two.context.tobytes()
-        assert one.scores.table.tobytes() == two.scores.table.tobytes()
-        policy.update(one, 0.5)
+            assert getattr(first, field) == getattr(two, field)
+        assert first.context.tobytes() == two.context.tobytes()
+        assert first.scores.table.tobytes() == two.scores.table.tobytes()
+        policy.update(first, 0.5)
         twin.update(two, 0.5)
     assert bits(policy) == bits(twin)
 

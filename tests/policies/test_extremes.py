@@ -108,8 +108,8 @@ def test_a_tiny_ridge_learns_from_huge_numbers(ridge):
     plain.absorb([0] * 30, rows, rewards)
     large.absorb([0] * 30, 1e99 * rows, 1e99 * rewards)
     ours, theirs = large.intervals(1e99 * rows[:2]), plain.intervals(rows[:2])
-    for one, other in zip(ours, theirs, strict=True):
-        assert one[0] / 1e99 == pytest.approx(other[0], rel=1e-10)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine[0] / 1e99 == pytest.approx(other[0], rel=1e-10)
     json.dumps(to_dict(large), allow_nan=False)
 
 
@@ -134,21 +134,23 @@ def test_what_is_too_large_to_square_is_refused_with_the_limit(size):
 def test_student_quantiles_at_the_smallest_levels():
     """Cauchy's have the closed form 1 / tan(pi p); with more freedom they are smaller."""
     for level in (1e-100, 1e-155, 1e-200, 1e-300):
-        found = [student_quantile(level, freedom) for freedom in (1.0, 1.5, 2.0, 3.0, 50.0, 1999.0)]
-        assert np.isfinite(found).all()
-        assert (np.diff(found) < 0.0).all()
-        assert found[0] == pytest.approx(1.0 / (np.pi * level), rel=1e-10)
-        assert found[2] == pytest.approx(1.0 / np.sqrt(2.0 * level), rel=1e-10)
+        quantiles = [
+            student_quantile(level, freedom) for freedom in (1.0, 1.5, 2.0, 3.0, 50.0, 1999.0)
+        ]
+        assert np.isfinite(quantiles).all()
+        assert (np.diff(quantiles) < 0.0).all()
+        assert quantiles[0] == pytest.approx(1.0 / (np.pi * level), rel=1e-10)
+        assert quantiles[2] == pytest.approx(1.0 / np.sqrt(2.0 * level), rel=1e-10)
 
 
 # Masked and missing values ----------------------------------------------------------------------
 
 
 def masked(values, *places):
-    found = np.ma.array(values, mask=np.zeros(np.shape(values), dtype=bool))
+    array = np.ma.array(values, mask=np.zeros(np.shape(values), dtype=bool))
     for place in places:
-        found[place] = np.ma.masked
-    return found
+        array[place] = np.ma.masked
+    return array
 
 
 def test_masked_values_are_refused_wherever_arrays_come_in():

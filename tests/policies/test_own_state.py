@@ -127,16 +127,16 @@ def test_what_cannot_be_saved_is_refused_when_it_is_made(own, monkeypatch):
 @pytest.mark.parametrize("cut", [0, 3, 20])
 def test_merged_is_as_learned_together(settings, cut):
     """Also where designs are singular on one side, or on both."""
-    together, one, other = (
+    together, first, other = (
         taught(rows, **settings) for rows in (slice(None), slice(cut), slice(cut, None))
     )
-    one.merge(other)
+    first.merge(other)
     contexts = np.random.default_rng(8).random((4, 2))
-    assert one.counts.tolist() == together.counts.tolist()
-    for mine, whole in zip(one.intervals(contexts), together.intervals(contexts), strict=True):
+    assert first.counts.tolist() == together.counts.tolist()
+    for mine, whole in zip(first.intervals(contexts), together.intervals(contexts), strict=True):
         np.testing.assert_allclose(mine, whole, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(one._state.own.total, together._state.own.total)
-    np.testing.assert_allclose(one._state.levels, together._state.levels, rtol=1e-8)
+    np.testing.assert_allclose(first._state.own.total, together._state.own.total)
+    np.testing.assert_allclose(first._state.levels, together._state.levels, rtol=1e-8)
 
 
 def test_only_the_same_kind_is_merged():

@@ -107,9 +107,9 @@ def test_multi_group_with_two_groups_ranks_as_the_two_group_policy_does():
 @settings(max_examples=25)
 def test_constant_rho_cancels(first, second):
     rewards = (1.0, 2.0, 7.0, 8.0)
-    one = ready(eh.MultiGroupFairTopInterval, rewards, reference=first)
+    told_first = ready(eh.MultiGroupFairTopInterval, rewards, reference=first)
     two = ready(eh.MultiGroupFairTopInterval, rewards, reference=second)
-    upper, other = one.select(ONE).scores.upper, two.select(ONE).scores.upper
+    upper, other = told_first.select(ONE).scores.upper, two.select(ONE).scores.upper
     np.testing.assert_allclose(np.diff(upper), np.diff(other), atol=1e-9)
 
 
@@ -142,8 +142,8 @@ def test_chain_is_the_connected_component(pairs):
     width = np.array([float(w) for _, w in pairs])
     lower, upper = middle - width, middle + width
     everyone = np.ones(len(pairs), dtype=bool)
-    found = _closure(lower, upper, everyone, int(np.argmax(upper)))
-    assert set(np.flatnonzero(found)) == brute_force_chain(lower, upper)
+    chained = _closure(lower, upper, everyone, int(np.argmax(upper)))
+    assert set(np.flatnonzero(chained)) == brute_force_chain(lower, upper)
 
 
 def test_chain_of_the_authors_code_misses_links():

@@ -130,7 +130,7 @@ def test_the_posterior_is_that_of_all_rewards_at_once(weights: list[float], kapp
     """Means, bias, covariance and likelihood, beside dense conditioning of the joint normal."""
     free = min(weights) > 0.0
     data, truth, variances, rows, of, shares = _case(3, weights)
-    found, means, correction, gain = _posterior_after_truth(
+    posterior, means, correction, gain = _posterior_after_truth(
         data, variances, truth, shares, kappa2, free, 1.3
     )
     dense = _dense(variances, rows, shares, kappa2, free, 1.3, of)
@@ -138,7 +138,7 @@ def test_the_posterior_is_that_of_all_rewards_at_once(weights: list[float], kapp
     np.testing.assert_allclose(correction, dense[1], atol=1e-10)
     m, d = len(weights), 2
     size = m * d
-    to_bias = np.zeros((size, size + found.n.size))
+    to_bias = np.zeros((size, size + posterior.n.size))
     for g in range(m):
         for h in range(m):
             at = slice(g * d, (g + 1) * d)
@@ -146,8 +146,8 @@ def test_the_posterior_is_that_of_all_rewards_at_once(weights: list[float], kapp
             to_bias[at, h * d : (h + 1) * d] += share * np.eye(d)
             to_bias[at, size + h * d : size + (h + 1) * d] -= share * np.eye(d)
         if free:
-            to_bias[g * d : (g + 1) * d, 2 * size :] += found.root
-    R, X, H = found.R, found.X, found.H
+            to_bias[g * d : (g + 1) * d, 2 * size :] += posterior.root
+    R, X, H = posterior.R, posterior.X, posterior.H
     joint = np.block([[R + X @ H @ X.T, -X @ H], [-(X @ H).T, H]])
     np.testing.assert_allclose(to_bias @ joint @ to_bias.T, dense[2], atol=1e-10)
     equal, at_0 = (

@@ -79,7 +79,7 @@ def test_student_comes_in_to_the_normal():
     """
     freedom = np.geomspace(1.0, 1e9, 400)
     for level in (0.25, 0.05, 1e-4, 1e-8, 1e-12):
-        quantiles = [student_quantile(level, one) for one in freedom]
+        quantiles = [student_quantile(level, degrees) for degrees in freedom]
         slack = 1e-11 * quantiles[-1]
         assert (np.diff(quantiles) < slack).all()
         assert min(quantiles) > normal_quantile(level) - slack

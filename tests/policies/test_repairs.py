@@ -30,12 +30,12 @@ def learned(kind, groups, **settings):
 def fits(groups, ridge=0.0):
     """beta_hat and (X'X)^-1 of every arm, by NumPy."""
     arms, x, y = rows(groups)
-    found = []
+    fitted = []
     for i in range(groups.n_arms):
         mine = x[arms == i]
         inverse = np.linalg.inv(mine.T @ mine + ridge * np.eye(LENGTH))
-        found.append((inverse @ mine.T @ y[arms == i], inverse))
-    return found
+        fitted.append((inverse @ mine.T @ y[arms == i], inverse))
+    return fitted
 
 
 def averages(groups, contexts, quantiles, by_variance=False, ridge=0.0):
@@ -149,7 +149,7 @@ def test_repairs_are_saved_loaded_and_cloned():
     policy = learned(eh.GroupFairTopInterval, GROUPS, group_average="arms", widths="all")
     again = from_dict(json.loads(json.dumps(to_dict(policy))))
     assert (again.group_average, again.widths) == ("arms", "all")
-    before, after = (one.select(CONTEXTS[:5]).scores.table for one in (policy, again))
+    before, after = (each.select(CONTEXTS[:5]).scores.table for each in (policy, again))
     assert (before == after).all()
     assert policy.clone(widths="sensitive").widths == "sensitive"
     old = to_dict(learned(eh.GroupFairTopInterval, GROUPS))["settings"]

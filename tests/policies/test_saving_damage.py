@@ -29,9 +29,9 @@ def saved():
         return to_dict(small())
 
 
-def told(path, found):
+def told(path, content):
     """The state that loads, or None for an error that is one line and names the file."""
-    path.write_bytes(found)
+    path.write_bytes(content)
     try:
         return to_dict(eh.load(path))
     except ValueError as error:

@@ -126,12 +126,12 @@ def replay(name, conventions):
         policy.absorb([step["arm"]], [step["contexts"][step["arm"]]], [step["reward"]])
     names = ("estimate", "width", "correction", "correction_width", "upper")
     return Replay(
-        {key: np.array([getattr(one.scores, key) for one in decisions]) for key in names},
+        {key: np.array([getattr(decision.scores, key) for decision in decisions]) for key in names},
         np.array(arms),
         np.array(of_groups),
         np.array(seen),
-        np.array([one.arm for one in decisions]),
-        np.array([one.propensity for one in decisions]),
+        np.array([decision.arm for decision in decisions]),
+        np.array([decision.propensity for decision in decisions]),
         chains,
     )
 

@@ -156,14 +156,14 @@ def test_bound_grows_with_what_makes_it_harder(horizon, n, d, eigenvalue, more):
 
 @given(horizons, st.integers(2, 200), st.integers(1, 100), eigenvalues)
 def test_more_groups_only_move_the_concentration_round(horizon, n, d, eigenvalue):
-    one, two = (
+    single, two = (
         two_group_bound(horizon, n, d, eigenvalue, failures=0.0),
         multi_group_bound(horizon, n, d, 2, eigenvalue, failures=0.0),
     )
     # With two groups: as many exploring rounds, T_1 2^(3/2) times later, and 4 widths for 6.
-    assert two.exploring == one.exploring
-    assert two.exploiting == pytest.approx(4 / 6 * one.exploiting)
-    assert one.concentrating <= two.concentrating <= 2**1.5 * one.concentrating * (1 + 1e-12)
+    assert two.exploring == single.exploring
+    assert two.exploiting == pytest.approx(4 / 6 * single.exploiting)
+    assert single.concentrating <= two.concentrating <= 2**1.5 * single.concentrating * (1 + 1e-12)
     chance = failure_chance(horizon, n)
     assert concentration_round(n, d, chance, eigenvalue, n_groups=2) == pytest.approx(
         2**1.5 * concentration_round(n, d, chance, eigenvalue)
@@ -282,13 +282,13 @@ STEEPEST = 2 / 3 + 0.02
 
 def traces(world, replications, seed):
     """Per replication: which rounds explored, and the true regret of each round."""
-    found = eh.simulate(
+    results = eh.simulate(
         [eh.GroupFairTopInterval], world, horizon=16_000, replications=replications, seed=seed,
         trace=True,
     )  # fmt: skip
     shape = (replications, 16_000)
-    explored = found.trace["explored"].to_numpy().reshape(shape)
-    return explored, found.trace["true_regret"].to_numpy().reshape(shape)
+    explored = results.trace["explored"].to_numpy().reshape(shape)
+    return explored, results.trace["true_regret"].to_numpy().reshape(shape)
 
 
 def exponent(regret):

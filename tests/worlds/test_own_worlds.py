@@ -74,11 +74,11 @@ class Plain(eh.Policy):
 def test_noise_of_any_kind_is_not_counted_as_worth():
     """All arms are worth 0, whatever the contexts: nothing can be lost, and noise is no gain."""
     world = Skewed(GROUPS, np.zeros((4, 1)), bias=np.zeros((2, 1)), noise=2.0)
-    found = eh.simulate([Plain], world, 500, replications=4, seed=1, trace=True, workers=1).trace
-    assert (found["true_regret"] == 0.0).all()
-    np.testing.assert_array_equal(found["perceived_regret"], -found["reward"])
+    trace = eh.simulate([Plain], world, 500, replications=4, seed=1, trace=True, workers=1).trace
+    assert (trace["true_regret"] == 0.0).all()
+    np.testing.assert_array_equal(trace["perceived_regret"], -trace["reward"])
     # Exponential less one: above -1, mean 0, deviation 1; 2000 draws, six standard errors.
-    noise = found["reward"] / 2.0
+    noise = trace["reward"] / 2.0
     assert noise.min() > -1.0 and noise.max() > 2.0
     assert abs(noise.mean()) < 6 / np.sqrt(2000)
     assert abs(np.mean(noise**2) - 1.0) < 6 * np.sqrt(8 / 2000)  # kurtosis 9
@@ -88,17 +88,17 @@ def test_noise_of_any_kind_is_not_counted_as_worth():
 def test_a_world_knows_the_round(policy):
     """Regret of round t by hand: the best chance is 0.7 in the first half, 0.9 in the second."""
     world = Toss(half=100)
-    found = eh.simulate([policy], world, 200, replications=3, seed=2, trace=True, workers=1).trace
-    chances = np.array([0.1, 0.3, 0.5, 0.7])[found["arm"]]
-    late = (np.arange(len(found)) % 200) >= 100
+    trace = eh.simulate([policy], world, 200, replications=3, seed=2, trace=True, workers=1).trace
+    chances = np.array([0.1, 0.3, 0.5, 0.7])[trace["arm"]]
+    late = (np.arange(len(trace)) % 200) >= 100
     expected = np.where(late, 0.9 - (1.0 - chances), 0.7 - chances)
-    np.testing.assert_allclose(found["true_regret"], expected, atol=1e-12)
-    assert set(found["reward"]) == {0.0, 1.0}
+    np.testing.assert_allclose(trace["true_regret"], expected, atol=1e-12)
+    assert set(trace["reward"]) == {0.0, 1.0}
     best = np.where(late, 0.9, 0.7)
-    np.testing.assert_allclose(found["perceived_regret"], best - found["reward"], atol=1e-12)
+    np.testing.assert_allclose(trace["perceived_regret"], best - trace["reward"], atol=1e-12)
     # A reward is its mean on average: 600 draws of deviation at most 1/2, six standard errors.
     means = np.where(late, 1.0 - chances, chances)
-    assert abs((found["reward"] - means).mean()) < 6 * 0.5 / np.sqrt(600)
+    assert abs((trace["reward"] - means).mean()) < 6 * 0.5 / np.sqrt(600)
 
 
 @pytest.mark.parametrize("policy", [eh.UniformRandom, Plain])

@@ -85,16 +85,16 @@ def test_an_advantage_is_added_to_the_sensitive_arms_alone():
 
 
 def test_the_first_arm_is_outstanding():
-    plain, one = instance_of(7)[1].coefficients, instance_of(7, outstanding=4)[1].coefficients
-    assert (one[0] == plain[0] + 4.0).all() and (one[1:] == plain[1:]).all()
+    plain, raised = instance_of(7)[1].coefficients, instance_of(7, outstanding=4)[1].coefficients
+    assert (raised[0] == plain[0] + 4.0).all() and (raised[1:] == plain[1:]).all()
 
 
 def test_scales_change_units_and_nothing_else():
     _, plain_x, *plain = rounds_of(20)
     instance, scaled_x, *scaled = rounds_of(20, scales=[1, 1000])
     np.testing.assert_allclose(scaled_x, plain_x * [1.0, 1000.0], rtol=1e-15)
-    for one, other in zip(plain, scaled, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-13)
+    for before, other in zip(plain, scaled, strict=True):
+        np.testing.assert_allclose(before, other, rtol=1e-13)
     assert instance.coefficients[:, 0].min() > 29.0 > instance.coefficients[:, 1].max()
 
 

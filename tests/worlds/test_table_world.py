@@ -61,13 +61,13 @@ def rounds(world, number, seed=1):
     """Contexts, observed and true rewards of some rounds: (rounds, arms, ...)."""
     generator = np.random.default_rng(seed)
     instance = world.begin(generator)
-    found = ([], [], [])
+    parts = ([], [], [])
     for t in range(1, number + 1):
         drawn = (np.empty((world.n_arms, world.n_features)), *np.empty((2, world.n_arms)))
         compiled_draw(instance, t, generator, *drawn)
-        for kept, one in zip(found, drawn, strict=True):
-            kept.append(one)
-    return tuple(np.array(kept) for kept in found)
+        for kept, value in zip(parts, drawn, strict=True):
+            kept.append(value)
+    return tuple(np.array(kept) for kept in parts)
 
 
 def test_a_table_made_by_hand():
@@ -113,10 +113,10 @@ def test_a_row_of_an_arm_is_as_likely_as_any_other():
     contexts, observed, true = rounds(world, 8000)
     numbers = contexts[:, :, 0].astype(int)
     for arm, row in world.arms.iterrows():
-        found = np.bincount(numbers[:, arm])
-        found = found[found > 0]
-        assert len(found) == row["rows"]
-        assert chisquare(found).pvalue > 0.001
+        times = np.bincount(numbers[:, arm])
+        times = times[times > 0]
+        assert len(times) == row["rows"]
+        assert chisquare(times).pvalue > 0.001
     np.testing.assert_array_equal(observed, 10 * numbers)
     assert np.isnan(true).all()
 
@@ -142,9 +142,9 @@ def test_noise_and_absolute_values():
     assert plain.begin(generator).noise == noisy.begin(generator).noise == 2.0
     assert compiled_receive(plain.begin(generator), 1, 0, 3.0, -5.0) == -2.0
     assert compiled_receive(noisy.begin(generator), 1, 0, 3.0, -5.0) == 2.0
-    found = eh.simulate([eh.TopInterval], small(noise=2.0), 2000, 1, seed=4, trace=True)
+    results = eh.simulate([eh.TopInterval], small(noise=2.0), 2000, 1, seed=4, trace=True)
     # In each round the reward is a multiple of 10 and noise; its variance errs by 3 % (1 sd).
-    noise = (found.trace["reward"] + 5) % 10 - 5
+    noise = (results.trace["reward"] + 5) % 10 - 5
     assert noise.abs().max() > 4
     assert noise.std() == pytest.approx(2.0, rel=0.1)
 
@@ -185,11 +185,11 @@ def test_true_regret_needs_true_rewards():
     world = eh.TableWorld(
         numbered(), features="number", group="sex", arms="age", reward="paid", true_reward="worth"
     )
-    found = eh.simulate([eh.UniformRandom], world, 30, 2, seed=1, trace=True)
-    assert found.runs["perceived_regret"].gt(0).all()
+    results = eh.simulate([eh.UniformRandom], world, 30, 2, seed=1, trace=True)
+    assert results.runs["perceived_regret"].gt(0).all()
     # True rewards are ten times the observed ones, in every row.
-    np.testing.assert_allclose(found.runs["true_regret"], 10 * found.runs["perceived_regret"])
-    np.testing.assert_allclose(found.trace["true_regret"], 10 * found.trace["perceived_regret"])
+    np.testing.assert_allclose(results.runs["true_regret"], 10 * results.runs["perceived_regret"])
+    np.testing.assert_allclose(results.trace["true_regret"], 10 * results.trace["perceived_regret"])
 
 
 def test_plain_and_compiled_policies_meet_the_same_rounds():
@@ -197,10 +197,10 @@ def test_plain_and_compiled_policies_meet_the_same_rounds():
     world = eh.TableWorld(
         numbered(), features="number", group="sex", arms="age", reward="paid", noise=1.0
     )
-    found = eh.simulate(
+    runs = eh.simulate(
         [Greedy, eh.TopInterval], world, 40, 2, seed=3, workers=1, trace=True, exploration=1.0
     ).trace
-    plain, compiled = (found[found["policy"] == name] for name in ("Greedy", "TopInterval"))
+    plain, compiled = (runs[runs["policy"] == name] for name in ("Greedy", "TopInterval"))
     for name in ("arm", "reward", "perceived_regret"):
         np.testing.assert_array_equal(plain[name], compiled[name])
     assert plain["reward"].nunique() == 80
@@ -210,19 +210,19 @@ def test_plain_and_compiled_policies_meet_the_same_rounds():
 @pytest.mark.parametrize("policy", [Greedy, eh.TopInterval])
 def test_workers_do_not_change_the_numbers(policy):
     world = small(noise=1.0)
-    one, two = (
+    first, two = (
         eh.simulate([policy], world, 30, 3, seed=5, workers=workers).runs for workers in (1, 2)
     )
-    pd.testing.assert_frame_equal(one, two)
+    pd.testing.assert_frame_equal(first, two)
 
 
 def test_every_replication_has_the_same_arrays():
     world = small()
-    one, two = (world.begin(np.random.default_rng(seed)) for seed in (1, 2))
-    assert one is two
+    first, two = (world.begin(np.random.default_rng(seed)) for seed in (1, 2))
+    assert first is two
     copy = pickle.loads(pickle.dumps(world))
     assert copy.fingerprint() == world.fingerprint()
-    np.testing.assert_array_equal(copy.begin(np.random.default_rng(1)).contexts, one.contexts)
+    np.testing.assert_array_equal(copy.begin(np.random.default_rng(1)).contexts, first.contexts)
 
 
 def test_the_fingerprint_follows_every_cell_that_counts():
@@ -274,8 +274,8 @@ def test_three_groups_and_all_but_one_together():
     apart = small(table, group="race", sensitive="black", arms="age")
     assert apart.groups.names == ("asian", "black", "white")
     assert apart.groups.sizes.tolist() == [2, 2, 2]
-    found = eh.simulate([eh.TopInterval], apart, 60, 2, seed=1)
-    assert found.groups.groupby("replication")["pulls"].sum().eq(60).all()
+    results = eh.simulate([eh.TopInterval], apart, 60, 2, seed=1)
+    assert results.groups.groupby("replication")["pulls"].sum().eq(60).all()
     together = small(table, group="race", sensitive="black", arms="age", others="together")
     assert together.groups == eh.Groups(["black", "not black"] * 2, sensitive="black")
     assert together.arms["rows"].tolist() == [15, 30, 15, 30]
@@ -400,14 +400,14 @@ def tables_with_roles(draw):
     )
     if draw(st.booleans()):
         table.index = pd.Index(draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
-    one = st.sampled_from(names if draw(st.integers(0, 9)) == 0 else names[1:])
+    column = st.sampled_from(names if draw(st.integers(0, 9)) == 0 else names[1:])
     roles = {
-        "group": draw(st.one_of(one, st.lists(one, min_size=1, max_size=2, unique=True))),
+        "group": draw(st.one_of(column, st.lists(column, min_size=1, max_size=2, unique=True))),
         "reward": "a",
-        "arms": draw(st.one_of(one, st.dictionaries(one, CUTS, max_size=2))),
-        "features": draw(st.one_of(st.none(), st.lists(one, max_size=3, unique=True))),
+        "arms": draw(st.one_of(column, st.dictionaries(column, CUTS, max_size=2))),
+        "features": draw(st.one_of(st.none(), st.lists(column, max_size=3, unique=True))),
         "nominal": draw(st.sampled_from(["codes", "one-hot"])),
-        "nominal_columns": draw(st.lists(one, max_size=1)),
+        "nominal_columns": draw(st.lists(column, max_size=1)),
         "scale": draw(st.sampled_from(["none", "standardise"])),
         "intercept": draw(st.sampled_from([None, True, False])),
         "missing": draw(

@@ -25,19 +25,19 @@ def test_the_layout_of_this_numpy_is_known():
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 7), st.integers(0, 5))
 def test_the_numbers_are_those_of_numpy(seed, rows, columns):
-    one, other = np.random.default_rng(seed), np.random.default_rng(seed)
-    found = np.full((rows, columns), -1.0)
-    after = drawn(one, found)
-    assert (found == other.random((rows, columns))).all()
+    ours, other = np.random.default_rng(seed), np.random.default_rng(seed)
+    filled = np.full((rows, columns), -1.0)
+    after = drawn(ours, filled)
+    assert (filled == other.random((rows, columns))).all()
     assert after == other.standard_normal()
-    assert one.bit_generator.state == other.bit_generator.state
+    assert ours.bit_generator.state == other.bit_generator.state
 
 
 def test_arrays_that_are_not_in_c_order():
-    one, other = np.random.default_rng(3), np.random.default_rng(3)
-    found = np.full((4, 6), -1.0)
-    drawn(one, found[:, ::2])
-    assert (found[:, ::2] == other.random((4, 3))).all() and (found[:, 1::2] == -1.0).all()
+    ours, other = np.random.default_rng(3), np.random.default_rng(3)
+    filled = np.full((4, 6), -1.0)
+    drawn(ours, filled[:, ::2])
+    assert (filled[:, ::2] == other.random((4, 3))).all() and (filled[:, 1::2] == -1.0).all()
 
 
 def test_other_bit_generators_are_refused():
