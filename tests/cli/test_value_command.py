@@ -158,18 +158,20 @@ def test_a_log_of_another_program_may_have_been_seen_too(folder, capsys):
 def test_callers_in_python_get_the_same_warnings(folder):
     """Also for a frame and for arrays, which know less than the file."""
     path, itself = folder / "log.parquet", eh.load(folder / "itself.json")
-    with pytest.warns(SeenWarning, match="^target is in the state in which this log ended") as one:
+    with pytest.warns(
+        SeenWarning, match="^target is in the state in which this log ended"
+    ) as warned:
         evaluate(path, itself)
-    assert one[0].filename == __file__
+    assert warned[0].filename == __file__
     target = eh.load(folder / "target.json")
     for log, remedy in (
         (path, r"with after=ROUND, or give after=0 if it has seen none$"),
         (eh.read_log(path), "or give after=0 if"),
         (Logged.from_log(path), "or give after=0 if"),
     ):
-        with pytest.warns(SeenWarning, match=f"target may have learned .*{remedy}") as one:
+        with pytest.warns(SeenWarning, match=f"target may have learned .*{remedy}") as warned:
             evaluate(log, target)
-        assert one[0].filename == __file__
+        assert warned[0].filename == __file__
     report = evaluate(path, target, after=300)
     assert report.to_json() == evaluate(eh.read_log(path), target, after=300).to_json()
 

@@ -92,8 +92,8 @@ def test_zip_files(tmp_path):
         "none.csv.zip": [],
     }.items():
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            for one in inside:
-                archive.writestr(one, CSV)
+            for member in inside:
+                archive.writestr(member, CSV)
     assert world(tmp_path / "one.csv.zip").fingerprint() == world().fingerprint()
     assert world(str(tmp_path / "mac.zip")).fingerprint() == world().fingerprint()
     refused(
@@ -387,8 +387,8 @@ def test_few_rows_single_arms_and_single_groups_are_told_of():
     once = TABLE.assign(sex=["X", *TABLE["sex"][1:]])
     with pytest.warns(UserWarning) as told:
         world(once)
-    texts = [str(one.message) for one in told]
-    assert all(one.filename == __file__ for one in told)
+    texts = [str(warning.message) for warning in told]
+    assert all(warning.filename == __file__ for warning in told)
     assert texts[0].startswith("arms: fewer than 30 rows in (17.981, 27.5] & F (9), ")
     assert "(17.981, 27.5] & X (1)" in texts[0]
     assert texts[1].startswith("group: a single arm in X (1): its bias cannot be told from")
@@ -482,8 +482,8 @@ def test_edges_hold_what_their_names_say(values, edges):
 
 
 def test_quantiles_share_the_rows_out():
-    found = bucketed(pd.Series(np.arange(400) ** 2), {"quantiles": 4}).value_counts()
-    assert found.tolist() == [100] * 4
+    sizes = bucketed(pd.Series(np.arange(400) ** 2), {"quantiles": 4}).value_counts()
+    assert sizes.tolist() == [100] * 4
     assert bucketed(pd.Series([10**6, 10**6 + 1]), [10**6, 10**6 + 1, 10**6 + 2]).nunique() == 2
 
 
@@ -497,9 +497,11 @@ def test_codes_count_categories_as_they_appear(words):
     order = list(dict.fromkeys(words))
     assert [order[code] for code in codes] == words
     hot = encode(column, True, Encoding(intercept=False))
-    frequent = sorted(order, key=lambda one: (-words.count(one), one))
-    assert [one.name for one in hot] == [f"x={word}" for word in frequent]
-    assert [frequent[place] for place in np.argmax([one.values for one in hot], axis=0)] == words
+    frequent = sorted(order, key=lambda word: (-words.count(word), word))
+    assert [column.name for column in hot] == [f"x={word}" for word in frequent]
+    assert [
+        frequent[place] for place in np.argmax([column.values for column in hot], axis=0)
+    ] == words
 
 
 def test_categories_with_an_order_keep_it():

@@ -158,7 +158,9 @@ def test_decisions_that_cannot_be_read_back_are_refused(name, value, tmp_path, m
     logged = eh.log_to(tmp_path / "log.csv", Changed(LABELS, FEATURES, seed=1))
     logged.select(contexts_of(0))
     before = journal_of(logged.path).read_bytes()
-    monkeypatch.setattr(Changed, "change", staticmethod(lambda one: setattr(one, name, value)))
+    monkeypatch.setattr(
+        Changed, "change", staticmethod(lambda decision: setattr(decision, name, value))
+    )
     with pytest.raises(ValueError, match="the policy gave") as error:
         logged.select(contexts_of(1))
     assert "\n" not in str(error.value)
@@ -190,7 +192,9 @@ def test_candidates_that_cannot_be_read_back_are_not_kept(chances, tmp_path, mon
     with pytest.raises(ValueError, match=r"contexts are not all finite"):
         logged.select(holes)
     monkeypatch.setattr(
-        Changed, "change", staticmethod(lambda one: setattr(one, "context", np.ones(FEATURES)))
+        Changed,
+        "change",
+        staticmethod(lambda decision: setattr(decision, "context", np.ones(FEATURES))),
     )
     with pytest.raises(ValueError, match="which is not the context given for this arm"):
         logged.select(contexts_of(1))
@@ -256,8 +260,8 @@ def test_reading_back_goes_part_by_part(tmp_path, monkeypatch):
         path = closed(tmp_path / f"small.{suffix}", candidates=True)
         monkeypatch.undo()
         whole = closed(tmp_path / f"whole.{suffix}", candidates=True)
-        one, two = (alike(eh.read_log(file)) for file in (path, whole))
-        pd.testing.assert_frame_equal(one, two)
+        log, expected = (alike(eh.read_log(file)) for file in (path, whole))
+        pd.testing.assert_frame_equal(log, expected)
 
 
 # Names of files ---------------------------------------------------------------------------------

@@ -463,8 +463,8 @@ WORLD = eh.SyntheticWorld(n_arms=6, n_features=3, n_sensitive=3, bias_mean=4)
 @pytest.mark.parametrize("replication", [0, 2])
 def test_a_simulated_log_is_that_of_simulate(policy, replication):
     log = eh.simulate_log(policy, WORLD, 400, seed=5, replication=replication, delta=0.2)
-    found = eh.simulate({"it": policy}, WORLD, 400, 3, seed=5, trace=True, delta=0.2).trace
-    trace = found[found["replication"] == replication]
+    traces = eh.simulate({"it": policy}, WORLD, 400, 3, seed=5, trace=True, delta=0.2).trace
+    trace = traces[traces["replication"] == replication]
     assert log["item_id"].tolist() == trace["arm"].tolist()
     assert log["explored"].tolist() == trace["explored"].tolist()
     assert log["reward"].tolist() == trace["reward"].tolist()

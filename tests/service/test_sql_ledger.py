@@ -72,11 +72,11 @@ def test_log_to_and_replay_work_on_sql_as_on_files(store, tmp_path):
     mine = list(SqlLedger(store, write=False).read())
     its = list(FileLedger(tmp_path / "log.csv", write=False).read())
     assert len(mine) == len(its)
-    for one, other in zip(mine, its, strict=True):
-        assert type(one) is type(other)
+    for event, other in zip(mine, its, strict=True):
+        assert type(event) is type(other)
         fields = ("seq", "round", "arm", "propensity", "context", "reward")
         for name in fields:
-            assert getattr(one, name, None) == getattr(other, name, None)
+            assert getattr(event, name, None) == getattr(other, name, None)
     again = eh.replay(SqlLedger(store, write=False))
     assert checksum(again) == checksum(policies[0]) == checksum(policies[1])
     with eh.log_to(SqlLedger(store)) as logged:  # continued, from its snapshot
