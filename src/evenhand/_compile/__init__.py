@@ -40,17 +40,14 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parent
 _LOCK = RLock()
 _COPIES: dict[tuple[Any, Sources], Any] = {}
+_KEEP_LOCK: set[Any] = set()  # the functions made by `live`
 _DIGESTS: dict[Path, str] = {}
 
 # No fastmath: the same lines inlined in the live decision and in the simulation must give the
 # same bits. The NumPy error model keeps a division by zero from becoming an exception branch.
 # Unless `forceinline` is set, a function takes it over from its caller.
-OPTIONS: Any = {
-    "nogil": True,
-    "error_model": "numpy",
-    "forceinline": False,
-    **linker.options(inner=False),
-}
+OPTIONS: Any = {"error_model": "numpy", "forceinline": False, **linker.options()}
+LIVE: Any = {**OPTIONS, **linker.options(live=True)}
 SUBROUTINE: Any = {
     **OPTIONS,
     "no_cpython_wrapper": True,  # a way in from Python takes as long to compile as the function
@@ -84,7 +81,9 @@ def live(function: Function) -> Function:
     They keep the interpreter's lock, so two of them never run at once: none sees what another has
     half written. They take microseconds, so nobody waits long.
     """
-    return _njit(function, {**OPTIONS, "nogil": False}, cache_folder(sources_of(function)))
+    keeps_lock = _njit(function, LIVE, cache_folder(sources_of(function)))
+    _KEEP_LOCK.add(keeps_lock)
+    return keeps_lock
 
 
 def subroutine(function: Function) -> Function:
@@ -130,7 +129,7 @@ def _copy(function: Function, sources: Sources) -> Function:
     key = (function, sources)
     with _LOCK:
         if key not in _COPIES:
-            options = {**OPTIONS, "nogil": function.targetoptions["nogil"]}  # type: ignore[attr-defined]
+            options = LIVE if function in _KEEP_LOCK else OPTIONS
             _COPIES[key] = _njit(function.py_func, options, cache_folder(sources))  # type: ignore[attr-defined]
     return _COPIES[key]  # type: ignore[no-any-return]
 

@@ -27,7 +27,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import codegen, compiler, types
+from numba.core import codegen, compiler, compiler_machinery, typed_passes, types
+
+from evenhand._compile.weaving import woven_into
 
 # A Numba without these compiles functions in its own way.
 _LIBRARY: Any = getattr(codegen, "JITCodeLibrary", object)
@@ -146,8 +148,7 @@ class OuterCompiler(_COMPILER):  # type: ignore[misc]
             self.state.targetctx.codegen(), self.state.func_id.func_qualname
         )
         self.state.library.enable_object_caching()
-        steps: list[Any] = super().define_pipelines()
-        return steps
+        return [woven_into(steps) for steps in super().define_pipelines()]
 
 
 class InnerCompiler(OuterCompiler):
@@ -156,11 +157,48 @@ class InnerCompiler(OuterCompiler):
     library = InnerLibrary
 
 
-def options(inner: bool) -> dict[str, Any]:
-    """The options of `njit` for a function; if `inner`, only compiled functions call it."""
-    if all(hasattr(_LIBRARY, name) for name in _NEEDED):
-        return {"pipeline_class": InnerCompiler if inner else OuterCompiler}
-    return {}
+class LiveCompiler(OuterCompiler):
+    """The same, for a function that keeps the interpreter's lock."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The lock is a matter of the way in from Python, which is made last."""
+        pipelines = super().define_pipelines()
+        for steps in pipelines:
+            at = [step for step, _ in steps.passes].index(typed_passes.NativeLowering)
+            steps.passes.insert(at, (KeepLock, "keep the lock"))
+            steps.finalize()
+        return pipelines
+
+
+@compiler_machinery.register_pass(mutates_CFG=False, analysis_only=True)
+class KeepLock(compiler_machinery.AnalysisPass):
+    """Only now are the options of a live function other than those of a simulation.
+
+    Numba compiles a rule's kernels again for a caller with other options.
+    """
+
+    _name = "evenhand_keep_lock"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        """Nothing else changes."""
+        state.flags.release_gil = False
+        return False
+
+
+def options(inner: bool = False, live: bool = False) -> dict[str, Any]:
+    """The options of `njit` for a function.
+
+    Args:
+        inner: whether only compiled functions call it.
+        live: whether it keeps the interpreter's lock.
+    """
+    if not all(hasattr(_LIBRARY, name) for name in _NEEDED):
+        return {"nogil": not live}
+    kind = InnerCompiler if inner else LiveCompiler if live else OuterCompiler
+    return {"nogil": True, "pipeline_class": kind}
 
 
 def once(function: Any) -> Any:

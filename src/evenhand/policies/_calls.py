@@ -77,11 +77,15 @@ def load_contexts(memory, contexts):  # type: ignore[no-untyped-def]
 
 
 @live
-def decide(rule, state, members, schedule, available, t, key, contexts, context, scores):  # type: ignore[no-untyped-def]
+def decide(  # type: ignore[no-untyped-def]
+    rule, state, members, schedule, available, t, key, contexts, context, scores, chances
+):
     """A live decision: the arm, its propensity, and whether it explored.
 
     The arm is -1 - i if the context of arm i is not finite. Fills in `context` for the chosen arm
-    and `scores` for all arms, in exploring rounds as well.
+    and, in exploring rounds as well, `scores` and `chances`, the propensities, for all arms. Each
+    of these may be empty if it is not needed: another function without it would compile the rule's
+    kernels once more.
     """
     padded, work, room = room_of_call(state)
     memory = borrowed(on_round(state, members, padded, work, room))
@@ -97,7 +101,14 @@ def decide(rule, state, members, schedule, available, t, key, contexts, context,
     else:
         arm = draw(rule, memory, available, round_key)
     check_arm(memory, arm)
-    chosen_chance = propensity(rule, memory, schedule, available, t, arm)
+    first, last = (0, chances.size) if chances.size else (arm, arm + 1)
+    chosen_chance = 0.0
+    for i in range(first, last):
+        own = propensity(rule, memory, schedule, available, t, i)
+        if i == arm:
+            chosen_chance = own
+        if chances.size:
+            chances[i] = own
     # Numba frees an array after its last use, so the borrowed ones are used up to here.
     for k in range(context.size):
         context[k] = padded[arm, k]
@@ -146,20 +157,6 @@ def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-un
     if p < 1.0:
         total += (1.0 - p) * chance(rule, memory, available, arm)
     return total
-
-
-@live
-def all_propensities(rule, state, members, schedule, available, t, contexts, out):  # type: ignore[no-untyped-def]
-    """`propensity` of every arm in round t; -1, or the first arm whose context is not finite."""
-    padded, work, room = room_of_call(state)
-    memory = borrowed(on_round(state, members, padded, work, room))
-    bad = load_contexts(memory, contexts)
-    if bad < 0:
-        score(rule, memory, t)
-        for arm in range(out.size):
-            out[arm] = propensity(rule, memory, schedule, available, t, arm)
-    padded[0, 0] = work[0, 0] = room[0] = 0.0  # borrowed up to here
-    return bad
 
 
 @live

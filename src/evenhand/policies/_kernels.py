@@ -184,6 +184,12 @@ def sources_for(rule: Any, own: Any) -> Sources:
     return None if of_rule is None or of_own is None else tuple(sorted({*of_rule, *of_own}))
 
 
+def learns_itself(rule: type) -> bool:
+    """Whether a kind of rule has a `learn` or `settle` of its own."""
+    names = ("learn", "settle")
+    return any(_KERNELS.find(name, rule) is not _KERNELS.find(name, None) for name in names)
+
+
 def check_rule(rule: Any, policy: str) -> None:
     """Refuse a rule that compiled code cannot take."""
     _KERNELS.check(rule, f"{policy}.rule", "score")

@@ -95,6 +95,11 @@ class Live(Settled):
         return rule
 
     @cached_property
+    def _rule_of_learning(self) -> NamedTuple:
+        """The rule for `learn`: policies that learn in the same way share compiled code."""
+        return self._rule if kernels.learns_itself(type(self._rule)) else NOTHING
+
+    @cached_property
     def _key(self) -> int:
         return int(mix(np.uint64(self.seed), 0)) >> 1  # a whole number that fits either sign
 
@@ -107,9 +112,12 @@ class Live(Settled):
     def _is_compiled(self) -> bool:
         return self.is_compiled()
 
-    def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A compiled function that takes rules, for the rule of this policy."""
-        return for_sources(function, kernels.sources_for(self._rule, self._state.own))
+    def _compiled(
+        self, function: Callable[..., Any], rule: NamedTuple | None = None
+    ) -> Callable[..., Any]:
+        """A compiled function that takes rules, for the rule of this policy or another."""
+        rule = self._rule if rule is None else rule
+        return for_sources(function, kernels.sources_for(rule, self._state.own))
 
     # The compiled functions of a live policy, for its own types: see `entry_point`.
 
@@ -129,14 +137,15 @@ class Live(Settled):
                 rows,
                 np.empty(1),
                 table,
+                np.empty(1),
             )
 
     @cached_property
     def _teach(self) -> Callable[..., bool]:
         with telling(type(self).__name__):
             return entry_point(
-                self._compiled(calls.teach),
-                self._rule,
+                self._compiled(calls.teach, self._rule_of_learning),
+                self._rule_of_learning,
                 self._state,
                 0,
                 np.int64(0),
@@ -162,28 +171,12 @@ class Live(Settled):
                 True,
             )
 
-    @cached_property
-    def _tell_all(self) -> Callable[..., int]:
-        with telling(type(self).__name__):
-            return entry_point(
-                self._compiled(calls.all_propensities),
-                self._any_rule,
-                self._state,
-                self._members,
-                self._schedule,
-                self._all_arms,
-                1,
-                np.empty((1, 1)),
-                np.empty(1),
-            )
-
     def __getstate__(self) -> dict[str, Any]:
         """For pickling and copying: all but the locks and the compiled functions."""
         remade = (
             "_decide",
             "_teach",
             "_teach_true",
-            "_tell_all",
             "_lock",
             "_making",
             "_regressions",

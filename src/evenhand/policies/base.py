@@ -28,6 +28,8 @@ from evenhand.policies._state import N_SCORES
 from evenhand.policies.decision import Decision, Scores
 from evenhand.policies.exploration import Exploration, schedule
 
+UNASKED = np.empty(0)  # for what `decide` need not fill in
+
 
 class Policy(Learned):
     """A contextual bandit policy over arms that belong to groups.
@@ -160,6 +162,7 @@ class Policy(Learned):
                 rows,
                 context,
                 scores,
+                UNASKED,
             )
             if arm < 0:
                 raise checking.bad_contexts(-1 - arm, rows)
@@ -200,11 +203,21 @@ class Policy(Learned):
         rule = self._rule if self._is_compiled else self._scored_in_python(rows)
         t = self.round + 1 if round is None else _checks.whole("round", round)
         chances = np.empty(self.n_arms)
-        bad = self._tell_all(
-            rule, self._state, self._members, self._schedule, open_arms, t, rows, chances
+        arm, _, _ = self._decide(
+            rule,
+            self._state,
+            self._members,
+            self._schedule,
+            open_arms,
+            t,
+            self._key,
+            rows,
+            UNASKED,
+            np.empty((0, 0)),
+            chances,
         )
-        if bad >= 0:
-            raise checking.bad_contexts(bad, rows)
+        if arm < 0:
+            raise checking.bad_contexts(-1 - arm, rows)
         return chances
 
     def update(
@@ -267,7 +280,14 @@ class Policy(Learned):
         groups = self._members.group_of
         with self._lock:
             good = self._teach(
-                self._rule, self._state, arm, groups[arm], context, value, int(decision.round), True
+                self._rule_of_learning,
+                self._state,
+                arm,
+                groups[arm],
+                context,
+                value,
+                int(decision.round),
+                True,
             )
         if not good:
             raise checking.bad_context(context)
@@ -341,7 +361,7 @@ class Policy(Learned):
         with self._lock:
             for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
                 self._teach(
-                    self._rule,
+                    self._rule_of_learning,
                     self._state,
                     int(arm),
                     group_of[arm],
