@@ -10,7 +10,7 @@ import pytest
 from numba.core import event
 
 from evenhand import _compile
-from evenhand._compile import Notice
+from evenhand._compile import Notice, weaving
 
 WORLD = """
 from typing import NamedTuple
@@ -233,3 +233,48 @@ def test_the_word_about_compiling_is_on_the_error_stream():
     assert process.stdout == "42\n"
     said = process.stderr
     assert said.startswith("evenhand is compiling") and said.count("\n") == 1
+
+
+def test_live_functions_keep_the_lock_of_the_interpreter_and_others_let_it_go():
+    def double(x):
+        return 2 * x
+
+    def triple(x):
+        return 3 * x
+
+    functions = {_compile.compiled(double): True, _compile.live(triple): False}
+    functions |= {
+        _compile.for_sources(function, None): lets for function, lets in functions.items()
+    }
+    assert len(functions) == 4  # as for the package's own rules, and as for a user's
+    for function, lets_go in functions.items():
+        assert function(2.0) == (4.0 if function.py_func is double else 6.0)
+        (code,) = function.inspect_llvm().values()
+        assert ("PyEval_SaveThread" in code) is lets_go
+
+
+def test_lines_woven_twice_into_nested_callers_keep_their_variables_apart():
+    space = {"woven": _compile.woven, "__name__": "evenhand.here"}
+    exec(
+        "@woven\n"
+        "def sum_to(n):\n"
+        "    total = 0\n"
+        "    for i in range(n + 1):\n"
+        "        total += i\n"
+        "    return total\n"
+        "@woven\n"
+        "def difference(n, m):\n"
+        "    total = sum_to(n)\n"
+        "    return total - sum_to(m)\n"
+        "def both(n, m):\n"
+        "    total = difference(n, m) * 1000\n"
+        "    return total + difference(m, n) + sum_to(n)\n"
+        "def again(n):\n"
+        "    return difference(n, 1) + sum_to(n)\n",
+        space,
+    )
+    both, again = _compile.compiled(space["both"]), _compile.compiled(space["again"])
+    # Sums to 4 and 3 are 10 and 6.
+    assert both(4, 3) == 1000 * (10 - 6) + (6 - 10) + 10
+    assert again(4) == (10 - 1) + 10
+    assert {space["sum_to"].py_func, space["difference"].py_func} <= set(weaving._KEPT)
