@@ -102,7 +102,7 @@ def test_nan_in_parquet_is_missing_too(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        ({}, {"group": "sex"}, "group is 'sex', which is no column"),
+        ({}, {"group": "sex"}, "group is 'sex', which is not a column"),
         ({"x0": np.inf}, {}, "column 'x0' has an infinity"),
         ({"reward": np.inf}, {}, "column 'reward' has an infinity"),
         ({"reward": "good"}, {}, "reward is 'reward', a column of text"),

@@ -369,7 +369,7 @@ def test_a_name_that_is_there_twice_is_told(between, second, tmp_path):
     ("flags", "start"),
     [
         (["--leave-out", "foo"], "--leave-out has 'foo'"),
-        (["--feature", "foo"], "--feature is 'foo', which is no column"),
+        (["--feature", "foo"], "--feature is 'foo', which is not a column"),
         (["--feature", "x0", "--leave-out", "x0"], "--feature and --leave-out both have 'x0'"),
         (["--weigh-by-propensity"], "--weigh-by-propensity is set"),
         (["--missing-marks", "foo=-1"], "--missing-marks names 'foo'"),
@@ -464,8 +464,8 @@ def test_settings_in_the_file_of_columns(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("reference = [1]\n", "reference is [1]; allowed is a text"),
-        ("title = 3\n", "title is 3; allowed is a text"),
+        ("reference = [1]\n", "reference is [1]; allowed is a string"),
+        ("title = 3\n", "title is 3; allowed is a string"),
         ('level = "high"\n', "level is 'high'; allowed is a number between 0 and 1"),
         ("windows = -1\n", "windows is -1; allowed is a whole number"),
         ("[columns]\nfoo = 1\n", "'foo' is not a key"),

@@ -240,7 +240,7 @@ def test_probabilities_that_are_rounded_are_divided_by_their_sum():
         ({"p_a": 0.9}, {}, "do not sum to 1 in"),
         ({"p_a": -0.5}, {}, "do not sum to 1 in"),
         ({"p_a": "high"}, {}, "is the probability of a, and is not a number"),
-        ({}, {"group_probability": {"a": "p_a", "b": "p_z"}}, "'p_z' for b, which is no column"),
+        ({}, {"group_probability": {"a": "p_a", "b": "p_z"}}, "'p_z' for b, which is not a column"),
         ({}, {"group_probability": {"a": "p_a"}}, "allowed is a column for each of two"),
         ({}, {"group_probability": {"a": "p_a", "b": "p_a"}}, "allowed is a column for each"),
         ({}, {"errors": "classical"}, "noise is not equal where groups are mixed"),

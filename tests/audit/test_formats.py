@@ -119,7 +119,7 @@ def test_a_byte_that_is_no_utf8_names_the_file_and_the_flag(log, tmp_path, capsy
     [
         ({"encoding": "klingon"}, "encoding is 'klingon'; allowed is the name of an encoding"),
         ({"encoding": "base64"}, "encoding is 'base64'; allowed is the name of an encoding"),
-        ({"encoding": 8}, "encoding is 8; allowed is a text"),
+        ({"encoding": 8}, "encoding is 8; allowed is a string"),
         ({"decimal": ";"}, "decimal is ';'"),
         ({"delimiter": ";;"}, "delimiter is ';;'; allowed is a single character"),
         ({"delimiter": ""}, "delimiter is ''; allowed is a single character"),

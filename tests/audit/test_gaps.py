@@ -126,7 +126,7 @@ def test_the_page_shows_gaps_before_changes(audit, tmp_path):
 
 
 def test_values_are_asked_of_numbers_only(audit):
-    with pytest.raises(ValueError, match=r"values has 'dept', which is no column of numbers"):
+    with pytest.raises(ValueError, match=r"values has 'dept', which is not a column of numbers"):
         audit.bias.gaps({"dept": [1.0]})
 
 

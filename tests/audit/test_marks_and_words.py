@@ -154,7 +154,7 @@ def test_true_rewards_take_the_same_numbers():
         ({"reward_values": {}}, "reward_values is {}; allowed is a number for every value"),
         ({"reward_values": {1: 1, "1": 0}}, "it has the same value twice"),
         ({"missing_marks": 3}, "missing_marks is 3; allowed is a list"),
-        ({"missing_marks": [None]}, "missing_marks has None; allowed are texts and numbers"),
+        ({"missing_marks": [None]}, "missing_marks has None; allowed are strings and numbers"),
         ({"reward_values": {"?": 0}, "missing_marks": ["?"]}, "both have '?'"),
     ],
 )

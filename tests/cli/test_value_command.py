@@ -265,7 +265,7 @@ def test_a_log_of_another_program_with_its_own_names(folder, capsys):
         ("no column is the reward", ["others.csv", "--uniform", "--arm", "branch"]),
         ("no column is the propensity", ["others.csv", "--uniform", *OF_OTHERS[:4]]),
         ("no column holds the group", ["others.csv", "--uniform", *OF_OTHERS]),
-        ("which is no column; did you mean 'paid'",
+        ("which is not a column; did you mean 'paid'",
          ["others.csv", "--uniform", "--arm", "branch", "--reward", "payd"]),
         ("arm F is in groups", ["others.csv", "--uniform", "--arm", "sex",
          "--reward", "paid", "--propensity", "p", "--group", "branch"]),

@@ -573,7 +573,10 @@ def test_constants_that_are_hard_to_see():
         ({"reward": "payed"}, "column 'payed' is not in the table; did you mean 'paid'"),
         ({"leave_out": "jobs"}, "column 'jobs' is not in the table; did you mean 'job'"),
         ({"nominal_columns": ["jobs"]}, "column 'jobs' is not in the table"),
-        ({"sensitive": "f"}, "sensitive is 'f', which is no value of sex; allowed is one of F, M"),
+        (
+            {"sensitive": "f"},
+            "sensitive is 'f', which is not a value of sex; allowed is one of F, M",
+        ),
         ({"sensitive": None, "others": "together"}, "name the sensitive group"),
         ({"others": "joined"}, "others is 'joined'"),
         ({"nominal": "codes?"}, "nominal is 'codes\\?'"),

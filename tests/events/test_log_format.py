@@ -414,7 +414,7 @@ def test_our_own_log_teaches_another_policy(tmp_path):
         ("click in row 1 is inf", {"click": [1.0, np.inf] * 30}, {}),
         ("age in row 1 is missing", {"age": [1.0, np.nan] * 30}, {}),
         ("group in row 1 is 'X', but the policy has arm 0 in group 'F'", {"group": "X"}, {}),
-        ("which is no column; did you mean 'click'", {}, {"columns": {"reward": "clik"}}),
+        ("which is not a column; did you mean 'click'", {}, {"columns": {"reward": "clik"}}),
         ("policy is 5", {}, {"policy": 5}),
         ("give a policy that learns", {}, {"policy": None, "arms": None, "features": None}),
         ("arms needs a policy", {}, {"policy": None}),

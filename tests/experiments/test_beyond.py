@@ -135,9 +135,9 @@ def test_panels_may_differ_by_a_text(tmp_path):
 @pytest.mark.parametrize(
     ("panels", "words"),
     [
-        ('parameter = "contexts"\nvalues = [1, 2]', "are not texts, which contexts needs"),
+        ('parameter = "contexts"\nvalues = [1, 2]', "are not strings, which contexts needs"),
         ('parameter = "noise"\nvalues = ["own"]', "are not numbers, which noise needs"),
-        ('parameter = "contexts"\nvalues = ["own", "own"]', "different numbers or texts"),
+        ('parameter = "contexts"\nvalues = ["own", "own"]', "different numbers or strings"),
         ('parameter = "contexts"\nvalues = ["own", "none"]', "panels.values"),
     ],
 )

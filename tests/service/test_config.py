@@ -91,7 +91,7 @@ def test_arms_may_have_several_attributes(tmp_path):
         ('with each candidate"', 'by arm"', "arms is a list"),
         ('["F", "M"]', '["F"]', "sex has levels"),
         ('["F", "M"]', '["F", "by probability"]', "which is reserved"),
-        ('["F", "M"]', '["F", 1]', "allowed is a list of texts"),
+        ('["F", "M"]', '["F", 1]', "allowed is a list of strings"),
         ('given =', 'sensitive = "F"\ngiven =', "groups.sensitive is for given = 'by arm'"),
         ('sex = ["F", "M"]', "", "groups.attributes is missing"),
         ('seed = 7', 'reference = "X"', "allowed are levels of sex"),

@@ -36,7 +36,7 @@ class Reading:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and not isinstance(value, str):
-                raise InputError(f"{setting(name)} is {value!r}; allowed is a text", value=value)
+                raise InputError(f"{setting(name)} is {value!r}; allowed is a string", value=value)
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _known(self.encoding))
         if self.decimal is not None:

@@ -104,13 +104,13 @@ def listed_marks(given: Any) -> tuple[str, ...]:
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Collection) or isinstance(listed, Mapping):
         raise InputError(
-            f"{setting('missing_marks')} is {given!r}; allowed is a list of texts and numbers, "
+            f"{setting('missing_marks')} is {given!r}; allowed is a list of strings and numbers, "
             'such as ["?", "NA", -9], or such lists by column, {"age": [-1]}'
         )
     for mark in listed:
         if isinstance(mark, bool) or not isinstance(mark, (str, Real)):
             raise InputError(
-                f"{setting('missing_marks')} has {mark!r}; allowed are texts and numbers"
+                f"{setting('missing_marks')} has {mark!r}; allowed are strings and numbers"
             )
     return tuple(dict.fromkeys(written(mark) for mark in listed))
 

@@ -90,10 +90,10 @@ def _read(
             )
         form = form_of(path)
         if not form:
+            others = [ending for ending, form in ENDINGS.items() if form != "csv"]
             raise InputError(
                 f"{setting('data')} is {str(data)!r}; allowed are files that end in .csv, .tsv or "
-                ".txt (also with .gz or .zip), .parquet, .json, .jsonl, .ndjson, .xlsx, .xlsm or "
-                ".xls"
+                f".txt (also with .gz or .zip), or in {', '.join(others)}"
             )
         reading.check(form, path.name)
         if form == "csv":

@@ -133,7 +133,7 @@ def units_of(
     unknown = [name for name in given or {} if name not in features]
     if unknown:
         raise InputError(
-            f"{setting('units')} has {unknown[0]!r}, which is no feature; allowed are "
+            f"{setting('units')} has {unknown[0]!r}, which is not a feature; allowed are "
             f"{', '.join(features)}"
         )
     units = []
@@ -198,8 +198,8 @@ def places_of(
     unknown = [name for name in given if name not in known]
     if unknown:
         raise InputError(
-            f"{setting('values')} has {unknown[0]!r}, which is no column of numbers; allowed are "
-            f"{', '.join(sorted(known)) or 'none'}"
+            f"{setting('values')} has {unknown[0]!r}, which is not a column of numbers; "
+            f"allowed are {', '.join(sorted(known)) or 'none'}"
         )
     places = []
     for column in columns:

@@ -265,8 +265,8 @@ def with_covariances(
         size = np.abs(np.diag(own)).max(initial=0.0)
         if np.abs(own - own.T).max() > 1e-8 * size or np.linalg.eigvalsh(own)[0] < -1e-8 * size:
             raise InputError(
-                f"covariances of group {name} is no covariance: it is not symmetric, or has a "
-                "negative variance; allowed is a symmetric matrix with no negative variance"
+                f"covariances of group {name} is not a covariance matrix: it is not symmetric, or "
+                "has a negative variance; allowed is a symmetric matrix with no negative variance"
             )
         degree = float(given.get(name, np.inf))
         if not degree > 0.0:

@@ -242,7 +242,7 @@ def _settings(options: argparse.Namespace, given: dict[str, Any]) -> dict[str, A
     """The settings that are given; the others are left to `evenhand.audit`."""
     for key, kinds in (("reference", (str, int, dict)), ("title", (str,))):
         if given[key] is not None and type(given[key]) not in kinds:
-            raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a text")
+            raise InputError(f"{options.columns}: {key} is {given[key]!r}; allowed is a string")
     for key in ("unfavourable", "logistic"):
         if not isinstance(given[key], bool | None):
             raise InputError(

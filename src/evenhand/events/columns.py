@@ -156,7 +156,8 @@ def _there(name: str, names: Sequence[str], role: str) -> None:
         near = get_close_matches(name, list(names), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise DataError(
-            f"{setting(role)} is {name!r}, which is no column; {hint}the log has {', '.join(names)}"
+            f"{setting(role)} is {name!r}, which is not a column; {hint}the log has "
+            f"{', '.join(names)}"
         )
 
 

@@ -49,9 +49,9 @@ def _is_marks(value: Any) -> bool:
 
 LIST = Kind("a list", lambda value: isinstance(value, list))
 SECTION = Kind("a table", lambda value: isinstance(value, dict))
-TEXT = Kind("a text", _is_text)
-TEXTS = Kind("a list of texts", _of(list, _is_text))
-NAMES = Kind("a text or a list of texts", lambda value: _is_text(value) or TEXTS.fits(value))
+TEXT = Kind("a string", _is_text)
+TEXTS = Kind("a list of strings", _of(list, _is_text))
+NAMES = Kind("a string or a list of strings", lambda value: _is_text(value) or TEXTS.fits(value))
 NUMBER = Kind("a number", _is_number)
 NUMBERS = Kind("a list of numbers", _of(list, _is_number))
 NUMBER_OR_NUMBERS = Kind(
@@ -60,18 +60,20 @@ NUMBER_OR_NUMBERS = Kind(
 NUMBERS_BY_NAME = Kind("a table of numbers", _of(dict, _is_number))
 WHOLE = Kind("a whole number", lambda value: _is_number(value) and value == value // 1)
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
-VALUE = Kind("a text, a number, true or false", lambda value: isinstance(value, (str, int, float)))
+VALUE = Kind(
+    "a string, a number, true or false", lambda value: isinstance(value, (str, int, float))
+)
 CHARACTER = Kind("a single character", lambda value: _is_text(value) and len(value) == 1)
 CHOICES = Kind(
-    'a text, or a table such as { age = "fill", others = "drop" }',
+    'a string, or a table such as { age = "fill", others = "drop" }',
     lambda value: _is_text(value) or _of(dict, _is_text)(value),
 )
 MARKS = Kind(
-    'a list of texts and numbers, or a table such as { age = [-1], "*" = ["?"] }',
+    'a list of strings and numbers, or a table such as { age = [-1], "*" = ["?"] }',
     lambda value: _is_marks(value) or _of(dict, _is_marks)(value),
 )
 CUTS = Kind(
-    "a text, a list of texts, or a table such as { age = 5, income = { quantiles = 3 }, "
+    "a string, a list of strings, or a table such as { age = 5, income = { quantiles = 3 }, "
     'region = "as is", debt = [0, 10, 99] }',
     lambda value: NAMES.fits(value) or _of(dict, _is_cut)(value),
 )

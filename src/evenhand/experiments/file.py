@@ -57,7 +57,7 @@ VALUES = Kind(
     lambda value: bool(values_of(value)),
 )
 PANEL_VALUES = Kind(
-    "a list of different numbers or texts, or { from = 20, to = 400, step = 20 }",
+    "a list of different numbers or strings, or { from = 20, to = 400, step = 20 }",
     lambda value: bool(panel_values_of(value)),
 )
 TOP = {
@@ -184,7 +184,7 @@ def _policies(file: TomlFile, folder: Path, allow_code: bool) -> dict[str, Polic
         kind = _policy(file, name, folder, allow_code)
         label = settings.pop("label", kind.__name__)
         if not isinstance(label, str) or not label.strip():
-            file.refuse("policies", f"has the label {label!r}; allowed is a text", about="label")
+            file.refuse("policies", f"has the label {label!r}; allowed is a string", about="label")
         if label in makers:
             file.refuse("policies", f"has {label!r} twice; give one of them a label of its own")
         for own in settings:
@@ -295,7 +295,7 @@ def _panels(file: TomlFile, home: str, sweep: Swept, parameters: set[str]) -> Pa
     table = _swept(file, "panels", {"values": PANEL_VALUES}, parameters | texts)
     panels = Panels(table["parameter"], panel_values_of(table["values"]))
     if any(isinstance(value, str) != (panels.own_name in texts) for value in panels.values):
-        words = "texts" if panels.own_name in texts else "numbers"
+        words = "strings" if panels.own_name in texts else "numbers"
         file.refuse("panels.values", f"are not {words}, which {panels.own_name} needs")
     if panels.parameter == sweep.parameter:
         file.refuse("panels.parameter", f"is {panels.parameter!r}, which is swept already")

@@ -65,7 +65,7 @@ class Swept(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """A parameter and the numbers or texts that it takes, each in a panel of its own.
+    """A parameter and the numbers or strings that it takes, each in a panel of its own.
 
     Example:
         >>> from evenhand.experiments.model import Panels

@@ -17,7 +17,7 @@ from evenhand.service._ledger.membership import LABELS
 BY_ARM, WITH_CANDIDATES = "by arm", "with each candidate"
 MOST_GROUPS = 256  # that are counted separately, including those who did not say
 
-_TEXT = Kind("a text", lambda value: isinstance(value, str))
+_TEXT = Kind("a string", lambda value: isinstance(value, str))
 _GROUPS = {
     "sensitive": _TEXT,
     "given": _TEXT,
@@ -70,7 +70,7 @@ def _with_candidates(
         key = f"groups.attributes.{name}"
         _check_name(file, key, name)
         if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
-            file.refuse(key, f"is {levels!r}; allowed is a list of texts")
+            file.refuse(key, f"is {levels!r}; allowed is a list of strings")
         for level in levels:
             _check_name(file, key, level)
             if level in LABELS:

@@ -102,12 +102,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-_TEXT = Kind("a text", lambda value: isinstance(value, str))
+_TEXT = Kind("a string", lambda value: isinstance(value, str))
 _NUMBER = Kind("a number", _is_number)
 _WHOLE = Kind("a whole number above 0", lambda value: type(value) is int and value > 0)
 _SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 _TEXTS = Kind(
-    "a list of texts",
+    "a list of strings",
     lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
 )
 _TABLE = Kind("a table", lambda value: isinstance(value, dict))

@@ -83,7 +83,7 @@ def for_table(
     for name, column in named:
         if column is not None and column not in frame:
             raise InputError(
-                f"{setting(name)} is {column!r}, which is no column of {table.name}; "
+                f"{setting(name)} is {column!r}, which is not a column of {table.name}; "
                 f"it has {', '.join(map(str, frame.columns))}"
             )
     if group is None:

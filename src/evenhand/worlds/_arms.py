@@ -54,7 +54,7 @@ def sensitive_label(
             return label
     shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
     raise InputError(
-        f"{setting('sensitive')} is {sensitive!r}, which is no value of {' & '.join(columns)}; "
+        f"{setting('sensitive')} is {sensitive!r}, which is not a value of {' & '.join(columns)}; "
         f"allowed is one of {shown}",
         value=sensitive,
     )

@@ -124,8 +124,8 @@ def _check(source: Source, settings: AuditSettings, given: Mapping[str, str]) ->
     for group, column in given.items():
         if column not in known:
             raise InputError(
-                f"{setting('group_probability')} has {column!r} for {group}, which is no column; "
-                f"allowed are {shown(known)}"
+                f"{setting('group_probability')} has {column!r} for {group}, which is not a "
+                f"column; allowed are {shown(known)}"
             )
         if not source.table.schema()[column].is_numeric():
             raise DataError(
