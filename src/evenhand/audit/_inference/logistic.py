@@ -26,7 +26,7 @@ from evenhand.audit._inference.scores import (
     numbered,
     worked_out,
 )
-from evenhand.audit._input.engines import number
+from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
 from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._input.engines import number
+from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source
 from evenhand.bias._fit import ARMS, solve_designs
 from evenhand.bias.statistics import Array, Statistics, Whole, totals

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.expressions import as_number, is_missing
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

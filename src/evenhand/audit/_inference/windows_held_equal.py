@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.audit._inference.robust import Errors
 from evenhand.audit._inference.scores import fits_of
 from evenhand.audit._inference.second_pass import Question
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.expressions import as_number, number
 from evenhand.audit._sums.cells import Cells
 from evenhand.bias._contexts import Contexts
 from evenhand.bias._fit import ARMS, AUTO, settled, solve_designs

@@ -15,7 +15,7 @@ import pandas as pd
 from evenhand._columns.missing import ERROR, OTHERS, Choice
 from evenhand._columns.words import category, shown
 from evenhand.audit._input.diagnosis import one_group
-from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.expressions import as_number, is_missing
 from evenhand.audit._input.references import CellCounts, find_references
 from evenhand.audit._input.scan import MOST_GROUPS
 from evenhand.audit._input.sources import Source

@@ -21,7 +21,7 @@ from evenhand._columns.missing_marks import LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
 from evenhand.audit._input.diagnosis import values_of
-from evenhand.audit._input.engines import equals, is_missing, number, without
+from evenhand.audit._input.expressions import equals, is_missing, number, without
 from evenhand.audit._input.roles import columns_of, idle_names
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

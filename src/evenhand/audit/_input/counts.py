@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.expressions import as_number, is_missing
 from evenhand.audit._input.sources import Source
 from evenhand.errors import DataError, setting
 

@@ -22,7 +22,7 @@ from evenhand._columns.identifiers import (
     sounds_like_one,
     tell_of_identifiers,
 )
-from evenhand.audit._input.engines import as_number, is_missing
+from evenhand.audit._input.expressions import as_number, is_missing
 from evenhand.audit._input.roles import columns_of, guessed_roles
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand._columns.words import shown
-from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.errors import DataError, InputError, setting

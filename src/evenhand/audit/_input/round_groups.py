@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenhand._columns.missing import DROP
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.expressions import as_number, number
 from evenhand.audit._input.probabilities import with_group_column
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

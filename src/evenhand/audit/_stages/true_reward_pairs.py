@@ -30,7 +30,7 @@ from evenhand.audit._inference.scores import (
     numbered,
     worked_out,
 )
-from evenhand.audit._input.engines import is_missing, number
+from evenhand.audit._input.expressions import is_missing, number
 from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.audit._sums.aggregate import fetch_by, sums
 from evenhand.audit._sums.cells import make_cells

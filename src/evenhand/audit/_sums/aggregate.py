@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.expressions import as_number, number
 from evenhand.audit._input.scan import MOST_SUMS, Look, Times, seconds
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._input.diagnosis import check_propensities
-from evenhand.audit._input.engines import as_number
+from evenhand.audit._input.expressions import as_number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.cells import Cells

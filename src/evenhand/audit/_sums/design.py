@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand._columns.column import FLAGS, Column
 from evenhand._columns.words import INTERCEPT, MISSING, category, gap, other
-from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.bias.statistics import Array
 

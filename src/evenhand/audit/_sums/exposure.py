@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.expressions import as_number, number
 from evenhand.audit._sums.extra_sums import Detail
 from evenhand.bias.statistics import Array
 from evenhand.events.columns import Columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from evenhand.audit._input.engines import is_missing, number
+from evenhand.audit._input.expressions import is_missing, number
 
 
 class Detail(NamedTuple):

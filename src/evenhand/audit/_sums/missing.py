@@ -17,7 +17,7 @@ from evenhand._columns.missing import (
     nothing_to_fill,
 )
 from evenhand._columns.words import MISSING
-from evenhand.audit._input.engines import as_number, is_missing, number
+from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings

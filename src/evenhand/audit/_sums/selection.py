@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from evenhand.audit._input.engines import as_number, number
+from evenhand.audit._input.expressions import as_number, number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.aggregate import fetch_by
