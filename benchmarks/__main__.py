@@ -22,7 +22,7 @@ import evenhand as eh
 from benchmarks import live, others, report, simulated
 from benchmarks.peers.harness import yardstick
 from benchmarks.sections import RESULTS, kept
-from evenhand.simulation._run import available_cores
+from evenhand.simulation._workers import available_cores
 
 Row = dict[str, Any]
 

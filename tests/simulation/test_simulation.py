@@ -210,7 +210,7 @@ def test_interrupting_ends_cleanly():
 
 
 def test_interrupting_while_work_is_handed_out_stops_what_has_begun(monkeypatch):
-    from evenhand.simulation import _run as module
+    from evenhand.simulation import _workers as module
 
     heard, submit = [], module.ThreadPoolExecutor.submit
 

@@ -12,6 +12,7 @@ from evenhand.policies import POLICIES
 from evenhand.policies._state import blank_of, wipe
 from evenhand.simulation import _compiled_rounds as loop
 from evenhand.simulation import _run as run
+from evenhand.simulation import _workers as workers
 from evenhand.simulation._replications import streams_of
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
@@ -118,11 +119,11 @@ def test_plain_policies_run_in_other_processes(tmp_path):
 
 @pytest.mark.slow
 def test_many_short_replications_run_in_processes_with_the_same_numbers(monkeypatch):
-    asked, processes = [], run._in_processes
-    monkeypatch.setattr(run, "MANY", 30)
+    asked, processes = [], workers._in_processes
+    monkeypatch.setattr(workers, "MANY", 30)
     monkeypatch.setattr(run, "CHUNK", 200)
     monkeypatch.setattr(
-        run, "_in_processes", lambda *given: asked.append(given) or processes(*given)
+        workers, "_in_processes", lambda *given: asked.append(given) or processes(*given)
     )
     ask = partial(eh.simulate, [eh.GroupFairTopInterval], WORLD, 20, seed=5)
     in_threads = ask(29, workers=2)
@@ -133,7 +134,7 @@ def test_many_short_replications_run_in_processes_with_the_same_numbers(monkeypa
 
 
 def test_a_single_long_replication_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr(run, "PAUSE", 0.001)
+    monkeypatch.setattr(workers, "PAUSE", 0.001)
     told = []
     eh.simulate([eh.TopInterval], WORLD, 2_000_000, 1, progress=lambda *now: told.append(now))
     done = [now for now, _ in told]

@@ -115,7 +115,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    from evenhand.simulation._run import connect
+    from evenhand.simulation._workers import connect
 
     client = connect(address)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -20,6 +21,17 @@ from evenhand.simulation._plain_rounds import Watch
 from evenhand.worlds.base import World
 
 PolicyMaker = Callable[..., Policy]
+
+
+def class_of(make: PolicyMaker) -> type[Policy]:
+    """The class that a policy is made of, also where some of its settings are fixed."""
+    kind = make.func if isinstance(make, partial) else make
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise InputError(
+            f"policy {make!r} is not a class of policies; allowed are subclasses of Policy "
+            "and functools.partial of them"
+        )
+    return kind
 
 
 class Piece(NamedTuple):

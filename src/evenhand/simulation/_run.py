@@ -6,45 +6,31 @@ stream for the world, the same for all policies, and one seed for the policies.
 
 from __future__ import annotations
 
-import os
-import pickle
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache, partial
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand import _checks
-from evenhand.errors import InputError, setting
-from evenhand.policies.base import Policy
-from evenhand.simulation._plain_rounds import Watch
+from evenhand.errors import InputError
 from evenhand.simulation._replications import (
     Part,
     Piece,
     PolicyMaker,
-    Runs,
-    run_piece,
+    class_of,
     trace_folder,
 )
+from evenhand.simulation._workers import available_cores, run_pieces
 from evenhand.simulation.results import Simulation
 from evenhand.worlds.base import World
 
 Progress = Callable[[int, int], None]
-Outcomes = Generator[Runs, None, None]
 
 # Rounds in a piece of work: few enough to distribute, many enough that the overhead is small. With
 # traces in files, every piece is a file, and there should not be too many. Starting a piece takes
 # as long as thousands of rounds and holds the interpreter's lock, so a worker gets at most PIECES.
 CHUNK, CHUNK_OF_FILE, PIECES = 20_000, 1_000_000, 60
-# Preparing a policy holds the interpreter's lock for as long as some hundred rounds take. So
-# replications shorter than this run in processes, if there are enough of them to pay for starting
-# processes: two threads took longer than one at T = 100.
-SHORT, MANY = 2_000, 50_000
-PAUSE = 0.2  # seconds between two checks of the threads' progress
 
 
 def simulate(
@@ -120,138 +106,6 @@ def simulate(
     return Simulation(horizon, parts, groups, None if isinstance(traces, bool) else traces)
 
 
-def run_pieces(
-    pieces: Sequence[Piece], workers: int, client: Any, tell: Callable[[int], None]
-) -> Outcomes:
-    """The results of the pieces, in their order, as soon as they are ready.
-
-    `tell` is called with the number of rounds done.
-    """
-    compiled = all(_is_compiled(piece.make) for piece in pieces)
-    if client is None and compiled and not (workers > 1 and _are_short(pieces)):
-        yield from _in_threads(pieces, workers, tell)
-        return
-    done = 0
-    played = _in_processes(pieces, workers) if client is None else _on_dask(pieces, client)
-    with closing(played):
-        for piece, runs in zip(pieces, played, strict=True):
-            done += piece.rounds
-            tell(done)
-            yield runs
-
-
-def _are_short(pieces: Sequence[Piece]) -> bool:
-    """Whether processes are available and faster than threads; only for evenhand's own classes."""
-    number = sum(len(piece.replications) for piece in pieces)
-    kinds = {kind for piece in pieces for kind in (_class_of(piece.make), type(piece.place))}
-    return (
-        pieces[0].horizon < SHORT
-        and number >= MANY
-        and all(kind.__module__.startswith("evenhand.") for kind in kinds)
-        and find_spec("joblib") is not None
-    )
-
-
-def _in_threads(pieces: Sequence[Piece], workers: int, tell: Callable[[int], None]) -> Outcomes:
-    """The compiled loop releases the interpreter's lock, so threads are enough."""
-    watch = Watch()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures = [pool.submit(run_piece, piece, watch) for piece in pieces]
-            for future in futures:
-                while not wait([future], timeout=PAUSE).done:
-                    tell(watch.done)
-                tell(watch.done)
-                yield future.result()
-        except BaseException:
-            watch.stop()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _in_processes(pieces: Sequence[Piece], workers: int) -> Outcomes:
-    """Plain Python holds the lock, so it needs processes (joblib)."""
-    if workers > 1:
-        try:
-            import cloudpickle
-            from joblib import Parallel, delayed
-        except ImportError:
-            workers = 1  # joblib is in evenhand[cluster]; one core does the same, slower
-    if workers == 1:
-        yield from (run_piece(piece) for piece in pieces)
-        return
-    with (
-        TemporaryDirectory() as folder
-    ):  # a world may be a large table: written once, not per piece
-        files: dict[int, str] = {}
-        for piece in pieces:
-            if id(piece.place) not in files:
-                files[id(piece.place)] = str(Path(folder) / str(len(files)))
-                Path(files[id(piece.place)]).write_bytes(cloudpickle.dumps(piece.place))
-        yield from Parallel(n_jobs=workers, return_as="generator")(
-            delayed(_run_pickled)(
-                sys.path, cloudpickle.dumps(piece._replace(place=None)), files[id(piece.place)]
-            )
-            for piece in pieces
-        )
-
-
-def _run_pickled(path: list[str], piece: bytes, place: str) -> Runs:
-    """Run a piece in a worker, which needs the path of the user's modules first."""
-    sys.path[:] = path
-    return _run_in(pickle.loads(piece), _world_from(place))
-
-
-@lru_cache(maxsize=4)
-def _world_from(file: str) -> World:
-    """A process reads a world once for all its pieces."""
-    world: World = pickle.loads(Path(file).read_bytes())
-    return world
-
-
-def _run_in(piece: Piece, place: World) -> Runs:
-    return run_piece(piece._replace(place=place))
-
-
-def connect(address: str) -> Any:
-    """A client of the Dask scheduler at this address."""
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise InputError(
-            "client needs dask: install it with pip install 'evenhand[cluster]'"
-        ) from error
-    try:
-        return Client(address)  # Dask's own setting says how long it waits
-    except (OSError, ValueError) as error:  # no answer, or not an address
-        raise InputError(
-            f"{setting('client')} is {address!r}, where no Dask scheduler answers; give the "
-            "address that `dask scheduler` prints, or a client"
-        ) from error
-
-
-def _on_dask(pieces: Sequence[Piece], client: Any) -> Outcomes:
-    owned = isinstance(client, str)
-    connected = connect(client) if owned else client
-    sent = {id(piece.place): piece.place for piece in pieces}
-    places = {key: connected.scatter(place, broadcast=True) for key, place in sent.items()}
-    futures = connected.map(
-        _run_in,
-        [piece._replace(place=None) for piece in pieces],
-        [places[id(piece.place)] for piece in pieces],
-        pure=False,
-    )
-    try:
-        for future in futures:
-            yield future.result()
-    except BaseException:
-        connected.cancel(futures)
-        raise
-    finally:
-        if owned:
-            connected.close()
-
-
 def named_policies(
     policies: Sequence[PolicyMaker] | Mapping[str, PolicyMaker],
 ) -> dict[str, PolicyMaker]:
@@ -259,9 +113,9 @@ def named_policies(
     if isinstance(policies, Mapping):
         makers = dict(policies)
         for make in makers.values():
-            _class_of(make)
+            class_of(make)
     elif isinstance(policies, Iterable):
-        makers = {_class_of(make).__name__: make for make in policies}
+        makers = {class_of(make).__name__: make for make in policies}
     else:
         raise InputError(f"policies is {policies!r}; allowed is a list or mapping of classes")
     if not makers or len(makers) < len(policies):
@@ -283,29 +137,8 @@ def named_worlds(worlds: World | Mapping[str, World]) -> dict[str, World]:
     return dict(named)
 
 
-def _class_of(make: PolicyMaker) -> type[Policy]:
-    kind = make.func if isinstance(make, partial) else make
-    if not (isinstance(kind, type) and issubclass(kind, Policy)):
-        raise InputError(
-            f"policy {make!r} is not a class of policies; allowed are subclasses of Policy "
-            "and functools.partial of them"
-        )
-    return kind
-
-
-def _is_compiled(make: PolicyMaker) -> bool:
-    return _class_of(make).is_compiled()
-
-
 def _parts(number: int, size: int) -> list[range]:
     return [range(first, min(first + size, number)) for first in range(0, number, size)]
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _teller(progress: bool | Progress, total: int) -> Callable[[int], None]:
