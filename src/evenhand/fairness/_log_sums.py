@@ -160,7 +160,8 @@ def _labels(
         names = given.names
     else:
         names = tuple(dict.fromkeys(labels if given is None else (str(name) for name in given)))
-    unknown = [label for label in labels if label not in set(names)]
+    allowed = set(names)
+    unknown = [label for label in labels if label not in allowed]
     if unknown:
         raise DataError(f"{group} has {unknown[0]!r}; allowed by groups is {', '.join(names)}")
     return labels, names
