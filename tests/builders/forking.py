@@ -18,7 +18,7 @@ import waiting
 from serving import Server
 
 _NURSERY = """
-import os, signal, sys
+import gc, os, signal, sys
 from pathlib import Path
 import numpy as np
 import uvicorn, uvicorn.loops.auto, uvicorn.lifespan.on, uvicorn.protocols.http.auto
@@ -51,6 +51,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     config, log = line.split()
     warm(config)
+    gc.freeze()  # or every child looks through all of this, and so copies it
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
