@@ -116,12 +116,16 @@ def test_every_format_renders(runs, tmp_path):
 def drawn(svg, role, kind):
     """The texts or paths inside the groups of an SVG with this role, in order."""
     root = ElementTree.fromstring(svg)
-    groups = [one for one in root.iter() if role in one.get("class", "").split()]
-    return [one for group in groups for one in group.iter(f"{{http://www.w3.org/2000/svg}}{kind}")]
+    groups = [element for element in root.iter() if role in element.get("class", "").split()]
+    return [
+        element
+        for group in groups
+        for element in group.iter(f"{{http://www.w3.org/2000/svg}}{kind}")
+    ]
 
 
 def labels_of(chart):
-    return [one.text for one in drawn(charts.to_svg(chart), "role-axis-label", "text")]
+    return [label.text for label in drawn(charts.to_svg(chart), "role-axis-label", "text")]
 
 
 def test_a_single_value_of_x_has_a_named_dot_and_an_interval_for_every_policy(runs):
@@ -132,12 +136,12 @@ def test_a_single_value_of_x_has_a_named_dot_and_an_interval_for_every_policy(ru
     ):
         assert set(POLICIES) <= set(labels_of(chart))
         marks = [
-            one
-            for one in ElementTree.fromstring(charts.to_svg(chart)).iter()
-            if "role-mark" in one.get("class", "") and "layer" in one.get("class", "")
+            element
+            for element in ElementTree.fromstring(charts.to_svg(chart)).iter()
+            if "role-mark" in element.get("class", "") and "layer" in element.get("class", "")
         ]
-        points = [len(one) for one in marks if "mark-symbol" in one.get("class")]
-        rules = [len(one) for one in marks if "mark-rule" in one.get("class")]
+        points = [len(mark) for mark in marks if "mark-symbol" in mark.get("class")]
+        rules = [len(mark) for mark in marks if "mark-rule" in mark.get("class")]
         assert (points, rules) == ([dots], [dots])  # none at the ends of the intervals
 
 
@@ -190,7 +194,7 @@ def test_figures_of_a_row_have_the_same_size(runs):
     both = [charts.share_chart(runs, "x"), charts.regret_chart(runs, "x"), charts.rate_chart(runs)]
     sizes = {
         (root.get("width"), root.get("height"))
-        for root in (ElementTree.fromstring(charts.to_svg(one)) for one in both)
+        for root in (ElementTree.fromstring(charts.to_svg(chart)) for chart in both)
     }
     assert len(sizes) == 1
 
@@ -201,9 +205,9 @@ def test_published_values_are_crosses_with_a_legend(runs):
     )
     for draw in (charts.share_chart, charts.regret_chart):
         svg = charts.to_svg(draw(runs, "x", published=published))
-        legend = [one.text for one in drawn(svg, "role-legend-label", "text")]
+        legend = [label.text for label in drawn(svg, "role-legend-label", "text")]
         assert "published" in legend
-        lines = [one.get("d").count("M") for one in drawn(svg, "mark-symbol", "path")]
+        lines = [path.get("d").count("M") for path in drawn(svg, "mark-symbol", "path")]
         assert lines.count(2) == 2  # two strokes that cross: the mark, and its legend
 
 

@@ -58,10 +58,10 @@ def test_a_world_is_the_same_from_any_file(tmp_path, name):
     table, path = people(), tmp_path / name
     write(table, path)
     said = {"group": "sexe", "reward": "payé", "arms": "métier"}
-    one = eh.TableWorld(path, **said, **how)
+    from_file = eh.TableWorld(path, **said, **how)
     two = eh.TableWorld(table, **said)
-    assert one.feature_names == two.feature_names
-    pd.testing.assert_frame_equal(one.arms, two.arms)
+    assert from_file.feature_names == two.feature_names
+    pd.testing.assert_frame_equal(from_file.arms, two.arms)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_values_are_the_same_from_any_file(tmp_path, name, capsys):
     for file, more in ((name, flags), ("plain.csv", [])):
         out = tmp_path / f"{file}.out.json"
         assert main(["value", str(tmp_path / file), "--uniform", *more, "--out", str(out)]) == 0
-    found, plain = (
+    values, plain = (
         json.loads((tmp_path / f"{file}.out.json").read_text()) for file in (name, "plain.csv")
     )
-    assert found == plain
+    assert values == plain
 
 
 def test_settings_of_files_are_for_logs_of_others(tmp_path):

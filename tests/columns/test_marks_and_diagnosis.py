@@ -52,11 +52,11 @@ def test_marks_by_column():
 def test_marks_in_every_kind_of_column(values, marks, left):
     table = pd.DataFrame({"x": values})
     before = table.copy(deep=True)
-    found = without_marks(table, Marks.of(marks))["x"]
+    cleaned = without_marks(table, Marks.of(marks))["x"]
     pd.testing.assert_frame_equal(table, before)
     expected = before["x"].tolist() if left is None else left
-    for one, other in zip(found, expected, strict=True):
-        assert pd.isna(one) if pd.isna(other) else one == other
+    for value, other in zip(cleaned, expected, strict=True):
+        assert pd.isna(value) if pd.isna(other) else value == other
 
 
 # Text that is something else
@@ -86,14 +86,16 @@ def test_a_decimal_comma_is_told_from_a_separator(values, what, written):
 def test_the_number_that_is_advised_is_the_number_that_was_meant(numbers, digits):
     """Whatever is written with commas, both ways; three digits after each comma are thousands."""
     if digits == 0:
-        texts = [f"{one:,}" for one in numbers]
-        meant = {str(one) for one in numbers}
+        texts = [f"{number:,}" for number in numbers]
+        meant = {str(number) for number in numbers}
     else:
-        texts = [f"{one / 10**digits:.{digits}f}".replace(".", ",") for one in numbers]
-        meant = {f"{one / 10**digits:.{digits}f}" for one in numbers}
-        if digits == 3 and all(abs(one) < 10**6 for one in numbers):
-            meant = {f"{one:.3f}".replace(".", "") for one in (one / 1000 for one in numbers)}
-    if not any("," in one for one in texts):
+        texts = [f"{number / 10**digits:.{digits}f}".replace(".", ",") for number in numbers]
+        meant = {f"{number / 10**digits:.{digits}f}" for number in numbers}
+        if digits == 3 and all(abs(number) < 10**6 for number in numbers):
+            meant = {
+                f"{scaled:.3f}".replace(".", "") for scaled in (number / 1000 for number in numbers)
+            }
+    if not any("," in text for text in texts):
         return
     advice = numbers_in_text(texts, Marks()).advice
     assert advice.split("(", 1)[1].split(")", 1)[0] in meant
@@ -144,8 +146,8 @@ def test_what_tells_rows_apart(name, rows, different, width, expected):
 
 def test_rewards_of_a_log_may_be_missing():
     column = pd.Series(["paid", None, "default"], name="r")
-    found = observed_rewards(column, numbers_for({"paid": 1, "default": 0}))
-    assert found[[0, 2]].tolist() == [1.0, 0.0] and np.isnan(found[1])
+    rewards = observed_rewards(column, numbers_for({"paid": 1, "default": 0}))
+    assert rewards[[0, 2]].tolist() == [1.0, 0.0] and np.isnan(rewards[1])
     with pytest.raises(DataError, match="reward is 'r', a column of text with 'default' in 1 rows"):
         observed_rewards(column, None)
 

@@ -385,7 +385,7 @@ def test_the_line_of_every_key(top, rest):
     text = "\n".join(lines)
     known = tomllib.loads(text)
     for key, line in where.items():
-        if sum(one == key or key.startswith(f"{one}.") for one in where) > 2:
+        if sum(written == key or key.startswith(f"{written}.") for written in where) > 2:
             continue  # "a.b" is a key of its own beside b of [a]: either may be meant
         if key in known or "." not in key or key.split(".")[0] not in top:
             assert line_of(text, key) == line, (key, text)
@@ -423,7 +423,7 @@ def to_toml(value):
         rows = [f"{quoted(k)} = {to_toml(v)}" for k, v in value.items() if v is not None]
         return "{ " + ", ".join(rows) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(to_toml(one) for one in value if one is not None) + "]"
+        return "[" + ", ".join(to_toml(item) for item in value if item is not None) + "]"
     if isinstance(value, str):
         return quoted(value)
     return str(value).lower()  # true, nan, inf, numbers

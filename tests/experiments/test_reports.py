@@ -115,8 +115,8 @@ def test_a_report_states_all_numbers_of_a_made_up_world(tmp_path):
 
 @pytest.mark.usefixtures("quick")
 def test_a_report_on_the_paper_says_what_is_not_in_it(tmp_path):
-    synthetic = [one for one in bundled.in_paper() if not one.real]
-    real = [one.name for one in bundled.in_paper() if one.real]
+    synthetic = [entry for entry in bundled.in_paper() if not entry.real]
+    real = [entry.name for entry in bundled.in_paper() if entry.real]
     assert real == ["family-income", "compas"]
     text = bundled.path_of("ratio").read_text()
     (tmp_path / "published.csv").write_text(
@@ -129,7 +129,9 @@ def test_a_report_on_the_paper_says_what_is_not_in_it(tmp_path):
         in said
     )
     assert "which evenhand paper --real adds" in said and len(synthetic) == 8
-    assert all(f"{one.name}, {one.where}" in said for one in synthetic if one.name != "ratio")
+    assert all(
+        f"{entry.name}, {entry.where}" in said for entry in synthetic if entry.name != "ratio"
+    )
     assert "ratio, Figures" not in said
     assert "crosses: published" in said
     assert "Not in this report" not in report_on(tmp_path, SWEPT)  # it is not of the paper
@@ -166,7 +168,7 @@ def test_a_report_on_a_table_says_what_was_filled_in_and_left_out(tmp_path):
     people["debt"] = np.where(np.arange(n) < 40, np.nan, draw.random(n))
     people["paid"], people["person"] = draw.random(n), draw.permutation(n)
     people.to_csv(tmp_path / "people.csv", index=False)
-    jobs = ", ".join(f"job={one}" for one in people["job"].value_counts().index[1:])
+    jobs = ", ".join(f"job={job}" for job in people["job"].value_counts().index[1:])
     text = report_on(tmp_path, PEOPLE)
     assert "0 rows were left out for missing values, and 40 rows have values filled in." in text
     assert "Left out as identifiers of rows: person." in text
