@@ -34,20 +34,20 @@ def numbers(audit):
     }
 
 
-def assert_near(one, two, where):
-    assert type(one) is type(two) or isinstance(one, (int, float)), where
-    if isinstance(one, dict):
-        assert list(one) == list(two), where
-        for key in one:
-            assert_near(one[key], two[key], f"{where}.{key}")
-    elif isinstance(one, list):
-        assert len(one) == len(two), where
-        for k, (a, b) in enumerate(zip(one, two, strict=True)):
+def assert_near(actual, two, where):
+    assert type(actual) is type(two) or isinstance(actual, (int, float)), where
+    if isinstance(actual, dict):
+        assert list(actual) == list(two), where
+        for key in actual:
+            assert_near(actual[key], two[key], f"{where}.{key}")
+    elif isinstance(actual, list):
+        assert len(actual) == len(two), where
+        for k, (a, b) in enumerate(zip(actual, two, strict=True)):
             assert_near(a, b, f"{where}[{k}]")
-    elif isinstance(one, float):
-        assert one == pytest.approx(two, rel=1e-7, abs=1e-9), where
+    elif isinstance(actual, float):
+        assert actual == pytest.approx(two, rel=1e-7, abs=1e-9), where
     else:
-        assert one == two, where
+        assert actual == two, where
 
 
 def lines_of(log):

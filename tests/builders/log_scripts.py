@@ -55,9 +55,9 @@ def contexts_of(seed):
     return np.random.default_rng(seed).standard_normal((len(LABELS), FEATURES))
 
 
-def same_decisions(one, other, number=10):
+def same_decisions(policy, other, number=10):
     for seed in range(number):
-        first, second = one.select(contexts_of(seed)), other.select(contexts_of(seed))
+        first, second = policy.select(contexts_of(seed)), other.select(contexts_of(seed))
         assert (first.arm, first.propensity, first.explored, first.round) == (
             second.arm,
             second.propensity,
@@ -65,7 +65,7 @@ def same_decisions(one, other, number=10):
             second.round,
         )
         np.testing.assert_array_equal(first.scores.table, second.scores.table)
-        one.update(first, 0.25)
+        policy.update(first, 0.25)
         other.update(second, 0.25)
 
 

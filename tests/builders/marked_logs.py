@@ -10,13 +10,13 @@ from audit_logs import made_log
 COLUMNS = ["estimate", "standard_error", "low", "high"]
 
 
-def assert_same(one, other, rtol=1e-9):
-    mine, theirs = one.bias.to_frame(), other.bias.to_frame()
+def assert_same(audit, other, rtol=1e-9):
+    mine, theirs = audit.bias.to_frame(), other.bias.to_frame()
     assert mine[["group", "feature"]].equals(theirs[["group", "feature"]])
     for name in COLUMNS:
         np.testing.assert_allclose(mine[name], theirs[name], rtol=rtol, atol=rtol)
-    pd.testing.assert_frame_equal(one.missing, other.missing)
-    assert one.facts.used == other.facts.used and one.facts.filled == other.facts.filled
+    pd.testing.assert_frame_equal(audit.missing, other.missing)
+    assert audit.facts.used == other.facts.used and audit.facts.filled == other.facts.filled
 
 
 def marked(n=600):

@@ -31,7 +31,7 @@ class MemoryLedger:
         self.about = about
 
     def append(self, events):
-        assert [one.seq for one in events] == [
+        assert [event.seq for event in events] == [
             self.head + 1 + number for number in range(len(events))
         ]
         self.events.extend(events)

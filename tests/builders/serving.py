@@ -158,7 +158,9 @@ class Server:
 def with_groups(given: list[dict], seed: int = 0) -> list[dict]:
     """Candidates that bring their groups: known, by probability, and not stated."""
     levels = ["F", "M", {"F": 0.25, "M": 0.75}, None]
-    return [{**one, "group": levels[(place + seed) % 4]} for place, one in enumerate(given)]
+    return [
+        {**candidate, "group": levels[(place + seed) % 4]} for place, candidate in enumerate(given)
+    ]
 
 
 def candidates(seed: float = 0.0) -> list[dict]:

@@ -74,7 +74,7 @@ class PlainTopInterval(Policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.__name__)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -88,7 +88,7 @@ class PlainTopInterval(Policy):
         TwoAttributes,
         PlainTopInterval,
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda kind: kind.__name__,
 )
 def test_contract(kind, contract):
     contract(kind)
@@ -140,6 +140,6 @@ class Careless(PlainTopInterval):
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_broken_policy_is_caught(kind, broken):
-    contract = next(one for one in CONTRACTS if one.__name__ == broken)
+    contract = next(check for check in CONTRACTS if check.__name__ == broken)
     with pytest.raises((AssertionError, ValueError)):
         contract(kind)

@@ -176,8 +176,8 @@ def rows(text):
 
 
 def section(text, heading):
-    _, found, rest = text.partition(f"\n{heading}\n")
-    assert found, f"there is no {heading}"
+    _, separator, rest = text.partition(f"\n{heading}\n")
+    assert separator, f"there is no {heading}"
     level = heading.split()[0]
     return re.split(rf"^#{{1,{len(level)}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
 

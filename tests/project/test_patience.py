@@ -16,12 +16,15 @@ def limits(code):
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", None))
-            given = [one.value for one in node.args if isinstance(one, ast.Constant)]
-            named = {one.arg for one in node.keywords}
+            given = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            named = {keyword.arg for keyword in node.keywords}
             if (
                 name in CLOCKS
                 or named & LIMITS
-                or (name in ("wait", "join") and any(isinstance(one, int | float) for one in given))
+                or (
+                    name in ("wait", "join")
+                    and any(isinstance(value, int | float) for value in given)
+                )
             ):
                 yield node.lineno
 

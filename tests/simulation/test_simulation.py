@@ -52,37 +52,39 @@ def test_a_replication_does_not_depend_on_how_many_there_are():
 
 def test_policies_meet_the_same_rounds():
     # All explore always, with the same seed: the same arms, so the same rewards and regret.
-    found = eh.simulate(TWO, WORLD, horizon=80, replications=3, seed=1, exploration=1.0)
-    table = found.runs.pivot(index="replication", columns="policy", values="perceived_regret")
+    simulation = eh.simulate(TWO, WORLD, horizon=80, replications=3, seed=1, exploration=1.0)
+    table = simulation.runs.pivot(index="replication", columns="policy", values="perceived_regret")
     assert table.nunique(axis=1).eq(1).all()
 
 
 def test_traces_add_up_to_the_summary():
-    found = eh.simulate(TWO, WORLD, horizon=120, replications=3, seed=2, trace=True)
-    trace = found.trace.groupby(["policy", "replication"], sort=False)
-    runs = found.runs.set_index(["policy", "replication"])
+    simulation = eh.simulate(TWO, WORLD, horizon=120, replications=3, seed=2, trace=True)
+    trace = simulation.trace.groupby(["policy", "replication"], sort=False)
+    runs = simulation.runs.set_index(["policy", "replication"])
     for name in ("perceived_regret", "true_regret", "explored"):
         np.testing.assert_allclose(trace[name].mean(), runs[name], rtol=1e-12)
-    sensitive = found.trace["arm"] < 2
+    sensitive = simulation.trace["arm"] < 2
     np.testing.assert_allclose(
-        sensitive.groupby([found.trace["policy"], found.trace["replication"]], sort=False).mean(),
+        sensitive.groupby(
+            [simulation.trace["policy"], simulation.trace["replication"]], sort=False
+        ).mean(),
         runs["share"],
     )
-    assert (found.trace["true_regret"] >= 0).all()
-    assert len(found.trace) == 2 * 3 * 120
+    assert (simulation.trace["true_regret"] >= 0).all()
+    assert len(simulation.trace) == 2 * 3 * 120
 
 
 def test_tables_agree_with_each_other():
-    found = eh.simulate(TWO, WORLD, horizon=60, replications=2, seed=3)
-    assert found.arms.groupby(["policy", "replication"])["pulls"].sum().eq(60).all()
-    sensitive = found.groups[found.groups["group"] == "sensitive"]
-    np.testing.assert_allclose(sensitive["share"], found.runs["share"])
+    simulation = eh.simulate(TWO, WORLD, horizon=60, replications=2, seed=3)
+    assert simulation.arms.groupby(["policy", "replication"])["pulls"].sum().eq(60).all()
+    sensitive = simulation.groups[simulation.groups["group"] == "sensitive"]
+    np.testing.assert_allclose(sensitive["share"], simulation.runs["share"])
     assert sensitive["proportional_share"].eq(1 / 3).all()
-    assert found.trace.empty
+    assert simulation.trace.empty
 
 
 def test_several_worlds_and_settings_of_their_own():
-    found = eh.simulate(
+    simulation = eh.simulate(
         {
             "uniform": functools.partial(eh.NaiveFair, group_choice="uniform"),
             "proportional": functools.partial(eh.NaiveFair, group_choice="proportional"),
@@ -92,7 +94,7 @@ def test_several_worlds_and_settings_of_their_own():
         replications=10,
         seed=4,
     )
-    means = found.runs.groupby(["policy", "world"])["share"].mean()
+    means = simulation.runs.groupby(["policy", "world"])["share"].mean()
     # Standard error below 0.01: 0.06 are six of them.
     np.testing.assert_allclose(means["uniform"], 0.5, atol=0.06)
     np.testing.assert_allclose(means["proportional"], [1 / 3, 1 / 5], atol=0.06)
@@ -101,9 +103,9 @@ def test_several_worlds_and_settings_of_their_own():
 def test_a_world_without_a_sensitive_group_has_no_share():
     groups = eh.Groups(["a", "b"])
     world = eh.LinearWorld(groups, [[1.0], [2.0]], [[0.0], [0.0]])
-    found = eh.simulate([eh.TopInterval], world, horizon=20, replications=2)
-    assert found.runs["share"].isna().all()
-    assert found.groups["share"].notna().all()
+    simulation = eh.simulate([eh.TopInterval], world, horizon=20, replications=2)
+    assert simulation.runs["share"].isna().all()
+    assert simulation.groups["share"].notna().all()
 
 
 @pytest.mark.slow
@@ -111,14 +113,14 @@ def test_three_groups_are_brought_together():
     # Equal true coefficients, different bias: the mean reference must learn the differences.
     groups = eh.Groups(["a", "a", "b", "b", "c", "c"])
     world = eh.LinearWorld(groups, np.full((6, 2), 5.0), [[0.0, 0.0], [-3.0, -3.0], [3.0, 0.0]])
-    found = eh.simulate(
+    simulation = eh.simulate(
         [eh.TopInterval, eh.MultiGroupFairTopInterval], world, horizon=2000, replications=10, seed=1
     )
-    share = found.groups.groupby(["policy", "group"])["share"].mean()
+    share = simulation.groups.groupby(["policy", "group"])["share"].mean()
     assert share["TopInterval", "c"] > 0.6
     # Measured 0.33 each with a standard error of about 0.02.
     np.testing.assert_allclose(share["MultiGroupFairTopInterval"], 1 / 3, atol=0.12)
-    regret = found.runs.groupby("policy")["true_regret"].mean()
+    regret = simulation.runs.groupby("policy")["true_regret"].mean()
     assert regret["MultiGroupFairTopInterval"] < regret["TopInterval"]
 
 
@@ -233,8 +235,10 @@ def test_importing_is_light():
     code = (
         "import sys, evenhand; print([m for m in ('numba', 'pandas', 'scipy') if m in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "[]\n"
 
 
 def test_every_exported_name_is_there():
@@ -257,6 +261,6 @@ def test_a_policy_in_a_file_of_the_users_is_found_by_old_workers(tmp_path, monke
     monkeypatch.syspath_prepend(tmp_path)
     from users_policy import Timid
 
-    one = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=1).runs
+    alone = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=1).runs
     two = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=2).runs
-    assert one.equals(two)
+    assert alone.equals(two)

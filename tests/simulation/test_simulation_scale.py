@@ -40,8 +40,8 @@ def located(folder):
 @pytest.mark.parametrize("noise", [0.5, "estimate"])
 def test_a_policy_that_is_used_again_has_forgotten_everything(kind, noise):
     """Replications one after the other are those of policies that are made for each."""
-    found = eh.simulate([kind], WORLD, 60, 4, seed=8, trace=True, noise=noise).trace
-    for replication, part in found.groupby("replication"):
+    trace = eh.simulate([kind], WORLD, 60, 4, seed=8, trace=True, noise=noise).trace
+    for replication, part in trace.groupby("replication"):
         of_world, of_policy = streams_of(8, replication)
         seed = int(of_policy.generate_state(1, np.uint64)[0])
         policy = kind(WORLD.groups, 2, horizon=60, seed=seed, noise=noise)
@@ -62,8 +62,8 @@ def test_a_wiped_memory_is_a_new_one(kind):
 def test_the_streams_are_those_that_numpy_spawns():
     for replication in (0, 1, 2**40):
         spawned = np.random.SeedSequence(5, spawn_key=(replication,)).spawn(2)
-        for one, other in zip(streams_of(5, replication), spawned, strict=True):
-            assert one.generate_state(4).tolist() == other.generate_state(4).tolist()
+        for stream, other in zip(streams_of(5, replication), spawned, strict=True):
+            assert stream.generate_state(4).tolist() == other.generate_state(4).tolist()
 
 
 # Traces in files ----------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ def test_traces_in_files_are_those_in_memory(tmp_path, monkeypatch):
 def test_traces_of_plain_policies_are_written_by_their_processes(tmp_path):
     (tmp_path / "pids").mkdir()
     kind = located(tmp_path / "pids")
-    found = eh.simulate([kind], WORLD, 15, 3, seed=2, trace=tmp_path / "traces", workers=2)
-    assert len(found.trace) == 45
+    simulation = eh.simulate([kind], WORLD, 15, 3, seed=2, trace=tmp_path / "traces", workers=2)
+    assert len(simulation.trace) == 45
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path):
