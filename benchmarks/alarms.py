@@ -109,8 +109,8 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         chosen = {"logistic": False} if options.straight else {}
         seeds = range(1000 * number, 1000 * number + options.repeats)
-        found = measured_logs(name, partial(alarms, make, **chosen), seeds, options.keep)
-        cells = " | ".join(f"{100 * rate:.1f} %" for rate in found.mean(axis=0))
+        measurements = measured_logs(name, partial(alarms, make, **chosen), seeds, options.keep)
+        cells = " | ".join(f"{100 * rate:.1f} %" for rate in measurements.mean(axis=0))
         lines.append(f"| {name} | {cells} |")
         print(lines[-1], flush=True)
     if options.write:
@@ -140,10 +140,10 @@ def alarms(
             log.to_csv(path, index=False)
         else:
             log.to_parquet(path)
-        found = eh.audit(str(path), group="group", reward="reward", **roles, **chosen)
-    report = found.within if found.believe == "within windows" else found.bias
+        audit = eh.audit(str(path), group="group", reward="reward", **roles, **chosen)
+    report = audit.within if audit.believe == "within windows" else audit.bias
     assert report is not None
-    assert set(found.bias.groups) >= {first, second}, found.bias.groups
+    assert set(audit.bias.groups) >= {first, second}, audit.bias.groups
     return bool(clear_totals(report)), bool(clear_features(report))
 
 

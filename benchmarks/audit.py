@@ -127,10 +127,10 @@ def measure(kind: str, log: Path, features: int, rows: int) -> dict[str, float]:
     call = [sys.executable, "-m", "benchmarks.audit", "--worker", kind]
     call += ["--folder", str(log), "--features", str(features)]
     done = subprocess.run(call, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    if found["rows"] != rows:  # a time for other rows would say nothing
-        raise ValueError(f"{kind} read {found['rows']:,} rows of {rows:,}")
-    return found
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if figures["rows"] != rows:  # a time for other rows would say nothing
+        raise ValueError(f"{kind} read {figures['rows']:,} rows of {rows:,}")
+    return figures
 
 
 def command(log: Path) -> dict[str, float]:
@@ -157,7 +157,7 @@ def floor(log: Path, features: int) -> dict[str, float]:
     con = duckdb.connect()
     con.execute("SET memory_limit = '1GB'")
     begin, used = time.perf_counter(), cpu_time()
-    found = con.execute(
+    sums = con.execute(
         f'SELECT "group", count(*), {", ".join(products + bare)} FROM \'{log}\' GROUP BY "group"'
     ).fetchall()
     seconds, cpu = time.perf_counter() - begin, cpu_time() - used
@@ -165,7 +165,7 @@ def floor(log: Path, features: int) -> dict[str, float]:
         "seconds": seconds,
         "cpu": cpu,
         "memory": memory(),
-        "rows": sum(row[1] for row in found),
+        "rows": sum(row[1] for row in sums),
     }
 
 
@@ -193,10 +193,10 @@ def audit(
     from evenhand.audit.api import audit as run
 
     begin, used = time.perf_counter(), cpu_time()
-    found = run(log, engine=engine, errors=errors)
+    audited = run(log, engine=engine, errors=errors)
     seconds, cpu = time.perf_counter() - begin, cpu_time() - used
-    assert features == len(found.facts.columns.features)
-    return {"seconds": seconds, "cpu": cpu, "memory": memory(), "rows": found.facts.used}
+    assert features == len(audited.facts.columns.features)
+    return {"seconds": seconds, "cpu": cpu, "memory": memory(), "rows": audited.facts.used}
 
 
 def classical(log: Path, features: int) -> dict[str, float]:

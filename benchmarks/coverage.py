@@ -65,9 +65,9 @@ def main(arguments: list[str] | None = None) -> None:
     say("| log | rows | one interval | all at once | alarms without bias |")
     say("| --- | --- | --- | --- | --- |")
     for number, case in enumerate(CASES):
-        found = [measured(case, 1000 * number + seed) for seed in range(options.repeats)]
-        single, whole, alarm = np.array(found).T
-        cells = " | ".join(percent(one) for one in (single, whole, alarm))
+        measurements = [measured(case, 1000 * number + seed) for seed in range(options.repeats)]
+        single, whole, alarm = np.array(measurements).T
+        cells = " | ".join(percent(values) for values in (single, whole, alarm))
         say(f"| {case.name} | {case.rows:,} | {cells} |")
     if options.write:
         put("coverage", words(options.repeats) + "\n".join(lines))

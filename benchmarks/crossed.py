@@ -166,8 +166,8 @@ def probabilities_table(number: int) -> Iterator[str]:
     for certainty in (0.5, 1.0, 4.0):
         for once in (False, True):
             words = "candidates once" if once else "6 offices"
-            found = _coverage(certainty, once, number)
-            yield f"| {words}, certainty {certainty:g} | {' | '.join(found)} |"
+            cells = _coverage(certainty, once, number)
+            yield f"| {words}, certainty {certainty:g} | {' | '.join(cells)} |"
 
 
 PARTS: dict[str, tuple[str, str, Callable[[int], Iterator[str]]]] = {

@@ -121,23 +121,23 @@ def ours(n: int, d: int, rounds: int, seed: int) -> None:
 
 def best_of(repeats: int, *tasks: Callable[[], None]) -> list[float]:
     """The best of several runs of each task, in turn."""
-    found = [np.inf] * len(tasks)
+    seconds = [np.inf] * len(tasks)
     for _ in range(repeats):
         for at, task in enumerate(tasks):
             begin = time.perf_counter()
             task()
-            found[at] = min(found[at], time.perf_counter() - begin)
-    return found
+            seconds[at] = min(seconds[at], time.perf_counter() - begin)
+    return seconds
 
 
 def long(n: int, d: int, rounds: int, repeats: int) -> tuple[float, float]:
     """Microseconds per round of one long replication: the bare loop, and ours."""
     for play in (bare_replication, ours):
         play(n, d, 10, 1)  # compiled off the clock
-    found = best_of(
+    seconds = best_of(
         repeats, lambda: bare_replication(n, d, rounds, 1), lambda: ours(n, d, rounds, 1)
     )
-    return 1e6 * found[0] / rounds, 1e6 * found[1] / rounds
+    return 1e6 * seconds[0] / rounds, 1e6 * seconds[1] / rounds
 
 
 def many(n: int, d: int, rounds: int, replications: int, repeats: int) -> tuple[float, float]:
@@ -151,8 +151,8 @@ def many(n: int, d: int, rounds: int, replications: int, repeats: int) -> tuple[
     def simulated() -> None:
         eh.simulate([eh.GroupFairTopInterval], world, rounds, replications, seed=1, workers=1)
 
-    found = best_of(repeats, by_hand, simulated)
-    return 1e6 * found[0] / rounds / replications, 1e6 * found[1] / rounds / replications
+    seconds = best_of(repeats, by_hand, simulated)
+    return 1e6 * seconds[0] / rounds / replications, 1e6 * seconds[1] / rounds / replications
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -150,8 +150,8 @@ def _grids(rows: list[Row]) -> str:
     for n in sorted({row["n"] for row in rows}):
         lines = []
         for name in names:
-            found = [_find(rows, policy=name, n=n, d=d) for d in features]
-            lines.append([name, *(cell(one[0]) if one else "" for one in found)])
+            by_features = [_find(rows, policy=name, n=n, d=d) for d in features]
+            lines.append([name, *(cell(matches[0]) if matches else "" for matches in by_features)])
         parts.append(_table([f"n = {n:,}", *(f"d = {d}" for d in features)], lines))
     return "\n\n".join(parts)
 
@@ -222,9 +222,9 @@ def goals(results: Row) -> list[Goal]:
     """What we want of speed, beside what was measured; goals without figures are left out."""
     made: list[Goal] = []
 
-    def at_most(what: str, limit: float, found: list[Row]) -> None:
-        if found:
-            worst = max(found, key=lambda row: row["best"])
+    def at_most(what: str, limit: float, rows: list[Row]) -> None:
+        if rows:
+            worst = max(rows, key=lambda row: row["best"])
             measured = short(worst["best"]) + worst.get("star", "")
             made.append(Goal(what, f"at most {limit:g}", measured, worst["best"] <= limit))
 

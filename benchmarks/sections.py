@@ -19,7 +19,7 @@ def put(name: str, text: str, page: Path = RESULTS) -> None:
 def kept(page: Path = RESULTS) -> str:
     """All such sections of a page, as they are in it."""
     old = page.read_text(encoding="utf-8") if page.exists() else ""
-    return "".join(f"\n{found[0]}" for found in _of(r"[\w ]+?").finditer(old))
+    return "".join(f"\n{match[0]}" for match in _of(r"[\w ]+?").finditer(old))
 
 
 def _of(name: str) -> re.Pattern[str]:

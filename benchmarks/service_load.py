@@ -92,8 +92,8 @@ class Load:
         self.sent = 0
 
     def take(self, answer: bytes | None) -> bytes | None:
-        if self.rewards and answer is not None and (found := re.search(rb'"id":"([^"]+)"', answer)):
-            path = f"/v1/decisions/{found[1].decode()}/reward"
+        if self.rewards and answer is not None and (match := re.search(rb'"id":"([^"]+)"', answer)):
+            path = f"/v1/decisions/{match[1].decode()}/reward"
             return request("PUT", path, b'{"observed":0.5}', self.key)
         if self.left <= 0:
             return None

@@ -191,7 +191,7 @@ def _read_csv(
         )
     try:
         code = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
-        mark = separator or max(SEPARATORS, key=lambda one: _fit(_head(path, one, code)))
+        mark = separator or max(SEPARATORS, key=lambda guess: _fit(_head(path, guess, code)))
         head = _head(path, mark, code)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")

@@ -204,8 +204,8 @@ class GeneralBias(Reported):
         if borrows and len(borrows) == known[known.own.notna()].group.nunique() > 1:
             sentences.append("All intersections borrow from their levels.")
         elif borrows:
-            one = len(borrows) == 1
-            verb, it = ("borrows from its", "it") if one else ("borrow from their", "them")
+            is_single = len(borrows) == 1
+            verb, it = ("borrows from its", "it") if is_single else ("borrow from their", "them")
             sentences.append(
                 f"{', '.join(borrows)} {verb} levels: there is too little feedback to tell {it} "
                 "from these."
