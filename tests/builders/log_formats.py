@@ -34,20 +34,20 @@ def numbers(audit):
     }
 
 
-def assert_near(actual, two, where):
-    assert type(actual) is type(two) or isinstance(actual, (int, float)), where
+def assert_near(actual, expected, where):
+    assert type(actual) is type(expected) or isinstance(actual, (int, float)), where
     if isinstance(actual, dict):
-        assert list(actual) == list(two), where
+        assert list(actual) == list(expected), where
         for key in actual:
-            assert_near(actual[key], two[key], f"{where}.{key}")
+            assert_near(actual[key], expected[key], f"{where}.{key}")
     elif isinstance(actual, list):
-        assert len(actual) == len(two), where
-        for k, (a, b) in enumerate(zip(actual, two, strict=True)):
+        assert len(actual) == len(expected), where
+        for k, (a, b) in enumerate(zip(actual, expected, strict=True)):
             assert_near(a, b, f"{where}[{k}]")
     elif isinstance(actual, float):
-        assert actual == pytest.approx(two, rel=1e-7, abs=1e-9), where
+        assert actual == pytest.approx(expected, rel=1e-7, abs=1e-9), where
     else:
-        assert actual == two, where
+        assert actual == expected, where
 
 
 def lines_of(log):

@@ -59,9 +59,9 @@ def test_a_world_is_the_same_from_any_file(tmp_path, name):
     write(table, path)
     said = {"group": "sexe", "reward": "payé", "arms": "métier"}
     from_file = eh.TableWorld(path, **said, **how)
-    two = eh.TableWorld(table, **said)
-    assert from_file.feature_names == two.feature_names
-    pd.testing.assert_frame_equal(from_file.arms, two.arms)
+    from_table = eh.TableWorld(table, **said)
+    assert from_file.feature_names == from_table.feature_names
+    pd.testing.assert_frame_equal(from_file.arms, from_table.arms)
 
 
 @pytest.mark.parametrize(

@@ -262,5 +262,5 @@ def test_a_policy_in_a_file_of_the_users_is_found_by_old_workers(tmp_path, monke
     from users_policy import Timid
 
     alone = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=1).runs
-    two = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=2).runs
-    assert alone.equals(two)
+    shared = eh.simulate([Timid], WORLD, horizon=40, replications=4, workers=2).runs
+    assert alone.equals(shared)
