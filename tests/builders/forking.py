@@ -104,6 +104,8 @@ class Forked(Server):
         self.pid = self.nursery.fork(self.config, self.path)
 
     def alive(self) -> bool:
+        if not self.pid:  # not begun; to signal 0 would be to signal all of this process's group
+            return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:

@@ -174,6 +174,7 @@ def test_overrides_shares_and_search_go_by_the_candidates_group(given):
 def test_arms_come_without_a_group(given):
     refused = given.call("POST", "/v1/arms", {"name": "x", "group": "F"})
     assert (refused.status_code, refused.json()["field"]) == (422, "group")
+    given.decide("before-f3", candidates=with_groups(candidates()))
     assert given.call("POST", "/v1/arms", {"name": "f3"}).status_code == 201
     assert given.call("POST", "/v1/arms", {"name": "f3"}).status_code == 200
     arms = given.call("GET", "/v1/arms").json()["arms"]
@@ -181,7 +182,7 @@ def test_arms_come_without_a_group(given):
     more = [*with_groups(candidates()), {"arm": "f3", "features": [1, 30], "group": "M"}]
     decision = given.decide("with-f3", candidates=more).json()
     assert decision["candidates"]["group"][-1] == "M"
-    assert given.call("GET", "/v1/decisions/loan-1/reasons").json()["same"] is True
+    assert given.call("GET", "/v1/decisions/before-f3/reasons").json()["same"] is True
     assert given.call("GET", "/v1/bias").json()["words"]
 
 
