@@ -362,7 +362,7 @@ def test_rates_are_nominal_and_intervals_cover(share):
 
     More than 23 alarms at 5 % come once in 13,000 sets of seeds, and 15 % would be noticed in 90 %
     of sets. The bound of the coverage is 4 standard errors, counted over logs: a false alarm in
-    15,000; these are about 1.4 %.
+    15,000; these are 1.3 %.
     """
     rejected, arrived, covered, given_up = [], [], [], []
     for seed in range(200):

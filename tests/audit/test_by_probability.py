@@ -147,8 +147,8 @@ def test_intervals_cover_and_thresholding_misses():
     """100 logs with calibrated probabilities: the likelier group makes the bias of b look smaller.
 
     The bound of the coverage of 90 % is 4 standard errors, counted over logs: a false alarm in
-    15,000. Errors that are a fifth too small, which cover in 81 %, would be noticed in 99 % of sets
-    of seeds.
+    15,000. Errors that are a fifth too small, which cover in 81 % with a standard error of 1.8 %,
+    would be noticed in 80 % of sets of seeds.
     """
     log, _ = made(0, n=1500)
     audit = eh.audit(log, group_probability=GROUPS, reference="a", level=0.9)

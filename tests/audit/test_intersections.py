@@ -399,8 +399,8 @@ def test_shrunk_gaps_of_whole_audits_cover():
     """100 audits with 7 gaps each. Intervals of 95 %: of 700 gaps, at most 5 % and three standard
     errors of 100 audits may lie outside, by chance once in 700 sets of seeds.
 
-    Gaps of an audit depend on each other, so the error is that of the audits' means. It is about
-    1 %: intervals that are a fifth too short, and miss 12 %, would be noticed in 99 % of sets.
+    Gaps of an audit depend on each other, so the error is that of the audits' means. Intervals that
+    are a fifth too short miss 12 % with an error of 1.4 %, and would be noticed in 96 % of sets.
     """
     audit = eh.audit(departing(0)[0], group=["sex", "race"], reward="paid", reference="M & a")
     whole, mine = audit.intersections.cells, gaps_of(departing(0)[0])
