@@ -23,7 +23,7 @@ import evenhand as eh
 from benchmarks.sections import put
 from evenhand.simulation._compiled_rounds import run
 from evenhand.simulation._plain_rounds import each_round
-from evenhand.simulation._run import simulate
+from evenhand.simulation._simulate import simulate
 
 LEVEL, HORIZON, SEED = 0.9, 1000, 77
 TWO = {"sex": ["F", "M"], "age": ["older", "young"]}

@@ -25,7 +25,7 @@ import evenhand as eh
 from benchmarks.pooled import BINARY
 from benchmarks.sections import put
 from evenhand.simulation._compiled_rounds import run
-from evenhand.simulation._run import simulate
+from evenhand.simulation._simulate import simulate
 
 LEVEL, HORIZON = 0.9, 1000
 FIVE = {"share": 0.05, "delay": 50}

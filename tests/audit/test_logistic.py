@@ -189,14 +189,14 @@ def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
 @pytest.mark.parametrize("by_sql", [False, True])
 def test_a_log_that_changes_between_passes_is_refused(monkeypatch, by_sql):
     """Every pass counts what it saw."""
-    from evenhand.audit._inference import logistic
+    from evenhand.audit._inference import logistic_newton as newton
 
-    real = logistic.numbered
+    real = newton.numbered
     monkeypatch.setattr(
-        logistic, "numbered", lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0)
+        newton, "numbered", lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0)
     )
     if by_sql:
-        monkeypatch.setattr(logistic, "_streamed", logistic._queried)
+        monkeypatch.setattr(newton, "_streamed", newton._queried)
     log, _ = chances(7)
     with pytest.raises(ValueError, match="the log must not change while it is audited"):
         eh.audit(log, reference="M")
@@ -205,19 +205,19 @@ def test_a_log_that_changes_between_passes_is_refused(monkeypatch, by_sql):
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
-    from evenhand.audit._inference import logistic
+    from evenhand.audit._inference import logistic_newton as newton
 
     looks = []
 
     def both(source, rows, fits):
-        seen, by_sql = streamed(source, rows, fits), logistic._queried(source, rows, fits)
+        seen, by_sql = streamed(source, rows, fits), newton._queried(source, rows, fits)
         for own, other in zip(seen, by_sql, strict=True):
             np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
         looks.append(seen)
         return seen
 
-    streamed = logistic._streamed
-    monkeypatch.setattr(logistic, "_streamed", both)
+    streamed = newton._streamed
+    monkeypatch.setattr(newton, "_streamed", both)
     log, _ = chances(8)
     weights = {}
     if weighted:

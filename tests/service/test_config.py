@@ -184,11 +184,11 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path):
 
 
 def test_a_bucket_gives_as_many_as_allowed(monkeypatch):
-    from evenhand.service import _auth
+    from evenhand.service import _rate_limit
 
     clock = [0.0]
-    monkeypatch.setattr(_auth.time, "monotonic", lambda: clock[0])
-    bucket = _auth.Bucket(rate=2.0, burst=3.0)
+    monkeypatch.setattr(_rate_limit.time, "monotonic", lambda: clock[0])
+    bucket = _rate_limit.Bucket(rate=2.0, burst=3.0)
     assert [bucket.take("a") for _ in range(5)] == [True, True, True, False, False]
     assert bucket.take("b")  # others have their own
     clock[0] = 1.0

@@ -11,7 +11,7 @@ import evenhand as eh
 from evenhand.policies import POLICIES
 from evenhand.policies._state import blank_of, wipe
 from evenhand.simulation import _compiled_rounds as loop
-from evenhand.simulation import _run as run
+from evenhand.simulation import _simulate as run
 from evenhand.simulation import _workers as workers
 from evenhand.simulation._replications import streams_of
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from evenhand.audit._inference.bias_by_window import Windows
-from evenhand.audit._inference.cluster_means import of_groups
+from evenhand.audit._inference.cluster_reward_means import of_groups
 from evenhand.audit._inference.decomposition import averages, decomposition, unadjusted_by
 from evenhand.audit._inference.leakage import giveaways
 from evenhand.audit._inference.logistic_groups import LogisticFit

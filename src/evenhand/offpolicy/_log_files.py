@@ -22,7 +22,7 @@ from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import SUFFIXES, beside, log_path
 from evenhand.events.columns import find_roles
 from evenhand.groups import Groups
-from evenhand.offpolicy._leakage import Origin, rewards_by_arm
+from evenhand.offpolicy._seen_rows import Origin, rewards_by_arm
 from evenhand.offpolicy._targets import check_fit
 from evenhand.offpolicy.logged import Logged
 

@@ -17,7 +17,7 @@ from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._decisions import parts_of_log
 from evenhand.events.columns import ROLES
 from evenhand.groups import Groups
-from evenhand.offpolicy._leakage import Origin
+from evenhand.offpolicy._seen_rows import Origin
 
 
 @dataclass(frozen=True, eq=False)

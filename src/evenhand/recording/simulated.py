@@ -28,7 +28,7 @@ from evenhand.recording._decision_records import (
 from evenhand.recording._replay import checksum
 from evenhand.simulation._plain_rounds import each_round
 from evenhand.simulation._replications import PolicyMaker
-from evenhand.simulation._run import named_policies
+from evenhand.simulation._simulate import named_policies
 from evenhand.worlds.base import World
 
 

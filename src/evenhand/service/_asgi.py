@@ -17,9 +17,10 @@ from urllib.parse import parse_qsl
 import msgspec
 import structlog
 
-from evenhand.service._auth import Bucket, Caller, Keys
+from evenhand.service._auth import Caller, Keys
 from evenhand.service._ledger.database import Unavailable
 from evenhand.service._problems import Problem, of_decoding
+from evenhand.service._rate_limit import Bucket
 from evenhand.service.config import Server
 
 log = structlog.get_logger("evenhand.service")

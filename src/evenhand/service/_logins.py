@@ -17,6 +17,7 @@ from evenhand.service._problems import Problem
 if TYPE_CHECKING:
     from evenhand.service._engine import Engine
     from evenhand.service._service import Service
+from evenhand.service._rate_limit import Bucket
 
 SHORTEST = 10  # characters of a password
 
@@ -26,7 +27,7 @@ class Logins:
 
     service: Service
     engine: Engine
-    _tries: _auth.Bucket
+    _tries: Bucket
     _read: Callable[..., Any]
     _page: Callable[..., Answer]
 

@@ -27,6 +27,7 @@ from evenhand.service._review import cases
 
 if TYPE_CHECKING:
     from evenhand.service._service import Service
+from evenhand.service._rate_limit import Bucket
 
 LINKS = (("/", "Overview"), ("/bias", "Bias"), ("/decisions", "Decisions"), ("/review", "Review"),
          ("/model", "Model"))  # fmt: skip
@@ -38,7 +39,7 @@ class Pages(Forms, Logins):
     def __init__(self, service: Service) -> None:
         self.service, self.engine = service, service.engine
         self.admin = service.admin
-        self._tries = _auth.Bucket(1 / 12, 5)  # logins: five at once, then five a minute
+        self._tries = Bucket(1 / 12, 5)  # logins: five at once, then five a minute
         self._read = service.admin.read
         self._shown = {}
         self._gets: dict[str, Callable[[Request, Caller], Awaitable[Answer]]] = {

@@ -1,6 +1,6 @@
 """Policies x worlds x replications -> tidy tables."""
 
-from evenhand.simulation._run import simulate
+from evenhand.simulation._simulate import simulate
 from evenhand.simulation.floor import simulate_floor
 from evenhand.simulation.results import Simulation
 

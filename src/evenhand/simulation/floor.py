@@ -22,7 +22,7 @@ from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.simulation._compiled_rounds import N_TOTALS, Run, note
 from evenhand.simulation._replications import Part, Runs, streams_of
-from evenhand.simulation._run import named_worlds
+from evenhand.simulation._simulate import named_worlds
 from evenhand.simulation.results import Simulation
 from evenhand.worlds._instances import begin
 from evenhand.worlds.base import World, draw_noise, draw_round, receive, world_sources

@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from evenhand.audit._inference.bias_by_window import Windows
-from evenhand.audit._inference.cluster_means import WindowErrors
+from evenhand.audit._inference.cluster_reward_means import WindowErrors
 from evenhand.audit._inference.drift_tests import LEAST_FREEDOM, dependent, independent
 from evenhand.audit._input.scan import Times
 from evenhand.bias._contrasts import NOT

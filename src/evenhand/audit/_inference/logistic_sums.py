@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.audit._inference.cluster_errors import cluster_products
-from evenhand.audit._inference.logistic import (
+from evenhand.audit._inference.logistic_newton import (
     LARGEST,
     Logits,
     basis_of,

@@ -66,7 +66,7 @@ class ByProbability:
 
 def summary(audit: Audit) -> list[str]:
     """What was summed up, what was found, and what it rests on."""
-    from evenhand.audit._report.sentences import missing_sentences
+    from evenhand.audit._report.summary import missing_sentences
 
     result, facts, bias = audit.by_probability, audit.facts, audit.bias
     assert result is not None

@@ -136,10 +136,10 @@ class Audit:
     @cached_property
     def summary(self) -> list[str]:
         """The findings in sentences, the most important first."""
-        from evenhand.audit._report import by_probability, sentences
+        from evenhand.audit._report import by_probability, summary
 
-        summary = sentences.summary if self.by_probability is None else by_probability.summary
-        return [in_language(sentence) for sentence in summary(self)]
+        write = summary.summary if self.by_probability is None else by_probability.summary
+        return [in_language(sentence) for sentence in write(self)]
 
     @cached_property
     def believe(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand.audit._inference.bias_by_window import Windows, make_windows
-from evenhand.audit._inference.cluster_means import of_windows
+from evenhand.audit._inference.cluster_reward_means import of_windows
 from evenhand.audit._inference.drift import changes, drift
 from evenhand.audit._inference.logistic_groups import LogisticFit, fit_logistic
 from evenhand.audit._inference.robust import Errors

@@ -1,4 +1,4 @@
-"""The summary of an audit in sentences."""
+"""The summary of an audit, sentence by sentence; those on gaps are from `bias/_sentences.py`."""
 
 from __future__ import annotations
 
