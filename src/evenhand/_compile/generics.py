@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
-from evenhand._compile import Sources, note_source, sources_of
+from evenhand._compile.disk_cache import Sources, note_source, sources_of
 from evenhand.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -15,7 +15,7 @@ import pandas as pd
 
 import evenhand
 from evenhand._atomic_files import write_whole
-from evenhand._compile import source_digest
+from evenhand._compile.disk_cache import source_digest
 from evenhand.conventions import Conventions
 from evenhand.experiments.model import Experiment, Point
 from evenhand.simulation import simulate, simulate_floor

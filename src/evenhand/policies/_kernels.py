@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from numba.extending import overload
 
-from evenhand._compile import INLINED, Sources, sources_of
+from evenhand._compile import INLINED
+from evenhand._compile.disk_cache import Sources, sources_of
 from evenhand._compile.generics import Generic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
