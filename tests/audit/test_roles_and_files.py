@@ -599,7 +599,7 @@ def test_rows_spill_into_a_folder_of_our_own(tmp_path, monkeypatch):
     eh.audit(log)
     assert "no rows" in refused(log.iloc[:0])
     log.to_csv(tmp_path / "log.csv", index=False)
-    assert "no column" in refused(tmp_path / "log.csv", group="nothing")
+    assert "not a column" in refused(tmp_path / "log.csv", group="nothing")
     assert len({used for used, _, _ in seen}) == 3
     for used, mode, parent in seen:
         assert mode == 0o700 and parent == tmp_path and not Path(used).exists()

@@ -181,7 +181,7 @@ POLICIES = [
     ('["TopInterval", "TopInterval"]', "line 2: policies has 'TopInterval' twice; give one of th"),
     ('["TopInterval", { policy = "UniformRandom", label = "TopInterval" }]',
      "line 2: policies has 'TopInterval' twice; give one of them a label of its own"),
-    ('[{ policy = "NaiveFair", label = 3 }]', "line 2: policies has the label 3; allowed is a t"),
+    ('[{ policy = "NaiveFair", label = 3 }]', "line 2: policies has the label 3; allowed is a s"),
     ('[{ policy = "NaiveFair", label = "" }]', "line 2: policies has the label ''"),
     ('[\n"TopInterval",\n{ policy = "NaiveFair", insde = "thompson" },\n]',
      "line 4: policies has 'insde' for NaiveFair, which is unknown; did you mean 'inside'?"),
