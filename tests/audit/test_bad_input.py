@@ -289,7 +289,7 @@ def test_lines_that_are_not_alike(between, tmp_path):
     lines = ["group,reward,x", "A,1,2", "B,2", "A,3,4,5"] * 50
     path.write_text("\n".join(lines).replace(",", between) + "\n")
     said = refused(path)
-    assert "whose columns cannot be told apart" in said and "no column" not in said
+    assert "whose columns cannot be told apart" in said and "not a column" not in said
     assert "with 3 values, and line 3 has 2; allowed are lines with equally many values" in said
 
 
