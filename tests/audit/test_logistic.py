@@ -12,6 +12,7 @@ from scipy.stats import f as f_distribution
 
 import evenhand as eh
 from audit_logs import made_log, page_of
+from evenhand.audit._inference import logistic_batches, logistic_newton, logistic_sums
 from evenhand.cli import main
 from logistic_models import chances, fitted
 
@@ -189,14 +190,14 @@ def test_none_where_rewards_are_not_0_and_1_or_nobody_wants_it():
 @pytest.mark.parametrize("by_sql", [False, True])
 def test_a_log_that_changes_between_passes_is_refused(monkeypatch, by_sql):
     """Every pass counts what it saw."""
-    from evenhand.audit._inference import logistic_newton as newton
-
-    real = newton.numbered
+    real = logistic_newton.numbered
     monkeypatch.setattr(
-        newton, "numbered", lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0)
+        logistic_newton,
+        "numbered",
+        lambda *args: real(*args).filter(lambda rows: rows["z0"] > -1.0),
     )
     if by_sql:
-        monkeypatch.setattr(newton, "_streamed", newton._queried)
+        monkeypatch.setattr(logistic_newton, "Batches", without_batches)
     log, _ = chances(7)
     with pytest.raises(ValueError, match="the log must not change while it is audited"):
         eh.audit(log, reference="M")
@@ -205,26 +206,58 @@ def test_a_log_that_changes_between_passes_is_refused(monkeypatch, by_sql):
 @pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
-    from evenhand.audit._inference import logistic_newton as newton
-
-    looks = []
-
-    def both(source, rows, fits):
-        seen, by_sql = streamed(source, rows, fits), newton._queried(source, rows, fits)
-        for own, other in zip(seen, by_sql, strict=True):
-            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
-        looks.append(seen)
-        return seen
-
-    streamed = newton._streamed
-    monkeypatch.setattr(newton, "_streamed", both)
+    """In every step of Newton's method, and in both passes at the solutions."""
     log, _ = chances(8)
     weights = {}
     if weighted:
         log["w"] = np.random.default_rng(3).uniform(0.5, 2.0, size=len(log))
         weights = {"weight": "w"}
-    assert eh.audit(log, reference="M", **weights).logistic is not None
-    assert len(looks) > 2
+    passes = {"kept": [], "fetched again": [], "by SQL": []}
+    places = [
+        (logistic_newton, "_multiplied", "_queried"),
+        (logistic_sums, "_first_pass", "queries.first_pass"),
+        (logistic_sums, "_second_pass", "queries.second_pass"),
+    ]
+    for name, seen in passes.items():
+        with monkeypatch.context() as patch:
+            for module, by_products, by_sql in places:
+                record(patch, module, by_sql if name == "by SQL" else by_products, seen)
+            if name == "fetched again":
+                patch.setattr(logistic_batches, "SMALL", 0)
+            if name == "by SQL":
+                patch.setattr(logistic_newton, "Batches", without_batches)
+            assert eh.audit(log, reference="M", **weights).logistic is not None
+    kept, fetched, by_sql = passes.values()
+    assert len(kept) == len(fetched) == len(by_sql) > 4
+    for own, again, other in zip(kept, fetched, by_sql, strict=True):
+        np.testing.assert_allclose(own, again, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
+
+
+def without_batches(*_):
+    """As for engines that sum up by SQL."""
+
+
+def record(patch, module, name, seen):
+    """Keep the numbers that every call of a function returns."""
+    for part in name.split(".")[:-1]:
+        module = getattr(module, part)
+    name = name.split(".")[-1]
+    real = getattr(module, name)
+
+    def kept(*args):
+        answer = real(*args)
+        seen.append(np.concatenate([part.ravel() for part in parts(answer)]))
+        return answer
+
+    patch.setattr(module, name, kept)
+
+
+def parts(answer):
+    """The arrays of nested tuples, in order."""
+    if isinstance(answer, tuple):
+        return [array for part in answer for array in parts(part)]
+    return [answer]
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ from scipy.special import fdtrc
 
 from evenhand.audit._inference.cluster_errors import between_groups
 from evenhand.audit._inference.logistic_newton import Logits, fit_logits
-from evenhand.audit._inference.logistic_sums import Link, Solved, solved
+from evenhand.audit._inference.logistic_queries import Link
+from evenhand.audit._inference.logistic_sums import Solved, solved
 from evenhand.audit._inference.robust import (
     CLASSICAL,
     CLUSTERED,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from evenhand.audit._inference.logistic_batches import Batches, Run
 from evenhand.audit._inference.robust import FEW_EVENTS
 from evenhand.audit._inference.scores import (
     Fits,
@@ -29,7 +29,6 @@ from evenhand.audit._inference.scores import (
 from evenhand.audit._input.expressions import number
 from evenhand.audit._input.sources import Source
 from evenhand.audit._sums.aggregate import fetch_by
-from evenhand.audit._sums.batches import Batch, Coding, Room, rows_of_batch
 from evenhand.bias._fit import ROOM
 from evenhand.bias.statistics import Array, Bools
 
@@ -52,6 +51,7 @@ class Logits:
 
     fits: Fits
     rows: Any  # with the number of their regression in k
+    batches: Batches | None  # the same, where DuckDB has them
     why: tuple[str, ...]  # why a regression has no solution; empty where it has
     likelihood: Array  # (fits,): the logarithm, at the last step but one
     steps: int
@@ -92,15 +92,14 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     kept = ["k", "y", *(f"z{i}" for i in range(fits.vectors.shape[1] - 1)), "w", "c"]
     rows = numbered(rows, fits)
     rows = worked_out(source, rows.select([name for name in kept if name in rows.columns]))
-    rows = source.worked_out_once(rows, fits.n.sum())
+    batches = Batches(source, rows, fits) if source.kind == "duckdb" else None
     states = [_start(fits, gram[k], k) for k in range(len(fits.labels))]
     most = MOST_STEPS if fits.n.sum() <= MANY_ROWS else MOST_STEPS_OF_MANY
     steps = 0
     while steps < most and not all(state.done for state in states):
         steps += 1
-        seen = _look(
-            source, rows, replace(fits, vectors=np.array([state.next for state in states]))
-        )
+        tried = replace(fits, vectors=np.array([state.next for state in states]))
+        seen = _queried(source, rows, tried) if batches is None else _multiplied(batches, tried)
         for k, state in enumerate(states):
             if not state.done and fits.n[k] > 0.0:
                 state.why = _too_few(seen.ones[k], fits.n[k])
@@ -113,6 +112,7 @@ def fit_logits(source: Source, rows: Any, fits: Fits, gram: Array) -> Logits:
     return Logits(
         replace(fits, vectors=np.array([state.vector for state in states])),
         rows,
+        batches,
         tuple(state.why for state in states),
         np.array([state.likelihood for state in states]),
         steps,
@@ -169,44 +169,27 @@ class _Seen(NamedTuple):
     ones: Array  # (fits,): rewards of 1
 
 
-def _look(source: Source, rows: Any, fits: Fits) -> _Seen:
-    """One pass: by products of matrices where DuckDB has the rows, and otherwise by SQL."""
-    return (
-        _streamed(source, rows, fits) if source.kind == "duckdb" else _queried(source, rows, fits)
-    )
-
-
-def _streamed(source: Source, rows: Any, fits: Fits) -> _Seen:
+def _multiplied(batches: Batches, fits: Fits) -> _Seen:
+    """One pass by products of matrices."""
     many, d = fits.vectors.shape
-    coding = Coding(["k"], [(k,) for k in range(many)], 1)
     seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))
-    count, reward, room = np.zeros(many), np.zeros(many), Room()
 
-    def add(arrow: Any) -> None:
-        batch = Batch(arrow, coding)
-        x, y = batch.features(room.of(d, len(batch))), batch.column("y")
-        weight = batch.column("w") if batch.has("w") else np.ones(len(batch))
-        for k, here in batch.runs():
-            own, outcome, w = x[:, here], y[here], weight[here]
-            eta = np.clip(fits.vectors[k] @ own, -LARGEST, LARGEST)
-            chance = 1.0 / (1.0 + np.exp(-eta))
+    def add(runs: list[Run]) -> None:
+        for k, x, y, w in runs:
+            eta = log_odds(fits.vectors[k], x)
+            chance = sigmoid(eta)
             # -log p of a reward of 1, and -log (1 - p) of one of 0.
-            seen.likelihood[k] -= w @ np.logaddexp(0.0, (1.0 - 2.0 * outcome) * eta)
-            seen.score[k] += own @ (w * (outcome - chance))
-            seen.information[k] += (own * (w * chance * (1.0 - chance))) @ own.T
-            seen.ones[k] += outcome.sum()
-            count[k] += len(outcome)
-            reward[k] += w @ outcome
+            seen.likelihood[k] -= w @ np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
+            seen.score[k] += x @ (w * (y - chance))
+            seen.information[k] += (x * (w * chance * (1.0 - chance))) @ x.T
+            seen.ones[k] += y.sum()
 
-    more = ["w"] if "w" in rows.columns else []
-    wanted = rows.select("y", *(f"z{i}" for i in range(d - 1)), *more, cell=coding.number_of(rows))
-    source.stream(wanted, add, rows_of_batch(d + 1))
-    counts = pd.DataFrame({"k": np.arange(many), "seen": count, "seen_y": reward})
-    check_same_rows(source, counts, fits)
+    batches.each(add)
     return seen
 
 
 def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
+    """One pass by SQL, in the engine that has the rows."""
     d, many = fits.vectors.shape[1], len(fits.labels)
     scored = with_chances(source, rows, fits)
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
@@ -231,6 +214,17 @@ def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
     return seen
 
 
+def log_odds(vector: Array, x: Array) -> Array:
+    """Of rows whose features are the columns of x."""
+    return np.clip(vector @ x, -LARGEST, LARGEST)
+
+
+def sigmoid(eta: Array) -> Array:
+    """The chance of a 1 at these log-odds."""
+    chance: Array = 1.0 / (1.0 + np.exp(-eta))
+    return chance
+
+
 def with_chances(source: Source, rows: Any, fits: Fits) -> Any:
     """Numbered rows with log-odds eta, chance p, e = w (y - p) and v = w p (1 - p)."""
     rows = looked_up(source, rows, named("b", fits.vectors))
@@ -244,7 +238,7 @@ def with_chances(source: Source, rows: Any, fits: Fits) -> Any:
 
 
 def chance_of(eta: Any) -> Any:
-    """The chance of a 1 at these log-odds."""
+    """The same as an expression."""
     return number(1.0) / (number(1.0) + (-eta).exp())
 
 

@@ -30,7 +30,7 @@ DAMAGED = (
 )
 SAMPLE = 20_000  # rows by which the content of a column is judged
 SNIFFED = 100_000  # rows of a CSV file by which the types of its columns are detected
-SMALL = 50_000_000  # bytes up to which rows are read or computed once, into a table
+SMALL = 50_000_000  # bytes up to which rows are read once, and kept
 TRUTH = {"true", "false"}  # what means 0 or 1 in a CSV file; other words stay words
 # Columns in the answer to a query. PostgreSQL allows 1664; DuckDB dies of too many sums at once.
 WIDEST = {"postgres": 1500, "duckdb": 2000, "pyspark": 2000}
@@ -121,21 +121,6 @@ class Source:
         self.engine._run_pre_execute_hooks(table)
         answer_of(lambda: self.engine.con.execute(create), self.engine.con, self.progress)
         return self.engine.table(name)
-
-    def worked_out_once(self, rows: Any, count: float) -> Any:
-        """Rows that many queries use, computed once if they are few; otherwise as they are.
-
-        Args:
-            rows: a query; all its columns are numbers.
-            count: how many rows it has.
-        """
-        if self.kind != "duckdb" or not self.ours or 8 * count * len(rows.columns) > SMALL:
-            return rows
-        try:
-            with quiet():
-                return self._held(rows)
-        except Exception as error:
-            raise self.told(error) from error
 
     def _with_labels(self, names: set[str]) -> Any:
         schema = self.table.schema()
