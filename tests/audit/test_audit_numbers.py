@@ -219,6 +219,7 @@ def test_metrics_are_those_of_the_rows():
     assert ("mean_reward", "F") in mine.index
 
 
+@pytest.mark.slow
 def test_plain_data_is_json_and_words_come_first():
     log = made_log(12)
     log["propensity_score"], log["override"] = 0.5, None

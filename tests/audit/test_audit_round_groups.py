@@ -22,6 +22,7 @@ def coefficients(contexts, rewards):
     return np.linalg.lstsq(design, rewards, rcond=None)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_the_group_of_a_row_is_that_of_the_chosen_candidate(tmp_path, suffix):
     """By hand: a regression per group of those who were chosen; who did not say is a group."""

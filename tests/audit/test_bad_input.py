@@ -215,6 +215,7 @@ def test_a_warning_is_a_line_with_the_flag(csv, tmp_path, capsys, recwarn):
 # Columns that cannot be what they are said to be
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bad", "shown"), [(1.5, "1.5"), (-0.1, "-0.1"), (50.0, "50")])
 @pytest.mark.parametrize("weigh", [False, True])
 def test_propensities_are_between_0_and_1(bad, shown, weigh):

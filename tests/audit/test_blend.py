@@ -145,6 +145,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_is_generalised_least_squares_of_both(case):
     """By hand, from what every row does to both estimates; kappa^2 from its likelihood."""
@@ -419,6 +420,7 @@ def test_arrival_by_outcome_is_warned_of_and_arrival_by_features_is_not():
     assert "lower in group F than" in said and "group M" not in said  # M is known in every row
 
 
+@pytest.mark.slow
 def test_what_cannot_be_tested_or_blended_is_said():
     log = made(11, share=1.0)
     every = eh.audit(log, reference="M")

@@ -47,6 +47,7 @@ def against_first(fitted, d):
     return apart @ np.asarray(fitted.params), np.sqrt(np.diag(covariance))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["plain", "weights", "clusters"])
 def test_is_the_regression_on_features_times_probabilities(how):
     log, _ = made(1)
@@ -67,6 +68,7 @@ def test_is_the_regression_on_features_times_probabilities(how):
     assert table["standard_error"].to_numpy() == pytest.approx(error, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_means_before_adjustment_have_the_errors_of_a_jackknife():
     """The fit of a group at its average features; leaving out a row (or cluster) at a time."""
     log, _ = made(9, n=240)
@@ -263,6 +265,7 @@ def test_features_that_cannot_be_told_apart_are_named():
         eh.audit(log.assign(twice=2.0 * log["x0"]), group_probability=GROUPS)
 
 
+@pytest.mark.slow
 def test_a_log_of_a_policy_with_probabilities_is_taken_as_it_is(tmp_path):
     path, rng = tmp_path / "log.parquet", np.random.default_rng(1)
     groups = drawn(["F", "M"], 300)

@@ -106,6 +106,7 @@ def test_rates_stay_between_0_and_1_and_other_metrics_say_what_they_ignore():
     assert plain.to_dict()["ignoring_clusters"] == []
 
 
+@pytest.mark.slow
 def test_a_group_of_a_single_cluster_does_not_stop_the_others():
     """Against statsmodels: the regression with all groups, and the errors of the other two."""
     log = belonging(5).assign(timestamp=np.arange(900) % 97)

@@ -30,6 +30,7 @@ def assert_same_metrics(measured, expected):
         pd.testing.assert_frame_equal(mine.loc[[name]], theirs.loc[[name]], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("missing", [False, True])
 def test_are_those_from_rows(first, missing):

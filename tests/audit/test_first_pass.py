@@ -26,6 +26,7 @@ def full_log(seed: int = 1, n: int = 900) -> pd.DataFrame:
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
     """Of all kinds of sums, with rows that lack a time, a propensity or a true reward."""
@@ -61,6 +62,7 @@ def test_batches_say_what_sums_by_sql_say(monkeypatch, weighted):
     assert ["g", "a", "t"] in compared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unfavourable", [False, True])
 @pytest.mark.parametrize("sort", [False, True])
 def test_the_median_of_the_pass_is_that_of_the_log(sort, unfavourable):

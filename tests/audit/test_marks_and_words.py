@@ -39,6 +39,7 @@ def in_numbers():
     return eh.audit(in_words()[1], reference="M", logistic=False)
 
 
+@pytest.mark.slow
 def test_a_reward_in_words_is_that_in_numbers():
     words, _ = in_words()
     audit = eh.audit(words, reference="M", reward_values={"approved": 1, "denied": 0})

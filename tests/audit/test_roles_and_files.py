@@ -108,6 +108,7 @@ def test_true_and_false_are_one_and_zero_and_other_words_are_words(tmp_path):
     pd.testing.assert_frame_equal(audit.bias.to_frame(), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["frame", "parquet"])
 @pytest.mark.parametrize("reference", [False, "False", "false"])
 def test_true_and_false_have_one_spelling(form, reference, tmp_path):

@@ -278,6 +278,7 @@ def drawn_arms(d, count):
     return bias, own - own.mean(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "errors"),
     [

@@ -77,6 +77,7 @@ def test_a_decision_has_all_arms_and_other_rows_have_none(suffix, tmp_path):
     assert candidates(log[2:3], 4, ["age", "income"]).contexts.shape == (1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "suffix"), list(zip(OURS, cycle(["parquet", "csv"]), strict=False))
 )
@@ -240,6 +241,7 @@ def swap(place, value):
     return lambda event: event.__setitem__(place, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "change"),
     [
@@ -318,6 +320,7 @@ def test_a_simulated_log_has_them_too(suffix, tmp_path):
     assert bits(twin) == bits(again)
 
 
+@pytest.mark.slow
 @SUFFIXES
 def test_audits_and_pandas_can_read_it(suffix, tmp_path):
     path = tmp_path / f"log.{suffix}"

@@ -19,6 +19,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["parquet", "csv"])
 # Tables that are not what was written -----------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize(
     ("change", "rounds"),
@@ -62,6 +63,7 @@ def test_rows_lost_from_parquet_are_reported(tmp_path):
     refused(path, "row 49")
 
 
+@pytest.mark.slow
 @SUFFIXES
 @pytest.mark.parametrize("name", ["reward", "true_reward", "group", "timestamp", "x1", "override"])
 def test_a_changed_value_is_reported(name, suffix, tmp_path):

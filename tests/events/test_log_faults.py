@@ -25,6 +25,7 @@ AWKWARD += ["-0", "01", "\t", "\ufeff", "\u2028", "\x1a", "#", "\\", "'"]
 # What is refused before it is acknowledged ------------------------------------------------------
 
 
+@pytest.mark.slow
 @SUFFIXES
 @pytest.mark.parametrize("candidates", [False, True])
 def test_awkward_names_come_back(candidates, suffix, tmp_path):
@@ -142,6 +143,7 @@ def test_numpys_numbers_are_accepted(candidates, suffix, tmp_path, monkeypatch):
     assert bits(eh.replay(path)) == bits(logged.policy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -216,6 +218,7 @@ def spoiled(column):
     return column.mask(column.index == column.index[-1], other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES.values(), *ORDER, "x2", "a row"])
 def test_the_journal_stays_unless_the_table_is_read_back_equal(name, tmp_path, monkeypatch):
     path = tmp_path / "log.csv"
@@ -267,6 +270,7 @@ def test_reading_back_goes_part_by_part(tmp_path, monkeypatch):
 # Names of files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @SUFFIXES
 @pytest.mark.parametrize("name", ["a[1]", "b?", "c*", "{d}", "e%20", "#f", "~", "~/g", "file:h"])
 def test_an_existing_path_is_used_as_it_is(name, suffix, tmp_path, monkeypatch):

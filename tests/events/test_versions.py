@@ -129,6 +129,7 @@ def test_older_logs_can_be_continued(name, crash, twin, tmp_path):
     assert not journal_of(path).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["v1-closed.csv", "v2-closed.csv", "v1-both.csv", "v2-both.csv"])
 def test_a_crash_between_the_two_files_of_an_older_csv_log(name, tmp_path):
     """Then its header has version 3, but its rows do not."""
@@ -150,6 +151,7 @@ def test_a_crash_between_the_two_files_of_an_older_csv_log(name, tmp_path):
     pd.testing.assert_frame_equal(eh.read_log(path)[:-1], expected)
 
 
+@pytest.mark.slow
 @EACH
 def test_logs_without_checksums_are_read_and_continued(name, tmp_path):
     """As they were written before checksums were introduced."""

@@ -90,6 +90,7 @@ def test_scores_have_calibration_and_no_error_rates():
     np.testing.assert_allclose(ours, means.loc[ours.index])
 
 
+@pytest.mark.slow
 def test_sentences_name_who_is_higher(audited):
     _, audit = audited
     lines = audit.truth.errors.to_words()

@@ -130,6 +130,7 @@ def test_a_pdf_is_saved_with_its_json(audit, tmp_path):
         audit.save(tmp_path / "audit.docx")
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_pdf(tmp_path, capsys, monkeypatch):
     made_log(32, n=200, d=1).to_csv(tmp_path / "log.csv", index=False)
     call = ["audit", str(tmp_path / "log.csv"), "--out", str(tmp_path / "a.pdf")]

@@ -296,6 +296,7 @@ def test_policies_saved_before_there_were_true_rewards_are_read() -> None:
     same_state(policy, loaded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_units_are_given_or_learned_from_the_reference(form: Any) -> None:
     plain, scaled, learned = form(), form(true_units=(0.01, -3.0)), form(true_units="estimate")
@@ -405,6 +406,7 @@ def test_a_simulation_learns_true_rewards_as_a_live_policy_does(
     assert again.measured().number == log.true_reward.notna().sum() > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_log_with_true_rewards_is_replayed_bit_for_bit(form: Any, tmp_path: Path) -> None:
     """With late rewards, snapshots, a restart, and true rewards by object, round and id."""
@@ -428,6 +430,7 @@ def test_a_log_with_true_rewards_is_replayed_bit_for_bit(form: Any, tmp_path: Pa
     assert checksum(eh.replay(path)) == state and number == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 @pytest.mark.parametrize("rewards", ["all the same", "zero", "without noise", "one arm alone"])
 @pytest.mark.parametrize("form", FORMS)

@@ -210,6 +210,7 @@ def test_a_decision_that_was_not_used_never_waits(tmp_path):
 needs_postgres = pytest.mark.skipif(postgres.MISSING, reason=postgres.REASON)
 
 
+@pytest.mark.slow
 def test_a_commit_in_doubt_is_looked_up(server_of_postgres, tmp_path, monkeypatch):
     """The connection is lost during COMMIT, once after it took place and once before."""
     url = server_of_postgres.database(f"doubt{time.time_ns()}")

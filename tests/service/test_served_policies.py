@@ -17,6 +17,7 @@ POLICIES = ("TopInterval", "GroupFairTopInterval", "UniformRandom", "NaiveFair",
             "IntervalChaining", "MultiGroupFairTopInterval", "PooledGroupFair")  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_policy_can_be_served_explained_and_compared(tmp_path, policy):
     engine = Engine(load(write_config(tmp_path, policy=policy)))

@@ -52,6 +52,7 @@ def listed(engine, status):
     return {line.id: line.missing for line in page.decisions}
 
 
+@pytest.mark.slow
 def test_settled_decisions_are_neither_overridden_nor_reviewed(tmp_path, store, clock):
     engine = start(tmp_path, store=store)
     for k in range(4):
