@@ -15,11 +15,11 @@ from scipy.stats import f as of_f
 import evenhand as eh
 from audit_logs import page_of
 from bare_audits import bias_of
-from evenhand.audit._inference.robust import corrections
+from evenhand.audit._inference.robust import corrections, row_corrections
 from evenhand.audit._inference.scores import fits_of
 from evenhand.audit._settings import AuditSettings
 from evenhand.audit._stages import blend as stage
-from evenhand.audit._stages.true_reward_pairs import Pairs, _factors
+from evenhand.audit._stages.true_reward_pairs import Pairs
 from evenhand.bias import Statistics
 from evenhand.events.columns import Columns
 from evenhand.leastsquares._blend import FACTOR, FIRST_KAPPA2, GAIN, STEPS
@@ -277,7 +277,7 @@ def pairs_of(log, fits, report):
     parts = []
     every = corrections(fits, careful=True)
     n = log.groupby("group")["true_reward"].count().to_numpy(dtype=float)
-    own_factor = _factors(n, np.full(2, 3), 3, careful=True)
+    own_factor = row_corrections(n, np.full(2, 3), 3, careful=True)
     for g, (_, part) in enumerate(log.groupby("group")):
         x = sm.add_constant(part[FEATURES].to_numpy())
         y, z = part["reward"].to_numpy(), part["true_reward"].to_numpy()

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
-from evenhand.audit._inference.robust import CLASSICAL, CLUSTERED, Errors, rows_suffice
+from evenhand.audit._inference.robust import (
+    CLASSICAL,
+    CLUSTERED,
+    Errors,
+    cluster_correction,
+    rows_suffice,
+)
 from evenhand.audit._inference.scores import Fits, fits_of, in_windows, numbered, with_effects
 from evenhand.audit._inference.second_pass import Question, SecondPass
 from evenhand.audit._input.sources import Source
@@ -203,13 +209,11 @@ def _corrections(fits: Fits, total: int, clusters: Array | None) -> Array:
 
     Windows have few clusters of a group, for which the correction of the whole is too small.
     """
-    n, left = fits.n.sum(), max(float(fits.n.sum() - fits.rank.sum()), 1.0)
-    squares = np.full(len(fits.n), total / (total - 1.0) * (n - 1.0) / left)
+    squares = np.full(len(fits.n), cluster_correction(total, fits.n.sum(), fits.rank.sum()))
     if clusters is not None:
         window = np.array([label[-1] for label in fits.labels], dtype=np.int64)
         many = np.maximum(clusters[window, fits.of], 2.0)
-        own = many / (many - 1.0) * (fits.n - 1.0) / np.maximum(fits.n - fits.rank, 1.0)
-        squares = np.maximum(squares, own)
+        squares = np.maximum(squares, cluster_correction(many, fits.n, fits.rank))
     roots: Array = np.sqrt(squares)
     return roots
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.audit._inference.robust import CLUSTERED, Errors, symmetric
+from evenhand.audit._inference.robust import CLUSTERED, Errors, cluster_correction, symmetric
 from evenhand.audit._inference.scores import (
     Fits,
     check_same_rows,
@@ -58,8 +58,7 @@ def clustered(source: Source, rows: Any, stats: Statistics, fits: Fits, windows:
     scores = [scored["e"], *(scored["e"] * scored[f"z{i}"] for i in range(d - 1))]
     crossing = counts.crossing > 0 or "a" in fits.keys
     meat = cluster_products(source, scored, scores, fits, crossing)
-    n, many = stats.n.sum(), float(counts.total)
-    factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
+    factor = cluster_correction(float(counts.total), stats.n.sum(), fits.rank.sum())
     whole = factor * between_groups(fits, meat, len(stats.groups))
     lost = lost_to_windows(source, rows, counts, windows)
     names = [name for name in stats.groups if counts.by_group.get(name, 0) - lost[name] > 0.0]

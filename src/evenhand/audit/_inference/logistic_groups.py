@@ -23,6 +23,7 @@ from evenhand.audit._inference.robust import (
     FEW_EVENTS,
     ROBUST,
     Errors,
+    cluster_correction,
     corrections,
     symmetric,
 )
@@ -134,8 +135,10 @@ def _spread(
     fits, many, d = passes.fits, len(lines.labels), lines.vectors.shape[1]
     meat = passes.products[:, :, :d, :d]
     if kind == CLUSTERED:
-        between: Array = np.einsum("kij,kljm,lmn->klin", fits.inverse, meat, fits.inverse)
-        return _cluster_factor(lines, errors) * between
+        between = np.einsum("kij,kljm,lmn->klin", fits.inverse, meat, fits.inverse)
+        factor = cluster_correction(errors.total, lines.n.sum(), lines.rank.sum())
+        corrected: Array = factor * between
+        return corrected
     own = np.arange(many)
     covariances = np.zeros((many, many, d, d))
     covariances[own, own] = fits.inverse
@@ -146,11 +149,6 @@ def _spread(
         careful_part *= corrections(lines, careful)[:, None, None]
         covariances[own, own] = np.where(plain[:, None, None], fits.inverse, careful_part)
     return covariances
-
-
-def _cluster_factor(lines: Fits, errors: Errors) -> float:
-    n, many = float(lines.n.sum()), float(errors.total)
-    return many / (many - 1.0) * (n - 1.0) / max(n - float(lines.rank.sum()), 1.0)
 
 
 def _by_group(spread: Array, lines: Fits, reach: Array, groups: int) -> Array:
@@ -208,7 +206,7 @@ def _link_test(
     n, rank = float(fits.n.sum()), float(fits.rank.sum())
     factor, freedom = n / max(n - rank, 1.0), max(n - rank, 1.0)
     if errors.kind == CLUSTERED:
-        factor, freedom = _cluster_factor(fits, errors), float(errors.total) - 1.0
+        factor, freedom = cluster_correction(errors.total, n, rank), float(errors.total) - 1.0
     size = np.sqrt(np.diag(spread)[used] * factor)
     score = link.score[used] / size
     correlation = factor * spread[np.ix_(used, used)] / np.outer(size, size)

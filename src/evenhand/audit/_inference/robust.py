@@ -1,7 +1,8 @@
 """Errors that do not assume equal noise.
 
 With A = X'WX and B the sum of w^2 e^2 x x', the covariance is A^-1 B A^-1, times the usual
-correction n / (n - d) for one regression with all groups and d coefficients in it (HC1).
+correction n / (n - d) for one regression with all groups and d coefficients in it (HC1). For rows
+that belong together, B comes from `cluster_errors` and the correction is CR1.
 
 `robust_groups` and `weighting_of` decide what a user leaves open.
 """
@@ -9,13 +10,14 @@ correction n / (n - d) for one regression with all groups and d coefficients in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evenhand.audit._inference.scores import Fits
 from evenhand.audit._settings import AuditSettings
 from evenhand.bias._fit import ARMS, AUTO, PULLS, by_arms, by_pulls, settled
-from evenhand.bias.statistics import Array, Bools, Statistics, totals
+from evenhand.bias.statistics import Array, Bools, Statistics, Whole, totals
 from evenhand.errors import InputError, setting
 
 CLASSICAL, ROBUST, CLUSTERED = "classical", "robust", "cluster"
@@ -108,13 +110,23 @@ def _by_group(stats: Statistics) -> Array:
     return np.bincount(stats.of, stats.n, len(stats.groups)).astype(np.float64)
 
 
-def corrections(fits: Fits, careful: bool) -> Array:
-    """n / (n - d) of the whole, or of a regression that has so few rows that its own is larger."""
-    own = fits.n
-    n, few = own.sum(), careful & (own < FEW_ROWS * fits.vectors.shape[1])
-    whole = n / max(n - fits.rank.sum(), 1.0)
-    factor: Array = np.where(few, np.maximum(own / np.maximum(own - fits.rank, 1.0), whole), whole)
+def row_corrections(n: Array, rank: Whole, features: int, careful: bool) -> Array:
+    """HC1: n / (n - d) of the whole, or of a regression with so few rows that its own is larger."""
+    whole = n.sum() / max(n.sum() - rank.sum(), 1.0)
+    own = n / np.maximum(n - rank, 1.0)
+    few = careful & (n < FEW_ROWS * features)
+    factor: Array = np.where(few, np.maximum(own, whole), whole)
     return factor
+
+
+def corrections(fits: Fits, careful: bool) -> Array:
+    """`row_corrections` of regressions."""
+    return row_corrections(fits.n, fits.rank, fits.vectors.shape[1], careful)
+
+
+def cluster_correction(clusters: Any, n: Any, coefficients: Any) -> Any:
+    """CR1: G / (G - 1) times (n - 1) / (n - d), with G clusters, n rows and d coefficients."""
+    return clusters / (clusters - 1.0) * (n - 1.0) / np.maximum(n - coefficients, 1.0)
 
 
 def _few_events(fits: Fits) -> Array:

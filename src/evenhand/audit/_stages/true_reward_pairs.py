@@ -20,7 +20,13 @@ import numpy as np
 
 from evenhand.audit._inference.cluster_errors import cluster_counts, cluster_products
 from evenhand.audit._inference.regressions import WHOLE
-from evenhand.audit._inference.robust import CLASSICAL, FEW_ROWS, corrections
+from evenhand.audit._inference.robust import (
+    CLASSICAL,
+    FEW_ROWS,
+    cluster_correction,
+    corrections,
+    row_corrections,
+)
 from evenhand.audit._inference.scores import (
     Fits,
     changed,
@@ -198,7 +204,7 @@ def _single(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covarianc
     ee[at] = frame["ee"].to_numpy(np.float64)
     every = corrections(fits, auto)
     freedom = of_group - pairs.rank
-    own_factor = _factors(of_group, pairs.rank, d, auto)
+    own_factor = row_corrections(of_group, pairs.rank, d, auto)
     inverse = pairs.inverse
     meat = inverse @ pairs.by_group(products["uu"]) @ inverse * own_factor[:, None, None]
     roots = np.sqrt(every * own_factor[fits.of])[:, None, None]
@@ -252,14 +258,6 @@ def _trusted(robust: Array, classical: Array) -> Bools:
     return trusted
 
 
-def _factors(n: Array, rank: Whole, d: int, careful: bool) -> Array:
-    """n / (n - d) of all pairs, or of a group that has so few that its own is larger (HC1)."""
-    whole = n.sum() / max(n.sum() - rank.sum(), 1.0)
-    own = n / np.maximum(n - rank, 1.0)
-    factor: Array = np.where(careful & (n < FEW_ROWS * d), np.maximum(own, whole), whole)
-    return factor
-
-
 def _arrival(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, Array]:
     """The sum of v e of each group, and its covariance."""
     fits = pairs.fits
@@ -285,11 +283,9 @@ def _clustered(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covari
     scores = [rows[name] if x is None else rows[name] * x for name in ("e", "u") for x in z]
     crossing = all_counts.crossing > 0 or "a" in fits.keys
     meat = cluster_products(source, rows, [*scores, rows["ve"]], fits, crossing)
-    n, n_pairs = fits.n.sum(), pairs.n.sum()
-    many, of_pairs = float(all_counts.total), max(float(counts.total), 2.0)
-    factor = many / (many - 1.0) * (n - 1.0) / max(n - fits.rank.sum(), 1.0)
-    own_factor = of_pairs / (of_pairs - 1.0) * (n_pairs - 1.0)
-    own_factor /= max(n_pairs - pairs.rank.sum(), 1.0)
+    factor = cluster_correction(float(all_counts.total), fits.n.sum(), fits.rank.sum())
+    of_pairs = max(float(counts.total), 2.0)
+    own_factor = cluster_correction(of_pairs, pairs.n.sum(), pairs.rank.sum())
     groups = pairs.of_groups
     own, cross = np.zeros((groups, groups, d, d)), np.zeros((groups, groups, d, d))
     scores_of, covariance = np.zeros(groups), np.zeros((groups, groups))
