@@ -190,7 +190,7 @@ def test_words_for_one_and_for_none():
     many = np.column_stack([np.ones(200), rng.normal(size=(200, 2))])
     y = np.where(np.arange(200) < 100, many @ [1.0, 5.0, 9.0], 0.0) + 0.01 * rng.normal(size=200)
     report = bias_report(Statistics.from_rows(many, y, ["F"] * 100 + ["M"] * 100), reference="M")
-    assert "1 more interval leaves out zero" in report.to_words(most=1)
+    assert "1 more interval excludes zero" in report.to_words(most=1)
 
 
 def test_names_with_blanks_are_quoted():

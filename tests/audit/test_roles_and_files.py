@@ -461,7 +461,7 @@ def test_a_decision_in_words_is_no_arm():
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), audit = warned(log, reference="M", logistic=False)
-    assert "column 'action' is left out and not taken for the arm by its name" in said
+    assert "column 'action' is left out, and not used as the arm by its name" in said
     assert 'arm="action"' in said
     assert audit.facts.columns.arm is None and "action" not in audit.facts.columns.features
     without = eh.audit(log.drop(columns="action"), reference="M", logistic=False)
@@ -499,7 +499,7 @@ def test_with_features_no_role_is_guessed():
     log["arm"] = log["group"] + (np.arange(400) % 2).astype(str)
     guessed = eh.audit(log)
     assert guessed.summary[0].endswith(
-        " Known by name alone: arm is the arm, time is the time, position is the position."
+        " Recognised by name only: arm is the arm, time is the time, position is the position."
     )
     audit = eh.audit(log, features=["x0", "x1"])
     columns = audit.facts.columns

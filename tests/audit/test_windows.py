@@ -1,4 +1,4 @@
-"""Time: where level and mix of the groups shift together, only people of the same time compare."""
+"""Time: where level and mix of the groups shift together, only people in the same period compare."""
 
 from __future__ import annotations
 

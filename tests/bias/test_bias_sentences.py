@@ -49,7 +49,7 @@ def test_sentences(loans):
     assert said[-1] == ASSUMPTION
     assert str(bias_report(loans, "M", feature_names=NAMES)) == "\n".join(said)
     short = bias_report(loans, "M").to_words(most=1).splitlines()
-    assert short[2] == "1 more interval leaves out zero: see the table of all features."
+    assert short[2] == "1 more interval excludes zero: see the table of all features."
 
 
 def test_sentences_agree_with_the_table(loans):

@@ -42,7 +42,7 @@ def test_levels_and_intersections_of_a_table_that_adds_up():
     assert (
         "the feedback for sex F is lower by 4.97" in words[0] and "than that for sex M" in words[0]
     )
-    assert "No intersection can be told from what its levels add up to." in words
+    assert "No intersection can be distinguished from the sum of its levels." in words
     assert words[-1] == ASSUMPTION
 
 

@@ -59,8 +59,8 @@ def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
     said = comparisons(report, most)
     if said:
-        also = ", those of whole gaps for all groups" if report.overall is not None else ""
-        said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
+        also = "; those for gaps at the average context hold for all groups at once" if report.overall is not None else ""
+        said.append(f"The intervals for features hold for all features and groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")
     return [*said, *report.warnings, report.assumption]
@@ -93,7 +93,7 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         where = "" if few_rows else " that the column `detectable` of the table has"
         said.append(
             "Whether the gap changes cannot be told for "
-            f"{', '.join(rows) if few_rows else named}, where the interval holds zero: this is no "
+            f"{', '.join(rows) if few_rows else named}, where the interval contains zero; this is no "
             f"proof that there is no bias. Changes of the size{where or ' in brackets'} would have "
             f"been found with {_power()}."
         )
@@ -107,7 +107,7 @@ def _of_codes(report: BiasReport) -> list[str]:
         return []
     return [
         f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
-        "there are codes of categories, and one more of a code means nothing. A feature for each "
+        "stand for categories, and a step from one code to the next means nothing. A feature for each "
         'category (nominal="one-hot") would tell.'
     ]
 
@@ -236,7 +236,7 @@ def _within(report: BiasReport, g: int, column: Column) -> list[str]:
         f"The {report._terms.compared(quoted(name))} compared with {_reference(report)}, by "
         f"{quoted(column.name)}{others}: {', '.join(gaps)}"
         f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
-        f"{_percent(report)} intervals hold for all gaps of that table at once."
+        f"{_percent(report)} intervals hold for all gaps in the table of gaps at once."
     ]
 
 

@@ -46,7 +46,7 @@ class Measured:
         scale: offset + scale * true reward is in units of the observed reward.
         offset: the same.
         p_equal: the p-value of the test that the groups' true averages are equal.
-        equal: whether averages are still held equal; if not, groups may differ.
+        equal: whether averages are still held constant; if not, groups may differ.
         p_arrival: the p-value of the test that arrival does not depend on the outcome; NaN where
             it cannot be tested, because no observed reward of the same decisions is known.
         arrived_better: whether decisions with a true reward had better feedback than others.

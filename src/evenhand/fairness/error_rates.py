@@ -103,7 +103,7 @@ class ErrorRates:
         return float(self.differences.loc[list(ODDS), "estimate"].max())
 
     def to_words(self) -> list[str]:
-        """How far groups are apart, in sentences: only where the interval leaves out zero."""
+        """How far groups are apart, in sentences: only where the interval excludes zero."""
         said, unclear = [], []
         for name, row in zip(RATES, self.differences.to_dict(orient="records"), strict=True):
             words = name.replace("_", " ")

@@ -143,7 +143,7 @@ def _tell_names(source: Source, settings: AuditSettings) -> None:
         for name in idle_names(source, settings):
             warning = InputWarning(
                 f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, for it most often numbers the rows; give it a name to use it"
+                "left out, because such a column usually numbers the rows; give it a name to use it"
             )
             warnings.warn(warning, stacklevel=4)
     used = _used(columns_of(source, settings))

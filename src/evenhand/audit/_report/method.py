@@ -120,7 +120,7 @@ def method(audit: Audit) -> list[str]:
             )
     if facts.filled:
         said.append(
-            "A missing number is filled in with about the mean, and a column of its own says "
+            "A missing number is replaced by a value near the mean, and a separate column says "
             "where; a missing category is a category. The value that is filled in changes the "
             "coefficient of that column and no other."
         )
@@ -155,8 +155,8 @@ def limits(audit: Audit) -> list[str]:
         ),
         "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
-        "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
-        "by discrimination hides bias when it is held equal.",
+        "Features. What is not a column here cannot be held constant. A feature that is itself shaped "
+        "by discrimination hides bias when it is held constant.",
     ]
     if facts.binary:
         said.append(
@@ -173,6 +173,6 @@ def limits(audit: Audit) -> list[str]:
         )
     said.append(
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
-        "proof of discrimination, and an interval that holds zero is no proof of its absence."
+        "proof of discrimination, and an interval that contains zero is no proof of its absence."
     )
     return said

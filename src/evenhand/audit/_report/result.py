@@ -80,7 +80,7 @@ class Audit:
 
     Attributes:
         bias: the bias report: estimates and intervals by group and feature.
-        within: the same with the time window held equal, or None where there are no windows.
+        within: the same with the time window held constant, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         blend: the bias from equal averages and from true rewards together, the test of equal
             averages, and whether the arrival of true rewards depends on the outcome; or None.

@@ -269,7 +269,7 @@ class PooledGroupFair(Policy):
         )
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
-        """What true rewards say about the bias, and whether averages are still held equal.
+        """What true rewards say about the bias, and whether averages are still held constant.
 
         Args:
             weights: of the groups in the reference; the policy's own unless given.

@@ -98,7 +98,7 @@ class PooledBias(Reported):
         if unknown:
             sentences.append(
                 f"For group{'s' if len(unknown) > 1 else ''} {', '.join(unknown)} there is not "
-                "enough feedback yet to say anything of some features."
+                "enough feedback yet to say anything about some features."
             )
         groups = self.beliefs.groups
         alone = [f"group {name}" for name in np.array(groups.names)[groups.sizes == 1]]

@@ -57,7 +57,7 @@ class SqlLedger:
             self.database.upgrade()
         elif not self.database.exists():
             raise InputError(f"log is {self.database.name!r}, where there is no ledger")
-        self._last = 0  # the event before the last call
+        self._last = 0  # the event the last event before the last call
         self._about = self._read_about()
 
     @property
@@ -181,7 +181,7 @@ class SqlLedger:
         if seq == self.head:
             return
         if seq != self._last:
-            raise InputError(f"seq is {seq}; allowed is {self._last}, before the last call")
+            raise InputError(f"seq is {seq}; allowed is {self._last}, the last event before the last call")
         tx = self._transaction()
         row = tx.connection.row("SELECT MIN(seq) FROM entries WHERE event > ?", (seq,))
         assert row is not None and row[0] is not None

@@ -155,7 +155,7 @@ class GeneralBias(Reported):
         unknown = list(dict.fromkeys(table[table.why != ""].group))
         if unknown:
             sentences.append(
-                f"For {', '.join(unknown)} there is not enough feedback yet to say anything of "
+                f"For {', '.join(unknown)} there is not enough feedback yet to say anything about "
                 "some features."
             )
         return sentences
@@ -199,7 +199,7 @@ class GeneralBias(Reported):
             for row in clear.to_dict("records")
         ]
         if not len(clear) and len(known):
-            sentences.append("No intersection can be told from what its levels add up to.")
+            sentences.append("No intersection can be distinguished from the sum of its levels.")
         borrows = list(dict.fromkeys(known[known.own < 0.5].group))
         if borrows and len(borrows) == known[known.own.notna()].group.nunique() > 1:
             sentences.append("All intersections borrow from their levels.")
