@@ -96,7 +96,7 @@ def test_a_number_changes_the_gap_and_the_gap_is_told_where_there_is_somebody():
     log["reward"] = 1.0 - (log["group"] == "F") * log["debt"] + 0.1 * rng.normal(size=n)
     audit = eh.audit(log, reference="M")
     said = audit.to_words()
-    assert "With every additional 10 of debt the gap (mean reward of group F" in said
+    assert "With every additional 10 of debt, the mean reward of group F" in said
     assert "falls by 10.0" in said
     at = audit.bias.gaps()["at"].astype(float)
     # One standard deviation below the average would be a debt that nobody has.

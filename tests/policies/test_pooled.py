@@ -431,9 +431,9 @@ def test_words_are_true_for_the_data_at_hand():
     clear = table[known & ((table.simultaneous_low > 0) | (table.simultaneous_high < 0))]
     assert words.count("With one more of") == len(clear)
     for row in clear.itertuples():
-        direction = "higher" if row.estimate > 0 else "lower"
+        turn = "rises" if row.estimate > 0 else "falls"
         assert (
-            f"With one more of {row.feature}, the feedback for group {row.group} is {direction}"
+            f"With one more of {row.feature}, the feedback for group {row.group} {turn} by "
             in words
         )
     assert "For group X there is not enough feedback yet" in words

@@ -381,7 +381,10 @@ def test_arrival_that_depends_on_the_outcome_is_told() -> None:
     [
         (eh.CrossedWorld(BOTH, [2, 1, 1, 2]), "recurring"),
         (eh.CrossedWorld(BOTH, [1] * 4, arms="once"), "once"),
-        (eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, certainty=1.0, missing=0.2), "recurring"),
+        (
+            eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, concentration=1.0, missing=0.2),
+            "recurring",
+        ),
         (eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, missing=0.2), "once"),
     ],
 )

@@ -58,7 +58,10 @@ class FileLedger:
         except BaseException:
             self.release()
             raise
-        self._last = (self._head, Mark(0, 0))  # the last event before the last call, to take it back
+        self._last = (
+            self._head,
+            Mark(0, 0),
+        )  # the last event before the last call, to take it back
 
     @property
     def name(self) -> str:
@@ -107,7 +110,9 @@ class FileLedger:
             return
         before, mark = self._last
         if seq != before:
-            raise InputError(f"seq is {seq}; allowed is {before}, the last event before the last call")
+            raise InputError(
+                f"seq is {seq}; allowed is {before}, the last event before the last call"
+            )
         self._writing().cut(mark)
         self._head = before
 

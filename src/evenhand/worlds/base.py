@@ -66,8 +66,8 @@ class World:
                 feature; `share` is then the probability where all features are 0.
             by_outcome: what the noise of the true reward adds to these log-odds: above 0, good
                 outcomes are known more often than bad ones.
-            scale: true rewards are reported in other units: offset + scale * true reward is in units
-                of the observed reward.
+            scale: true rewards are reported in other units: offset + scale * true reward is in
+                units of the observed reward.
             offset: see `scale`.
 
         Example:

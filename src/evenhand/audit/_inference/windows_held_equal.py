@@ -2,8 +2,8 @@
 
 Where rewards rise over time and the share of a group rises as well, a comparison over the whole log
 takes the rise for a bias in favour of that group. With a column of 0 and 1 for every window but
-one, groups are compared among people in the same period. No further sums are needed: the products of
-such a column with all others are the sums of its window, which the cells have.
+one, groups are compared among people in the same period. No further sums are needed: the products
+of such a column with all others are the sums of its window, which the cells have.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> ComparedWindows 
 def _statistics(
     cells: Cells, groups: tuple[str, ...], by_arm: bool, held: ComparedWindows
 ) -> Statistics:
-    """The sums of the windows that are held constant, with a centred column for all but the first."""
+    """The sums of the windows held constant, with a centred column for all but the first."""
     parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
     base, d, more = parts[0], cells.gram.shape[1], len(held.shares)
     gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))

@@ -96,7 +96,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
         raise DataError(
-            f"column {twice[0]!r} occurs more than once, or with another case; allowed are "
+            f"column {twice[0]!r} occurs more than once, or in another case; allowed are "
             "columns with different names: rename or drop one"
         )
     con, taken = open_duckdb(spill) if engine == "duckdb" else open_spark(), set[tuple[str, str]]()

@@ -119,10 +119,10 @@ def method(audit: Audit) -> list[str]:
     facts, result = audit.facts, audit.by_probability
     assert result is not None
     errors = (
-        f"Errors allow for rows of the same cluster that depend on each other (CR1, "
+        f"Standard errors allow for dependence between rows of the same cluster (CR1, "
         f"{result.clusters:,} clusters)."
         if result.clusters
-        else "Errors do not assume equal noise (HC1, from squared residuals of every row)."
+        else "Standard errors do not assume equal noise (HC1, from squared residuals of every row)."
     )
     return [
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
@@ -155,8 +155,8 @@ def limits(audit: Audit) -> list[str]:
         "an amount that this log cannot show.",
         "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
-        "Features. What is not a column here cannot be held constant. A feature that is itself shaped "
-        "by discrimination hides bias when it is held constant.",
+        "Features. What is not a column here cannot be held constant. A feature that is itself "
+        "shaped by discrimination hides bias when it is held constant.",
         LEFT_OUT,
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
         "proof of discrimination, and an interval that contains zero is no proof of its absence.",

@@ -193,7 +193,7 @@ def make_logistic(
 
 
 def sign_of(comparison: Comparison) -> Array:
-    """1, -1, 0 where the interval for all rows at once contains zero, NaN where nothing is known."""
+    """1 or -1; 0 where the interval for all rows at once contains zero, NaN if it is unknown."""
     clear = (comparison.all_low > 0.0) | (comparison.all_high < 0.0)
     return np.where(np.isnan(comparison.estimate), np.nan, np.sign(comparison.estimate) * clear)
 

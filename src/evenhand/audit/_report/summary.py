@@ -75,8 +75,8 @@ def _compared(audit: Audit) -> list[str]:
         *(_after("Within time windows", line) for line in inside),
         *whole,
         "The comparison over the whole log disagrees with this one. Rely on the one within time "
-        "windows: it compares people in the same period. Over the whole log, what changes over time "
-        "counts as bias where the share of a group changes as well.",
+        "windows: it compares people in the same period. Over the whole log, what changes over "
+        "time counts as bias where the share of a group changes as well.",
         *bias.warnings,
         bias.assumption,
     ]
@@ -110,7 +110,9 @@ def _scope(audit: Audit) -> str:
             against += f", {largest} ({setting('reference', blank('GROUP'))} names another)"
     names = [quoted(name) for name in facts.columns.features]
     equal = (
-        f"Held constant: {few_of(names, most=MOST_NAMED)}." if names else "No feature is held constant."
+        f"Held constant: {few_of(names, most=MOST_NAMED)}."
+        if names
+        else "No feature is held constant."
     )
     return (
         f"{facts.used:,} {'rows' if facts.columns.count is None else 'people'} in "

@@ -1,4 +1,4 @@
-"""The level of every cell with the features held constant: from its own regression, or a common one.
+"""The level of every cell, features held constant: from its own regression, or a common one.
 
 A cell needs more rows than coefficients for a regression of its own. Where hardly any cell has
 them, as with many attributes or features, all cells together say what the features do: one slope

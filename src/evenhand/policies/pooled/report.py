@@ -105,10 +105,10 @@ class PooledBias(Reported):
         return sentences + single(alone, len(groups))
 
     def _sentence(self, row: dict[Any, Any]) -> str:
-        direction = "higher" if row["estimate"] > 0.0 else "lower"
+        turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for group {row['group']} is "
-            f"{direction} by {digits(abs(row['estimate']))} than that for {self._reference} "
+            f"With one more of {row['feature']}, the feedback for group {row['group']} {turn} by "
+            f"{digits(abs(row['estimate']))} relative to that for {self._reference} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )

@@ -181,7 +181,9 @@ class SqlLedger:
         if seq == self.head:
             return
         if seq != self._last:
-            raise InputError(f"seq is {seq}; allowed is {self._last}, the last event before the last call")
+            raise InputError(
+                f"seq is {seq}; allowed is {self._last}, the last event before the last call"
+            )
         tx = self._transaction()
         row = tx.connection.row("SELECT MIN(seq) FROM entries WHERE event > ?", (seq,))
         assert row is not None and row[0] is not None

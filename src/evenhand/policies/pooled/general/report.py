@@ -180,11 +180,11 @@ class GeneralBias(Reported):
     def _of_level(self, row: dict[Any, Any]) -> str:
         number = self._attribute_of[row["group"]]
         name = row["group"].replace(": ", " ", 1)
-        direction = "higher" if row["estimate"] > 0.0 else "lower"
+        turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for {name} is {direction} by "
-            f"{digits(abs(row['estimate']))} than that for {self._against(number)} "
+            f"With one more of {row['feature']}, the feedback for {name} {turn} by "
+            f"{digits(abs(row['estimate']))} relative to that for {self._against(number)} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
 
@@ -193,9 +193,9 @@ class GeneralBias(Reported):
         known = table[table.why == ""]
         clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
-            f"With one more of {row['feature']}, the feedback for {row['group']} is "
-            f"{'higher' if row['beyond'] > 0.0 else 'lower'} by {digits(abs(row['beyond']))} than "
-            "its levels add up to."
+            f"With one more of {row['feature']}, the feedback for {row['group']} "
+            f"{'rises' if row['beyond'] > 0.0 else 'falls'} by {digits(abs(row['beyond']))} "
+            "relative to the sum of its levels."
             for row in clear.to_dict("records")
         ]
         if not len(clear) and len(known):
