@@ -350,7 +350,7 @@ def test_words_say_what_rests_on_truth(world: Any, more: Any) -> None:
     assert "rests on the assumption" in alone and "true reward" not in alone
     kept = after_run(world.with_true_rewards(0.1, 20), **more).bias()
     assert "true rewards, the first of round" in kept.to_words()
-    assert "do not speak against it clearly enough" in kept.to_words()
+    assert "do not contradict it clearly enough" in kept.to_words()
     world.advantage = (6.0, 0.0) if isinstance(world, eh.CrossedWorld) else 6.0
     policy = after_run(world.with_true_rewards(0.1, 20), **more)
     given_up = policy.bias()
