@@ -9,11 +9,13 @@ language.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, NamedTuple, Self
 
@@ -207,6 +209,16 @@ class MissingExtraError(EvenhandError, ImportError):
     """
 
 
+class DownloadError(EvenhandError, OSError):
+    """A data set could not be downloaded or kept; the message says why, and how to get it by hand.
+
+    Example:
+        >>> from evenhand.errors import DownloadError
+        >>> issubclass(DownloadError, OSError)
+        True
+    """
+
+
 class InputWarning(_Told, UserWarning):
     """The user's input can be used, but may not mean what it seems to.
 
@@ -235,6 +247,26 @@ class SeenWarning(InputWarning):
         >>> from evenhand.errors import SeenWarning
         >>> warnings.simplefilter("ignore", SeenWarning)  # if you know what the policy has seen
     """
+
+
+def is_outside(error: OSError) -> bool:
+    """Whether an error is about a file or a connection of the user, and not about a file of ours.
+
+    Packages derive errors of their own from OSError, such as a template that is not found; the
+    operating system did not raise those, and they have no number.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.errors import is_outside
+        >>> is_outside(FileNotFoundError(2, "No such file or directory", "loans.csv"))
+        True
+        >>> is_outside(FileNotFoundError(2, "No such file or directory", eh.__file__))
+        False
+    """
+    if isinstance(error.filename, (str, bytes)):
+        path = Path(os.fsdecode(error.filename)).absolute()
+        return not path.is_relative_to(Path(__file__).parent)
+    return error.errno is not None
 
 
 def setting(name: str, value: Any = None) -> str:

@@ -17,7 +17,7 @@ OF_FLAGS = ("cli", "errors.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` turns these into errors of our own.
 COMPILED = {"policies/_calls.py": 1, "simulation/_compiled_rounds.py": 1}
-ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError"}
+ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 

@@ -181,7 +181,7 @@ def read_json(path: Path) -> pd.DataFrame:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8, as JSON must be; save it in UTF-8") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(
