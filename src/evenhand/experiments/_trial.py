@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
+from evenhand._setting_names import KEYS
 from evenhand._toml import TomlFile
 from evenhand.conventions import Conventions
-from evenhand.errors import KEYS, EvenhandError, InputError, is_outside
+from evenhand.errors import EvenhandError, InputError, is_outside
 from evenhand.experiments._policies import is_own
 from evenhand.experiments.model import Experiment, Point
 
