@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import TemplateNotFound
 
 import evenhand as eh
 from evenhand._toml import line_of
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments.file import read_experiment
+from evenhand.experiments.model import Experiment
 from experiment_files import BOTH, MINE, PEOPLE, SWEPT, VALUES, WORLD, people, put, quick
 
 BROKEN = {
@@ -327,6 +329,19 @@ def test_a_table_that_cannot_be_read_is_reported(folder, capsys, kind):
     (folder / f"garbage.{kind}").write_bytes(bytes(range(256)) * 40)
     path = put(folder, PEOPLE.replace("people.csv", f"garbage.{kind}"))
     assert "line 1" in refused(path, capsys)
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError("odd"), OverflowError("large"), TemplateNotFound("a.html")], ids=repr
+)
+def test_a_bug_is_no_mistake_in_the_file(error, folder, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Experiment, "points", fail)
+    with pytest.raises(type(error)) as caught:
+        read_experiment(put(folder, WORLD))
+    assert caught.value is error
 
 
 def test_a_byte_order_mark_does_no_harm(folder):

@@ -187,7 +187,7 @@ def _audit(
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
         return replace(report, facts=replace(report.facts, provenance=repeat))
-    except (RecursionError, MemoryError, ArithmeticError) as error:
+    except (RecursionError, MemoryError) as error:
         raise told(source.label, error) from error
     finally:
         source.close()
