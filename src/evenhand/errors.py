@@ -52,7 +52,13 @@ class _Told:
         return in_language(self.message)
 
     def told(self, language: Language) -> str:
-        """The message as a caller in this language reads it."""
+        """The message as a caller in this language reads it.
+
+        Example:
+            >>> from evenhand.errors import InputError, setting
+            >>> InputError(f"choose {setting('missing', 'drop')}").told("command line")
+            'choose --missing drop'
+        """
         return in_language(self.message, language)
 
 
@@ -118,7 +124,14 @@ class InputError(EvenhandError, ValueError):
         self.hint = form["hint"] if hint is None and form else hint
 
     def reworded(self, change: Callable[[str], str]) -> Self:
-        """The same error with a changed message, in which settings can still be translated."""
+        """The same error with a changed message, in which settings can still be translated.
+
+        Example:
+            >>> from evenhand.errors import InputError
+            >>> error = InputError("age is 200; allowed is up to 120")
+            >>> print(error.reworded(lambda message: f"row 7: {message}"))
+            row 7: age is 200; allowed is up to 120
+        """
         return self._again(change(self.message), *self._facts)
 
     @property

@@ -42,6 +42,21 @@ class FileLedger:
         >>> ledger = FileLedger(path, write=False)
         >>> ledger.head, [type(event).__name__ for event in ledger.read()]
         (2, ['DecisionMade', 'RewardObserved'])
+        >>> copy = FileLedger(path.with_name("copy.csv"))
+        >>> copy.begin(ledger.about)
+        >>> copy.append(list(ledger.read()))
+        >>> copy.take_back(0)  # the last call
+        >>> copy.head
+        0
+        >>> copy.append(list(ledger.read()))
+        >>> copy.snapshot({"round": 1}, seq=2)
+        >>> copy.newest_snapshot()
+        Snapshot(seq=2, state={'round': 1})
+        >>> copy.sync()
+        >>> copy.close()
+        >>> ledger.release()
+        >>> eh.replay(path.with_name("copy.csv")).counts.sum().item()
+        1
     """
 
     def __init__(self, path: str | Path, sync: float = 1.0, write: bool = True) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def of_own(frame: pd.DataFrame, about: About) -> Logged:
     log = Logged.from_log(labelled(frame, about))
     n_arms = log.groups.n_arms
     learned = rewards_by_arm(frame[NAMES["arm"]], frame[NAMES["reward"]], n_arms)
-    return log.of_origin(Origin(about, learned, rounds=True))
+    return replace(log, origin=Origin(about, learned, rounds=True))
 
 
 def later(frame: pd.DataFrame, after: int | None) -> pd.DataFrame:
@@ -210,7 +211,7 @@ def _of_others(
     if "group" in roles:
         _check_groups(log, frame[roles["group"]])
     learned = rewards_by_arm(log.arms, log.rewards, known.n_arms)
-    return log.of_origin(Origin(None, learned, rounds="round" in frame))
+    return replace(log, origin=Origin(None, learned, rounds="round" in frame))
 
 
 def _decisions(frame: pd.DataFrame, propensity: str) -> pd.DataFrame:

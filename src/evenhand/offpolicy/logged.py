@@ -236,7 +236,14 @@ class Logged:
         return self.groups.names if self.members is None else self.member_names
 
     def inside(self, group: int | None) -> Bools:
-        """Whether each arm is in a group, in every row: (rows, arms). None is all of them."""
+        """Whether each arm is in a group, in every row: (rows, arms). None is all of them.
+
+        Example:
+            >>> import evenhand as eh
+            >>> log = eh.offpolicy.Logged([0, 2], [1.0, 0.0], [0.5, 0.5], ["F", "F", "M"])
+            >>> log.inside(0).tolist()
+            [[True, True, False], [True, True, False]]
+        """
         shape = self.n, self.groups.n_arms
         if group is None:
             return np.ones(shape, dtype=np.bool_)
@@ -252,12 +259,15 @@ class Logged:
         chosen: Array = self.contexts[np.arange(self.n), self.arms]
         return chosen
 
-    def of_origin(self, origin: Origin) -> Logged:
-        """The same decisions, with their origin."""
-        return replace(self, origin=origin)
-
     def rows(self, keep: Bools) -> Logged:
-        """Some of the rows."""
+        """Some of the rows.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> log = eh.offpolicy.Logged([0, 2, 1], [1.0, 0.0, 1.0], [0.5] * 3, ["F", "F", "M"])
+            >>> log.rows(log.rewards > 0).arms.tolist()
+            [0, 1]
+        """
         optional: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[keep]
             for name in ("contexts", "all_propensities", "available", "overridden", "members")

@@ -176,7 +176,17 @@ class Learned(Live):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write settings and everything learned to a JSON file that `evenhand.load` reads."""
+        """Write settings and everything learned to a JSON file that `evenhand.load` reads.
+
+        Example:
+            >>> import pathlib, tempfile, evenhand as eh
+            >>> policy = eh.UniformRandom(["F", "M"], n_features=1)
+            >>> policy.absorb([0, 1, 1], [[1.0], [1.0], [2.0]], [3.0, 4.0, 5.0])
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "loans.json"
+            >>> policy.save(path)
+            >>> eh.load(path).counts.tolist()
+            [1, 2]
+        """
         from evenhand.policies.saving import save
 
         save(cast("Policy", self), Path(path))

@@ -53,7 +53,15 @@ class Live(Settled):
     # The maths, written by subclasses ------------------------------------------------------------
 
     def rule(self) -> NamedTuple:
-        """The policy's own numbers, for its compiled functions."""
+        """The policy's own numbers, for its compiled functions.
+
+        Example:
+            >>> import evenhand as eh
+            >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+            >>> rule = eh.GroupFairTopInterval(groups, n_features=1).rule()
+            >>> rule.sensitive, rule.other, rule.offset
+            (0, 1, 0.0)
+        """
         return NOTHING
 
     def learns(self) -> NamedTuple:
@@ -61,11 +69,34 @@ class Live(Settled):
 
         A NamedTuple of NumPy arrays: `state.own` in the kernel `learn`, `memory.own` in the others.
         It is saved, copied and replayed with the rest, and merged by adding, so keep sums.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from typing import NamedTuple
+            >>> class Highest(NamedTuple):
+            ...     reward: np.ndarray
+            >>> class Peaks(eh.TopInterval):
+            ...     def learns(self):
+            ...         return Highest(np.full(self.n_arms, -np.inf))
+            >>> Peaks(["F", "M"], n_features=1).learns()
+            Highest(reward=array([-inf, -inf]))
         """
         return NOTHING
 
     def prior(self) -> Prior | None:
-        """A prior of all coefficients, in place of a ridge."""
+        """A prior of all coefficients, in place of a ridge.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from evenhand.leastsquares import Prior
+            >>> class Expecting(eh.TopInterval):
+            ...     def prior(self):
+            ...         return Prior(np.full(self.n_features, 30.0), np.eye(self.n_features))
+            >>> policy = Expecting(["F", "M"], n_features=1)
+            >>> policy.absorb([0], np.ones((1, 1)), [20.0])
+            >>> policy.intervals(np.ones((2, 1)))[0].tolist()
+            [25.0, 30.0]
+        """
         return None
 
     def score(self, contexts: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
@@ -73,6 +104,17 @@ class Live(Settled):
 
         `self.intervals(contexts)` has the arms' estimates and widths. The result may also be a
         table of five rows: estimate, width, correction, correction_width and upper.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> class HalfBonus(eh.Policy):
+            ...     def score(self, contexts):
+            ...         estimate, width = self.intervals(contexts)
+            ...         return estimate + 0.5 * width
+            >>> policy = HalfBonus(["F", "M"], n_features=1, horizon=100)
+            >>> policy.absorb([0, 1], np.ones((2, 1)), [2.0, 3.0])
+            >>> policy.score(np.ones((2, 1))).round(2).tolist()
+            [3.74, 4.74]
         """
         raise TypeError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
 

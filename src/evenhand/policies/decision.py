@@ -151,7 +151,15 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """The decision that `to_dict` described."""
+        """The decision that `to_dict` described.
+
+        Example:
+            >>> import evenhand as eh
+            >>> decision = eh.UniformRandom(["F", "M"], n_features=1).select([[1.0], [2.0]])
+            >>> again = eh.Decision.from_dict(decision.to_dict())
+            >>> (again.arm, again.round) == (decision.arm, decision.round)
+            True
+        """
         try:
             groups = data.get("groups")
             scores = [

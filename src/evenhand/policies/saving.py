@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,9 @@ from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
 from evenhand.policies._settings import POLICIES
 from evenhand.policies._state import estimate_noise
-from evenhand.policies.base import Policy
+
+if TYPE_CHECKING:
+    from evenhand.policies.base import Policy
 
 FORMAT, VERSION = "evenhand policy", 3
 _HEAD = ("format", "version", "policy", "settings", "round")

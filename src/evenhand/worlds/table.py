@@ -129,6 +129,11 @@ class TableWorld(World):
         (4, ('debt',))
         >>> world.arms["arm"].tolist()[:2]
         ['(17.939, 48.5] & F', '(17.939, 48.5] & M']
+        >>> arms, contexts, rewards = world.observations()
+        >>> contexts.shape, world.n_rows, bool((np.bincount(arms) > 50).all())
+        ((400, 1), 400, True)
+        >>> round(world.bias().difference().estimate, 2)
+        0.01
     """
 
     def __init__(

@@ -112,6 +112,18 @@ class Audit:
         Audit('a frame', rows=40, groups=F, M)
         >>> audit.decomposition.query("part == 'left'")["estimate"].round(2).tolist()
         [-0.8]
+        >>> print(audit.to_words().split(".")[0])
+        40 rows in 2 groups by group (F 20, M 20) are compared with group M
+        >>> audit.to_dict()["rows_used"], audit.schema()["title"]
+        (40, 'An audit by evenhand')
+        >>> import json, pathlib, tempfile
+        >>> json.loads(audit.to_json()) == audit.to_dict()
+        True
+        >>> audit.to_html()[:15], audit.to_pdf()[:5]
+        ('<!doctype html>', b'%PDF-')
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> [path.name for path in audit.save(folder / "loans.html")]
+        ['loans.html', 'loans.json']
     """
 
     bias: BiasReport

@@ -179,7 +179,15 @@ class PooledGroupFair(Policy):
         return new_state(self.n_arms, len(self.groups), self.n_features)
 
     def rule(self) -> PooledRule | GeneralRule:
-        """The groups, and what they are compared with."""
+        """The groups, and what they are compared with.
+
+        Example:
+            >>> import evenhand as eh
+            >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+            >>> policy = eh.PooledGroupFair(groups, n_features=1)
+            >>> policy.rule().weights.tolist()  # the reference is M
+            [0.0, 1.0]
+        """
         units = (0.0, 0.0) if isinstance(self.true_units, str) else self.true_units
         if self._design is not None:
             design, noise = self._design, self.noise

@@ -33,6 +33,12 @@ class PooledBias(Reported):
         >>> policy.absorb([0, 1, 2, 3, 4, 5] * 5, np.ones((30, 1)), [1, 2, 3, 6, 7, 8] * 5)
         >>> policy.bias().at([[2.0]]).round(1)[["group", "estimate"]].values.tolist()
         [['F', -10.0], ['M', 0.0]]
+        >>> print(policy.bias().to_words().split(" (")[0])
+        With one more of x1, the feedback for group F is lower by 5 than that for group M
+        >>> policy.bias().to_frame()[["group", "floor"]].round(2).values.tolist()
+        [['F', 0.79], ['M', 0.0]]
+        >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
+        'Loans'
     """
 
     beliefs: Beliefs

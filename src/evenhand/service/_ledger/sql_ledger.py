@@ -47,6 +47,24 @@ class SqlLedger:
         ...     logged.update(logged.select([[1.0], [2.0]]), reward=0.5)
         >>> eh.replay(SqlLedger(url, write=False)).counts.sum().item()
         1
+        >>> ledger = SqlLedger(url, write=False)
+        >>> [type(event).__name__ for event in ledger.read()]
+        ['DecisionMade', 'RewardObserved']
+        >>> list(ledger.left()) == list(ledger.read()), ledger.unlearned()
+        (True, {})
+        >>> copy = SqlLedger(f"sqlite:{tempfile.mkdtemp()}/copy.db")
+        >>> copy.begin(ledger.about)
+        >>> copy.append(list(ledger.read()))
+        >>> copy.take_back(0)  # the last call
+        >>> copy.head
+        0
+        >>> copy.append(list(ledger.read()))
+        >>> copy.snapshot({"round": 1}, seq=2)
+        >>> copy.newest_snapshot()
+        Snapshot(seq=2, state={'round': 1})
+        >>> copy.sync()
+        >>> copy.close()
+        >>> ledger.release()
     """
 
     def __init__(self, url: str, write: bool = True) -> None:
