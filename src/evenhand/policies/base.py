@@ -153,7 +153,7 @@ class Policy(Learned):
             t = self.round + 1
             arm, propensity, explored = self._decide(
                 rule,
-                self._state,
+                self._compiled_state,
                 self._members,
                 self._schedule,
                 open_arms,
@@ -205,7 +205,7 @@ class Policy(Learned):
         chances = np.empty(self.n_arms)
         arm, _, _ = self._decide(
             rule,
-            self._state,
+            self._compiled_state,
             self._members,
             self._schedule,
             open_arms,
@@ -281,7 +281,7 @@ class Policy(Learned):
         with self._lock:
             good = self._teach(
                 self._rule_of_learning,
-                self._state,
+                self._compiled_state,
                 arm,
                 groups[arm],
                 context,
@@ -289,6 +289,8 @@ class Policy(Learned):
                 int(decision.round),
                 True,
             )
+            if good and not self._is_compiled:
+                self.learn(int(arm), context, value)
         if not good:
             raise checking.bad_context(context)
         decision.reward = value
@@ -314,7 +316,7 @@ class Policy(Learned):
             for place, item in enumerate(decisions):
                 self._teach_true(
                     self._rule,
-                    self._state,
+                    self._compiled_state,
                     int(arms[place]),
                     groups[arms[place]],
                     contexts[place],
@@ -362,7 +364,7 @@ class Policy(Learned):
             for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
                 self._teach(
                     self._rule_of_learning,
-                    self._state,
+                    self._compiled_state,
                     int(arm),
                     group_of[arm],
                     row,
@@ -370,6 +372,8 @@ class Policy(Learned):
                     numbers[place],
                     place == last,
                 )
+                if not self._is_compiled:
+                    self.learn(int(arm), row, float(value))
 
     def _scored_in_python(self, rows: NDArray[np.float64]) -> NamedTuple:
         """The scores of a round from `score`, as a rule that holds them."""

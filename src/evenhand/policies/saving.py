@@ -22,7 +22,7 @@ from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
-from evenhand.policies._settings import POLICIES
+from evenhand.policies._settings import POLICIES, declared
 from evenhand.policies._state import estimate_noise
 from evenhand.policies.base import Policy
 
@@ -46,6 +46,7 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         >>> saved["policy"], saved["version"], saved["settings"]["seed"]
         ('TopInterval', 3, 3)
     """
+    declared(policy)
     state = policy._state
     tables = [to_saved(state.arms), to_saved(state.groups), *state.own]
     head = {

@@ -96,15 +96,6 @@ def state_of(policy: Policy, pending: Pending) -> dict[str, Any]:
     return {**pending.to_dict(), "policy": to_dict(policy)}
 
 
-def is_saved_whole(policy: Policy) -> bool:
-    """Whether `to_dict` has everything that a policy knows.
-
-    A policy with its own `absorb` or `update` may know more; replaying all rewards restores that.
-    """
-    kind = type(policy)
-    return kind.absorb is Policy.absorb and kind.update is Policy.update
-
-
 def replay(
     log: str | Path | pd.DataFrame | Ledger,
     policy: Policy | None = None,

@@ -23,11 +23,12 @@ from evenhand.events.event import (
 from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined
+from evenhand.policies._settings import own_learner
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._decision_records import now, past_decisions, seen, with_candidates
 from evenhand.recording._pending import Pending
-from evenhand.recording._replay import checksum, is_saved_whole, state_of
+from evenhand.recording._replay import checksum, state_of
 
 
 class LoggedPolicy:
@@ -341,12 +342,13 @@ class LoggedPolicy:
     def _snapshot(self) -> None:
         """Save the state, if it is that of the log and can be restored completely.
 
-        A snapshot only saves time, so a failure to write it is ignored.
+        What a policy learns in a way of its own is restored by replaying all rewards. A snapshot
+        only saves time, so a failure to write it is ignored.
         """
         policy, pending = self.policy, self._pending
         self._taken = pending.seq
         outside = int(policy.counts.sum()) != self._before + pending.learned
-        if outside or policy.round != pending.round or not is_saved_whole(policy):
+        if outside or policy.round != pending.round or own_learner(type(policy)):
             return
         with suppress(OSError, ValueError, TypeError):
             self.ledger.snapshot(state_of(policy, pending), pending.seq)
