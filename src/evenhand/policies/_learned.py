@@ -30,7 +30,8 @@ class Learned(Live):
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rewards each arm has learned from."""
-        return counts(self._state.arms)
+        with self._lock:
+            return counts(self._state.arms)
 
     @property
     def own(self) -> Any:
@@ -64,8 +65,9 @@ class Learned(Live):
         same_kind(self, other)
         declared(self)
         declared(other)
+        its, _ = other._learned_so_far()  # a copy, so that nobody holds two locks
         with self._lock:
-            mine, its = self._state, other._state
+            mine = self._state
             merge(mine.arms, its.arms, self.prior())
             merge(mine.groups, its.groups, self.prior())
             self.merge_own(mine.own, its.own)
@@ -112,7 +114,8 @@ class Learned(Live):
             ([2.0, 0.0], [3.48, inf])
         """
         rows, out = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
-        bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, out)
+        with self._lock:
+            bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return out[0], out[1]
@@ -138,7 +141,8 @@ class Learned(Live):
             )
         rows = checking.rows_of(contexts, self._shape)
         out = np.empty((2, len(self.groups), self.n_arms))
-        bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, out)
+        with self._lock:
+            bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return out[0], out[1]
@@ -185,8 +189,10 @@ class Learned(Live):
         """
         from evenhand.bias import bias_report, statistics_of
 
+        with self._lock:
+            statistics = statistics_of(self.groups, self._state.arms, self.prior())
         return bias_report(
-            statistics_of(self.groups, self._state.arms, self.prior()),
+            statistics,
             reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
@@ -229,8 +235,8 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
             f"{', '.join(policy.groups.labels)}, and more arms of the same groups"
         )
     declared(policy)
-    grown = policy.clone(groups=groups)
-    mine, its = grown._state, policy._state
+    grown, (its, round) = policy.clone(groups=groups), policy._learned_so_far()
+    mine = grown._state
     for fits, old in ((mine.arms, its.arms), (mine.groups, its.groups)):
         saved = to_saved(old)
         if saved.size:  # arms fill blocks; lanes of a block without an arm yet are blank
@@ -242,5 +248,5 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
         fresh[tuple(map(slice, old.shape))] = old
     grown.merge_own(mine.own, wider)
     grown._after_merging()
-    grown.round = policy.round
+    grown.round = round
     return grown

@@ -24,6 +24,7 @@ from evenhand.policies._state import (
     Members,
     State,
     WidthSettings,
+    copied,
     make_state,
     members_of,
 )
@@ -90,7 +91,7 @@ class Live(Settled):
         """Learn more from a reward than regressions do, in plain Python in place of a kernel.
 
         It is called once for every reward, after the regressions have learned it, and changes the
-        arrays of `self.own`.
+        arrays of `self.own`. Nobody decides or saves meanwhile.
         """
 
     @classmethod
@@ -198,26 +199,30 @@ class Live(Settled):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickling and copying: all but the locks and the compiled functions."""
+        """For pickling and copying: all but the lock and the compiled functions."""
         remade = (
             "_decide",
             "_teach",
             "_teach_true",
             "_settle",
             "_lock",
-            "_making",
             "_compiled_state",
             "_regressions",
         )
-        return {k: v for k, v in self.__dict__.items() if k not in remade}
+        with self._lock:
+            kept = {k: v for k, v in self.__dict__.items() if k not in remade}
+            if "_state" in kept:
+                kept["_state"] = copied(kept["_state"])
+        return kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._make_locks()
+        self._make_lock()
 
-    def _make_locks(self) -> None:
-        self._lock = threading.Lock()  # held while a round is taken, or a reward learned
-        self._making = threading.RLock()  # held while the state is made, on its first use
+    def _make_lock(self) -> None:
+        # Held while a round is decided, while rewards are learned, and while what was learned is
+        # read. A score in plain Python reads it within a round, so a thread may take it twice.
+        self._lock = threading.RLock()
 
     @cached_property
     def _members(self) -> Members:
@@ -235,11 +240,16 @@ class Live(Settled):
 
     @cached_property
     def _state(self) -> State:
-        with self._making:
+        with self._lock:
             if "_state" not in self.__dict__:  # another thread may have been here first
                 self.__dict__["_state"] = self._new_state()
         state: State = self.__dict__["_state"]
         return state
+
+    def _learned_so_far(self) -> tuple[State, int]:
+        """A copy of the state, and the round, at a moment when nobody learns."""
+        with self._lock:
+            return copied(self._state), self.round
 
     @cached_property
     def _compiled_state(self) -> State:

@@ -117,7 +117,7 @@ class Policy(Learned):
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
-        self._make_locks()
+        self._make_lock()
         self.round = 0
         """How many decisions have been made."""
 
@@ -147,10 +147,10 @@ class Policy(Learned):
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
         context, scores = np.empty(self._shape[1]), np.empty((N_SCORES, self._all_arms.size))
-        with self._lock:  # a round belongs to one decision
+        with self._lock:  # a round belongs to one decision, and so do its scores
             t = self.round + 1
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
             arm, propensity, explored = self._decide(
                 rule,
                 self._compiled_state,
@@ -200,22 +200,24 @@ class Policy(Learned):
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
-        t = self.round + 1 if round is None else _checks.whole("round", round)
+        given = None if round is None else _checks.whole("round", round)
         chances = np.empty(self.n_arms)
-        arm, _, _ = self._decide(
-            rule,
-            self._compiled_state,
-            self._members,
-            self._schedule,
-            open_arms,
-            t,
-            self._key,
-            rows,
-            UNASKED,
-            np.empty((0, 0)),
-            chances,
-        )
+        with self._lock:
+            t = self.round + 1 if given is None else given
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
+            arm, _, _ = self._decide(
+                rule,
+                self._compiled_state,
+                self._members,
+                self._schedule,
+                open_arms,
+                t,
+                self._key,
+                rows,
+                UNASKED,
+                np.empty((0, 0)),
+                chances,
+            )
         if arm < 0:
             raise checking.bad_contexts(-1 - arm, rows)
         return chances

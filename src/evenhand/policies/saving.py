@@ -47,14 +47,14 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         ('TopInterval', 3, 3)
     """
     declared(policy)
-    state = policy._state
+    state, round = policy._learned_so_far()
     tables = [to_saved(state.arms), to_saved(state.groups), *state.own]
     head = {
         "format": FORMAT,
         "version": VERSION,
         "policy": type(policy).__name__,
         "settings": {name: plain_setting(name, value) for name, value in policy.settings().items()},
-        "round": int(policy.round),
+        "round": int(round),
     }
     return {
         **head,

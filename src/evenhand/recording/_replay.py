@@ -207,7 +207,7 @@ def _is_as_it_ended(about: About, policy: Policy, pending: Pending) -> bool:
 
 def checksum(policy: Policy) -> str:
     """A checksum of everything that a policy has learned, bit for bit."""
-    state = policy._state
+    state, _ = policy._learned_so_far()
     parts = (state.arms.table, state.groups.table, *state.own)
     return hashlib.sha256(
         b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
