@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self
+from threading import RLock
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,12 +31,25 @@ from evenhand.recording._decision_records import now, past_decisions, seen, with
 from evenhand.recording._pending import Pending
 from evenhand.recording._replay import checksum, state_of
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _in_turn(method: Method) -> Method:
+    """One thread after the other: the policy and its log have to change together."""
+
+    @wraps(method)
+    def locked(self: LoggedPolicy, *arguments: Any, **named: Any) -> Any:
+        with self._turn:
+            return method(self, *arguments, **named)
+
+    return cast("Method", locked)
+
 
 class LoggedPolicy:
     """The result of `log_to`: a policy whose `select`, `update` and `absorb` are logged.
 
     The rest, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
-    decides and learns has to go through this object. It is for one thread of one process.
+    decides and learns has to go through this object. It is for one process; its threads take turns.
 
     A decision is given by the object that `select` returned, by its round, or by its id.
 
@@ -64,6 +78,7 @@ class LoggedPolicy:
         self.path: Path | None = getattr(ledger, "path", None)
         """The file of the log, if it is one."""
         self._pending, self._every, self._open, self._broken = pending, every, True, ""
+        self._turn = RLock()
         self._wide = ledger.about is not None and ledger.about.candidates
         self._taken = pending.seq  # the last event that a snapshot was tried for
         # How many rewards the policy knew before the log began.
@@ -71,6 +86,7 @@ class LoggedPolicy:
 
     # What is logged -----------------------------------------------------------------------------
 
+    @_in_turn
     def select(
         self,
         contexts: ArrayLike,
@@ -125,6 +141,7 @@ class LoggedPolicy:
             raise
         return decision
 
+    @_in_turn
     def update(
         self,
         decision: Decision | int | str | Sequence[Decision | int | str],
@@ -175,6 +192,7 @@ class LoggedPolicy:
             by_round = (rounds,) if self.policy.learns_by_round else ()
             self._learn(events, self.policy.absorb, *observations, *by_round)
 
+    @_in_turn
     def absorb(
         self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, *, groups: Any = None
     ) -> None:
@@ -189,6 +207,7 @@ class LoggedPolicy:
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
             self._learn([event], self.policy.absorb, *observations)
 
+    @_in_turn
     def override(
         self, decision: Decision | int | str, arm: int, context: ArrayLike, *, groups: Any = None
     ) -> None:
@@ -214,6 +233,7 @@ class LoggedPolicy:
         seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
+    @_in_turn
     def true_reward(self, decision: Decision | int | str, value: float) -> None:
         """Log the true reward of a decision, and learn it if the policy learns from true rewards.
 
@@ -263,10 +283,12 @@ class LoggedPolicy:
     # The log ------------------------------------------------------------------------------------
 
     @property
+    @_in_turn
     def waiting(self) -> list[int]:
         """The rounds that wait for their reward."""
         return sorted(self._pending.kept)
 
+    @_in_turn
     def id_of(self, decision: Decision | int) -> str:
         """The id of a decision in this log, to find it again after a restart or elsewhere.
 
@@ -275,11 +297,13 @@ class LoggedPolicy:
         """
         return self._pending.id_of(self._pending.made_round(decision))
 
+    @_in_turn
     def flush(self) -> None:
         """Wait until everything so far would survive a power failure."""
         if self._open:
             self.ledger.sync()
 
+    @_in_turn
     def close(self) -> None:
         """Finish the log, and release it.
 
