@@ -14,6 +14,7 @@ import evenhand as eh
 from evenhand.contracts import CONTRACTS
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
+from evenhand.policies import saving
 from evenhand.policies._kernels import kernel, learn, score, settle
 from evenhand.policies._learned import with_more_arms
 from evenhand.policies._scores import add_up, score_arms
@@ -85,6 +86,92 @@ def test_it_is_saved_copied_and_hashed():
     policy.own.total[2] += 1e-9
     assert checksum(policy) != checksum(other)
     assert json.loads(text)["own"]["seen"] == [[10, 0], [10, 0], [0, 10], [0, 10]]
+
+
+class Kept(NamedTuple):
+    whole: NDArray[np.int64]
+    least: NDArray[np.float64]
+
+
+class Keeper(eh.Policy):
+    """Keeps whole numbers of any size, and the least reward by arm."""
+
+    def learns(self):
+        return Kept(np.zeros(3, dtype=np.int64), np.full((2, 1), np.inf))
+
+    def learn(self, arm, context, reward):
+        self.own.least[arm] = min(self.own.least[arm], reward)
+
+    def merge_own(self, mine, its):
+        np.minimum(mine.least, its.least, out=mine.least)
+
+    def score(self, contexts):
+        return -self.own.whole[:2].astype(float)
+
+
+def keeper(*whole):
+    policy = Keeper(["F", "M"], n_features=1, exploration="none", seed=1)
+    policy.own.whole[: len(whole)] = whole
+    return policy
+
+
+def test_every_bit_of_whole_numbers_and_infinities_is_saved():
+    policy = keeper(2**53 + 1, -(2**63), 2**63 - 1)
+    policy.absorb([1], [[1.0]], [0.1])
+    text = json.dumps(to_dict(policy), allow_nan=False)
+    again = from_dict(json.loads(text))
+    assert again.own.whole.dtype == np.int64
+    assert again.own.whole.tolist() == [2**53 + 1, -(2**63), 2**63 - 1]
+    assert again.own.least.tolist() == [[np.inf], [0.1]]
+    assert json.dumps(to_dict(again)) == text
+    for name, value in (("whole", 2**53), ("least", ["-inf"])):
+        saved = json.loads(text)
+        saved["own"][name][0] = value
+        with pytest.raises(ValueError, match="checksum"):
+            from_dict(saved)
+
+
+@pytest.mark.parametrize(
+    ("whole", "checksum"),
+    [
+        ((5, -7), "cef6e252520212166d147468aeb5d722dc3af12864e809eaaa3d75b8d30b9a20"),
+        ((2**53 + 1,), "7219ced535b82c6af6121081a700401a70a30c3a96ed8c6ad8f52a05d16a79cc"),
+    ],
+)
+def test_files_whose_checksum_takes_whole_numbers_for_floats_load(whole, checksum):
+    saved = to_dict(keeper(*whole))
+    saved["own"]["least"], saved["sha256"] = [[0.5], [0.5]], checksum
+    assert from_dict(saved).own.whole.tolist()[: len(whole)] == list(whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: own.update(whole=[0, 0.5, 0]),
+        lambda own: own.update(whole=[0, "inf", 0]),
+        lambda own: own.update(least=[["1.5"], [2.0]]),
+        lambda own: own.update(least=[[None], [2.0]]),
+        lambda own: own.update(whole=[0, 2**63, 0]),
+    ],
+)
+def test_what_is_no_number_of_its_own_is_told(change, monkeypatch):
+    saved = to_dict(keeper())
+    change(saved["own"])
+    monkeypatch.setattr(saving, "_checksum", lambda head, tables: saved["sha256"])
+    with pytest.raises(ValueError, match="damaged"):
+        from_dict(saved)
+
+
+def test_what_cannot_be_saved_is_told_and_not_only_left_out_of_snapshots(tmp_path):
+    policy = keeper()
+    with eh.log_to(tmp_path / "log.csv", policy, snapshot_every=1) as logged:
+        policy.own.least[0] = np.nan
+        with pytest.raises(ValueError, match="least, which the policy learned, has a NaN"):
+            to_dict(policy)
+        decision = logged.select(np.ones((2, 1)))
+        with pytest.warns(UserWarning, match="gets no snapshots.*least.* has a NaN"):
+            logged.update(decision, 1.0)
+        policy.own.least[0] = np.inf
 
 
 @pytest.mark.parametrize(

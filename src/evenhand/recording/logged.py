@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial, wraps
@@ -367,15 +368,24 @@ class LoggedPolicy:
         """Save the state, if it is that of the log and can be restored completely.
 
         What a policy learns in a way of its own is restored by replaying all rewards. A snapshot
-        only saves time, so a failure to write it is ignored.
+        only saves time: a failure to write it is ignored, and a state that cannot be saved is told.
         """
         policy, pending = self.policy, self._pending
         self._taken = pending.seq
         outside = int(policy.counts.sum()) != self._before + pending.learned
         if outside or policy.round != pending.round or own_learner(type(policy)):
             return
+        try:
+            state = state_of(policy, pending)
+        except InputError as error:
+            warnings.warn(
+                f"{self.ledger.name} gets no snapshots, so opening it again replays all of it: "
+                f"{error}",
+                stacklevel=2,
+            )
+            return
         with suppress(OSError, ValueError, TypeError):
-            self.ledger.snapshot(state_of(policy, pending), pending.seq)
+            self.ledger.snapshot(state, pending.seq)
 
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""
