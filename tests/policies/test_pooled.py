@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._layout import LIMIT, STALE
-from evenhand.policies.pooled._learning import next_limit, work_out_all
+from evenhand.policies.pooled._learning import next_limit
 from evenhand.policies.pooled._posterior import (
     Variances,
     blank_posterior,
@@ -183,7 +183,8 @@ def test_steps_of_one_reward_are_the_posterior_of_all():
     for t in range(100, 138):  # up to the round before the next limit
         policy.absorb(arms[t : t + 1], contexts[t : t + 1], rewards[t : t + 1], rounds=[t + 1])
     before = scores(policy)
-    work_out_all(policy._rule, policy._state.own)
+    policy._state.own.common[STALE] = 1.0
+    policy._settle(policy._rule, policy._state)
     np.testing.assert_allclose(scores(policy), before, rtol=1e-9, atol=1e-9)
 
 

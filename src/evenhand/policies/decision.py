@@ -147,6 +147,7 @@ class Decision:
             "context": np.asarray(self.context, dtype=np.float64).tolist(),
             "scores": dict(zip(SCORES, rows, strict=True)),
             "groups": None if self.groups is None else np.asarray(self.groups).tolist(),
+            "reward": self.reward,
         }
 
     @classmethod
@@ -161,12 +162,12 @@ class Decision:
             True
         """
         try:
-            groups = data.get("groups")
+            groups, reward = data.get("groups"), data.get("reward")  # older ones lack them
             scores = [
                 [np.inf if score is None else float(score) for score in data["scores"][name]]
                 for name in SCORES
             ]
-            return cls(
+            decision = cls(
                 arm=operator.index(data["arm"]),
                 propensity=float(data["propensity"]),
                 explored=bool(data["explored"]),
@@ -175,6 +176,7 @@ class Decision:
                 scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
                 groups=None if groups is None else np.array(groups, dtype=np.float64),
             )
+            decision.reward = None if reward is None else float(reward)
         except (TypeError, ValueError, LookupError, OverflowError) as error:
             raise DataError(
                 parameter="data",
@@ -182,6 +184,7 @@ class Decision:
                 allowed="the result of Decision.to_dict",
                 hint="do not change it",
             ) from error
+        return decision
 
 
 SCORES = ("estimate", "width", "correction", "correction_width", "upper")

@@ -18,6 +18,7 @@ from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
+from evenhand.policies.pooled import _learning as _learning
 from evenhand.policies.pooled._candidates import explanation_of, intervals_of
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
@@ -31,7 +32,6 @@ from evenhand.policies.pooled._layout import (
     PooledState,
     new_state,
 )
-from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._settings import (
     feature_names_of,
     is_name,
@@ -220,8 +220,7 @@ class PooledGroupFair(Policy):
         mine.settled[...] += its.settled
         mine.fresh[...] += its.fresh
         if self._design is not None:
-            rule: Any = self._rule
-            merge_general(rule, mine, its)
+            merge_general(mine, its)
             return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
@@ -230,8 +229,6 @@ class PooledGroupFair(Policy):
         mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
         mine.true[...] += its.true
         merge_truth(mine, its)
-        if mine.common[NUMBER]:
-            work_out_all(self._rule, mine)
 
     # What was learned ---------------------------------------------------------------------------
 
