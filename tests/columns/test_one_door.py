@@ -1,4 +1,4 @@
-"""The same table is the same groups, features and rows for a world and for off-policy values."""
+"""The same table is the same groups, features and rows for worlds, audits and off-policy values."""
 
 from __future__ import annotations
 
@@ -36,6 +36,48 @@ def test_a_world_and_a_value_read_the_same(missing, tmp_path):
         sorted_rows(logged.contexts[there], logged.rewards[there]), sorted_rows(contexts, rewards)
     )
     assert world.n_rows == there.sum()
+
+
+@pytest.mark.parametrize("missing", ["drop", "fill"])
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_a_world_and_an_audit_read_the_same(missing, tmp_path):
+    """Groups are called "black=0" in a world and "0" in an audit; both take either name."""
+    path, how = write_awkward(tmp_path / "log.csv"), {**HOW, "missing": missing}
+    world = eh.TableWorld(path, group="black", reward="crédit", arms="arm", **how)
+    audits = [
+        eh.audit(path, group="black", reward="crédit", reference=name, logistic=False, **how)
+        for name in (0, "black=0")
+    ]
+    biases = [world.bias(reference=name, weighting="pulls") for name in (0, "0", "black=0")]
+    assert {bias.reference for bias in biases} == {"black=0"}
+    assert {audit.bias.reference for audit in audits} == {"0"}
+    for audit in audits:
+        assert sorted(audit.bias.features) == sorted(world.feature_names)
+        rows = audit.bias.by_group["observations"]
+        assert rows.tolist() == biases[0].by_group["observations"].tolist()
+        assert rows.sum() == world.n_rows
+        np.testing.assert_allclose(
+            audit.bias.by_group["estimate"], biases[0].by_group["estimate"], atol=1e-9
+        )
+    with pytest.raises(eh.InputError, match="reference is 'black=2'; allowed is one of 0, 1"):
+        eh.audit(path, group="black", reward="crédit", reference="black=2", **how)
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("true", "false")])
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_groups_that_are_truth_values(words, tmp_path):
+    """In a world they are called "female=True", in a file as in a frame."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"female": rng.choice(words, 200), "age": rng.random(200)})
+    table["paid"] = rng.random(200)
+    table.to_csv(tmp_path / "log.csv", index=False)
+    world = eh.TableWorld(tmp_path / "log.csv", group="female", reward="paid", sensitive=True)
+    assert world.groups.sensitive == "female=True"
+    for name in (True, "True", "true", "female=True"):
+        found = eh.audit(
+            tmp_path / "log.csv", group="female", reward="paid", reference=name, logistic=False
+        )
+        assert found.bias.reference == words[0]
 
 
 def test_missing_values_are_an_error_unless_chosen(tmp_path):

@@ -29,6 +29,9 @@ from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 SEPARATORS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
+TRUTHS = {
+    word: word.lower() == "true" for word in ("True", "TRUE", "true", "False", "FALSE", "false")
+}
 CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
 LOOKED_AT = 50  # records, to find the separator
 UNREADABLE = (  # what damaged files raise
@@ -228,7 +231,10 @@ def _read_csv(
 
 
 def _numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
-    """Numbers if all of a column are, as they would have been read; codes such as "01" stay."""
+    """Numbers or truth values if all of a column are, as in others; codes such as "01" stay."""
+    truths = text.map(TRUTHS)
+    if truths.notna().any() and truths.notna().equals(text.notna()):
+        return truths.astype(object if truths.isna().any() else bool)
     words = with_point(text.dropna().str.strip(), decimal)
     numbers = len(words) > 0 and words.str.match(NUMBER).all()
     if not numbers or words.str.match(CODE).any():
