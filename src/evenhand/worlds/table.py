@@ -184,7 +184,7 @@ class TableWorld(World):
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
         reading = Reading(encoding, decimal, None, sheet)
-        frame = read_table(data, marks, separator, needed, reading)
+        frame = read_table(data, marks, separator, needed, reading, group_columns)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
