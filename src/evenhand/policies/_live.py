@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._compile import entry_point, for_sources
 from evenhand._compile.generics import telling
 from evenhand._random import mix
+from evenhand.errors import InputError
 from evenhand.leastsquares import Prior
 from evenhand.policies import _calls as calls
 from evenhand.policies import _kernels as kernels
@@ -74,7 +75,7 @@ class Live(Settled):
         `self.intervals(contexts)` has the arms' estimates and widths. The result may also be a
         table of five rows: estimate, width, correction, correction_width and upper.
         """
-        raise TypeError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
+        raise InputError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
 
     @classmethod
     def is_compiled(cls) -> bool:
