@@ -35,8 +35,10 @@ def summarise(
     grouped = table.groupby(list(by), sort=False, observed=True)[value]
     means = grouped.agg(n="count", mean="mean", sd="std").reset_index()
     freedom = np.maximum(means["n"] - 1, 1)
-    reach = stdtrit(freedom, 0.5 + level / 2) * means["sd"] / np.sqrt(np.maximum(means["n"], 1))
-    means["low"], means["high"] = means["mean"] - reach, means["mean"] + reach
+    half_width = (
+        stdtrit(freedom, 0.5 + level / 2) * means["sd"] / np.sqrt(np.maximum(means["n"], 1))
+    )
+    means["low"], means["high"] = means["mean"] - half_width, means["mean"] + half_width
     return means
 
 

@@ -3,15 +3,10 @@
 `python -m benchmarks.chaining` counts the same in 1,000 runs.
 """
 
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
-
 from benchmarks.chaining import CONTROLS, FAIR, Case, watched, worse_favoured
 
 import evenhand as eh

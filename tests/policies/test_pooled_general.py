@@ -78,22 +78,24 @@ def rows_of(number, seed=0):
 # The posterior ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("make", [per_round, crossed])
 @pytest.mark.parametrize("recurs", [True, False])
-def test_the_posterior_is_that_of_the_joint_normal_distribution(recurs):
+def test_the_posterior_is_that_of_the_joint_normal_distribution(make, recurs):
     """Effects and what is the arms' own at once, by conditioning one big Gaussian."""
-    arms, contexts, rewards, given = of_round(60)
-    policy = per_round(arms="recurring" if recurs else "once")
+    policy = make(arms="recurring" if recurs else "once")
+    changes, n = policy.groups.changes, policy.n_arms
+    arms, contexts, rewards, given = of_round(60) if changes else (*rows_of(60), None)
     policy.absorb(arms, contexts, rewards, groups=given)
     own, design = policy._state.own, design_of(policy.groups)
     sigma2, tau2, v = 0.5, 0.3, np.array([0.6, 0.8])
-    along, across = np.array([9.0, 4.0, 1.0]), np.array([2.0, 0.7, 1.0])
+    along, across = np.array([9.0, 4.0, 1.0, 3.0]), np.array([2.0, 0.7, 1.0, 0.5])
     variances = Variances(np.array([sigma2]), np.array([tau2]), along, across, v)
     post = posterior_of(
         own.settled + own.fresh, own.settled_arms + own.fresh_arms, design.kinds, variances
     )
 
     q = design.kinds.size
-    levels = eh._membership.membership(policy.groups, given, 60)
+    levels = eh._membership.membership(policy.groups, given, 60) if changes else design.levels[arms]
     Z = np.einsum("nq,nk->nqk", design.weights(levels), contexts).reshape(60, q * D)
     blocks = [
         across[kind] * np.eye(D) + (along[kind] - across[kind]) * np.outer(v, v)
@@ -102,7 +104,7 @@ def test_the_posterior_is_that_of_the_joint_normal_distribution(recurs):
     prior = np.zeros((q * D, q * D))
     for column, block in enumerate(blocks):
         prior[column * D : column * D + D, column * D : column * D + D] = block
-    X = np.zeros((60, 4 * D))
+    X = np.zeros((60, n * D))
     for row, arm in enumerate(arms):
         X[row, arm * D : arm * D + D] = contexts[row]
     own_part = tau2 * (X @ X.T) if recurs else 0.0
@@ -181,14 +183,17 @@ def test_steps_are_the_posterior(make):
 # Order, saving, merging ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("make", [per_round, crossed])
 @pytest.mark.parametrize("arms", ["recurring", "once"])
-def test_late_and_shuffled_rewards_give_the_same_state(arms):
+def test_late_and_shuffled_rewards_give_the_same_state(make, arms):
+    """Each reward with the groups of its own round, which differ from round to round."""
     generator = np.random.default_rng(4)
-    prompt, late = per_round(arms=arms), per_round(arms=arms)
+    prompt, late = make(arms=arms), make(arms=arms)
+    changes, n = prompt.groups.changes, prompt.n_arms
     made = []
-    for _ in range(60):
-        contexts = generator.random((4, D))
-        given = ["F", "M", None, {"F": 0.2, "M": 0.8}]
+    for t in range(60):
+        contexts = generator.random((n, D))
+        given = np.roll(["F", "M", None, {"F": 0.2, "M": 0.8}], t).tolist() if changes else None
         decision = prompt.select(contexts, groups=given)
         reward = decision.context.sum() * decision.arm + generator.normal()
         made.append((decision, reward))
@@ -196,9 +201,9 @@ def test_late_and_shuffled_rewards_give_the_same_state(arms):
     for place in generator.permutation(60):
         late.update(*made[place])
     late.round = prompt.round
-    contexts = generator.random((4, D))
+    contexts = generator.random((n, D))
     first, second = (
-        policy.select(contexts, groups=["F", "M", "M", None]).scores.table
+        policy.select(contexts, groups=["F", "M", "M", None] if changes else None).scores.table
         for policy in (prompt, late)
     )
     np.testing.assert_allclose(first, second, rtol=1e-8, atol=1e-8)

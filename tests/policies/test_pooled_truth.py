@@ -18,7 +18,13 @@ from evenhand.experiments.file import read_experiment
 from evenhand.leastsquares._blend import blank_blend, evidence
 from evenhand.policies.pooled._layout import OF_TRUTH
 from evenhand.policies.pooled._posterior import Data, Variances, blank_posterior, work_out
-from evenhand.policies.pooled._true_posterior import Truth, blank_seen, blend_in, corrected, look
+from evenhand.policies.pooled._true_posterior import (
+    Truth,
+    blank_seen,
+    blend_in,
+    corrected,
+    information_of_truth,
+)
 from evenhand.policies.saving import _checksum, from_dict, to_dict
 from evenhand.recording._replay import checksum
 from evenhand.simulation._compiled_rounds import run
@@ -31,7 +37,7 @@ def _posterior_after_truth(data, variances, truth, weights, kappa2, free, sigma2
     post = blank_posterior(data.number.size, m, d)
     work_out(data, variances, post)
     seen, out = blank_seen(m, d), blank_blend(m * d, m * d, d, free)
-    look(data, variances, post, truth, sigma2, seen)
+    information_of_truth(data, variances, post, truth, sigma2, seen)
     blend_in(data, variances, post, weights, seen, kappa2, out)
     means, shifted, correction = np.empty(m * d), np.empty(m * d), np.empty(m * d)
     for k in range(m * d):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -60,8 +61,22 @@ def test_files_that_the_text_names_exist(text):
 
 @pytest.mark.parametrize(("promise", "tests"), PROMISES, ids=[promise for promise, _ in PROMISES])
 def test_every_promise_names_its_test(promise, tests):
-    named = re.findall(r"tests/[\w/]+\.py", tests)
     contracts = re.findall(r"`(\w+)`", tests)
-    assert named or contracts, f"nothing checks that {promise}"
-    assert not [path for path in named if not (ROOT / path).is_file()]
     assert set(contracts) <= {contract.__name__ for contract in CONTRACTS}
+    named = re.findall(r"`(tests/[\w/]+\.py)?::(\w+)`", tests)
+    assert len(contracts) + len(named) == tests.count("`") // 2, "a name that is no test"
+    assert named or contracts, f"nothing checks that {promise}"
+    path = ""
+    for file, test in named:
+        path = file or path
+        assert test in names_of_tests(path), f"{path} has no {test}"
+
+
+def names_of_tests(path):
+    """The names of the tests of a file: functions, and state machines that have a name."""
+    body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    for node in body:
+        if isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in names if name.startswith(("test_", "Test"))}

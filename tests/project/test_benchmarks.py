@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import live, others, report, sections, simulated
+from benchmarks.__main__ import Plan, better, measure_all, quick
+from benchmarks.peers import harness
+
+import evenhand as eh
+from evenhand.simulation._compiled_rounds import run
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))  # the benchmarks are not part of the installed package
-
-from benchmarks import live, others, report, sections, simulated  # noqa: E402
-from benchmarks.__main__ import Plan, better, measure_all, quick  # noqa: E402
-from benchmarks.peers import harness  # noqa: E402
-
-import evenhand as eh  # noqa: E402
-from evenhand.simulation._compiled_rounds import run  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

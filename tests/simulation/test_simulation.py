@@ -10,18 +10,11 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+from plain_policies import Greedy
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
 TWO = [eh.TopInterval, eh.GroupFairTopInterval]  # each more is compiled, for some seconds
 FOUR = [*TWO, eh.IntervalChaining, eh.NaiveFair]
-
-
-class Greedy(eh.Policy):
-    """A plain Python policy, as a user's."""
-
-    def score(self, contexts):
-        estimate, width = self.intervals(contexts)
-        return np.where(np.isinf(width), np.inf, estimate)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 
 import evenhand as eh
 from evenhand.worlds._instances import compiled_draw, compiled_receive
+from plain_policies import Greedy
 from reference import DATA, REFERENCE, needs_data, needs_shared
 
 pytestmark = pytest.mark.filterwarnings("ignore:arms. fewer than 30 rows")
@@ -29,14 +30,6 @@ SMALL = pd.DataFrame(
     }
 )
 ROLES = {"group": "sex", "sensitive": "F", "arms": {"age": [0, 50, 99]}, "reward": "paid"}
-
-
-class Greedy(eh.Policy):
-    """A plain Python policy, as a user's."""
-
-    def score(self, contexts):
-        estimate, width = self.intervals(contexts)
-        return np.where(np.isinf(width), np.inf, estimate)
 
 
 def small(table=SMALL, **changes):

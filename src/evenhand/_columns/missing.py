@@ -30,9 +30,10 @@ def check_choice(choice: Any) -> None:
     by_name = dict(choice) if isinstance(choice, Mapping) else {"": choice}
     for name, action in by_name.items():
         if action not in CHOICES:
-            of = f" for column {name!r}" if name else ""
+            about_column = f" for column {name!r}" if name else ""
             raise InputError(
-                f"{setting('missing')} is {action!r}{of}; allowed is one of {', '.join(CHOICES)}, "
+                f"{setting('missing')} is {action!r}{about_column}; allowed is one of "
+                f"{', '.join(CHOICES)}, "
                 'or one of them by column, such as {"age": "fill", "others": "drop"}'
             )
 
@@ -209,6 +210,8 @@ def filled(column: pd.Series[Any], nominal: bool) -> tuple[pd.Series[Any], pd.Se
 def with_category(column: pd.Series[Any]) -> pd.Series[Any]:
     """Categories with "missing" as one of them."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = MISSING in column.cat.categories
-        return (column if known else column.cat.add_categories(MISSING)).fillna(MISSING)
+        has_missing_category = MISSING in column.cat.categories
+        return (column if has_missing_category else column.cat.add_categories(MISSING)).fillna(
+            MISSING
+        )
     return column.astype(object).where(column.notna(), MISSING)

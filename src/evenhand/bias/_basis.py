@@ -23,8 +23,8 @@ def basis_of(truth: Measured) -> list[str]:
             if truth.feedback
             else "There is no feedback yet to compare with"
         )
-        so = "so it is not used yet" if truth.number == 1 else "so they are not used yet"
-        said = f"There {_are(truth.number)} {number}{since}. {why}, {so}."
+        consequence = "so it is not used yet" if truth.number == 1 else "so they are not used yet"
+        said = f"There {_are(truth.number)} {number}{since}. {why}, {consequence}."
         return [said, ASSUMPTION]
     return [f"There {_are(truth.number)} {number}{since}.", averages(truth), _arrival(truth)]
 

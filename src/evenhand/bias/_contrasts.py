@@ -112,7 +112,7 @@ def compare(
     )
     many = how_many(weights[known & ~empty], contexts[known & ~empty])
     alpha = 1.0 - level
-    reach = stdtrit(freedom, 1.0 - alpha / 2.0) * error
+    half_width = stdtrit(freedom, 1.0 - alpha / 2.0) * error
     reach_all = -stdtrit(freedom, alpha / (2.0 * max(many, 1))) * error
     detectable = reach_all + stdtrit(freedom, POWER) * error
     detectable[empty] = np.nan
@@ -122,8 +122,8 @@ def compare(
         estimate,
         error,
         freedom,
-        estimate - reach,
-        estimate + reach,
+        estimate - half_width,
+        estimate + half_width,
         estimate - reach_all,
         estimate + reach_all,
         p_value,
@@ -152,15 +152,15 @@ def why_not(
     """Why the bias is not known here, in words: the group's own reason before another's."""
     if np.isnan(weights).any():
         return "no other group to compare with"
-    own = int(np.argmax(weights))
-    for g in [own, *np.flatnonzero(weights).tolist()]:
+    group = int(np.argmax(weights))
+    for g in [group, *np.flatnonzero(weights).tolist()]:
         if fit.blocked[g]:
-            return fit.blocked[g] + ("" if g == own else ", and the reference needs it")
+            return fit.blocked[g] + ("" if g == group else ", and the reference needs it")
     unseen = np.flatnonzero(~shown & (weights[fit.of] != 0.0))
-    first = min(unseen, key=lambda row: bool(fit.of[row] != own))
-    group = fit.of[first]
-    everywhere = not shown[fit.of == group].any()  # then there is no need to name an arm
-    where = fit.homes[group] if everywhere else fit.labels[first]
+    first = min(unseen, key=lambda row: bool(fit.of[row] != group))
+    unseen_group = fit.of[first]
+    everywhere = not shown[fit.of == unseen_group].any()  # then there is no need to name an arm
+    where = fit.homes[unseen_group] if everywhere else fit.labels[first]
     return _gap(fit, int(first), where, context, features)
 
 
@@ -213,8 +213,8 @@ def largest_difference(report: BiasReport, place: Array | None) -> Gap:
     if place is None or len(known) < 2:
         return Gap("", "", np.nan, np.nan, np.nan, why)
     pairs = list(combinations(known, 2))
-    own = np.eye(len(report.groups))
-    weights = np.array([own[a] - own[b] for a, b in pairs])
+    identity = np.eye(len(report.groups))
+    weights = np.array([identity[a] - identity[b] for a, b in pairs])
     rows = np.tile(place, (len(pairs), 1))
     gaps = compare(report._fit, weights, rows, report.level, report.features)
     far = int(np.argmax(np.abs(gaps.estimate)))
@@ -240,8 +240,10 @@ def smallest_ratio(report: BiasReport, place: Array | None) -> Gap:
     known, why = _known(report, place)
     if place is None or len(known) < 2:
         return Gap("", "", np.nan, np.nan, np.nan, why)
-    fit, own = report._fit, np.eye(len(report.groups))[known]
-    feedback = compare(fit, own, np.tile(place, (len(known), 1)), report.level, report.features)
+    fit, identity = report._fit, np.eye(len(report.groups))[known]
+    feedback = compare(
+        fit, identity, np.tile(place, (len(known), 1)), report.level, report.features
+    )
     if not (feedback.all_low > 0.0).all():
         why = NOT + "the feedback is not positive beyond doubt at this context"
         return Gap("", "", np.nan, np.nan, np.nan, why)

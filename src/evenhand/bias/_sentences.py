@@ -138,17 +138,19 @@ def totals(report: BiasReport) -> list[str]:
         power = f" A gap of {_size(size)} or more would have been found with {_power()}."
         said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
     elif unclear:
-        of = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
-        of = "both groups" if of == "all 2 groups" else of
+        subject = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
+        subject = "both groups" if subject == "all 2 groups" else subject
         # With groups that are not known, "all" would be false and "the other" unclear.
         if table["estimate"].isna().any():
-            of = f"groups {few([quoted(report.groups[g]) for g in unclear])}"
+            subject = f"groups {few([quoted(report.groups[g]) for g in unclear])}"
         size = float(table["detectable"].iloc[unclear].max())
         power = (
             f" In each of them, a gap of {_size(size)} or more would have been found with "
             f"{_power()}."
         )
-        compared = f"the {terms.outcome} {terms.of} {of} cannot be told from {_reference(report)}."
+        compared = (
+            f"the {terms.outcome} {terms.of} {subject} cannot be told from {_reference(report)}."
+        )
         said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
     return [*second.before, *said, *second.about_gaps]
 

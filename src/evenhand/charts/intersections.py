@@ -45,7 +45,7 @@ def cells_chart(
     if missing:
         raise InputError(
             f"{setting('cells')} has no column {missing[0]!r}; allowed is a table such as "
-            "found.intersections.cells"
+            "report.intersections.cells"
         )
     table = cells[cells["cell"] != reference].sort_values("shrunk", na_position="last")
     order = table["cell"].tolist()

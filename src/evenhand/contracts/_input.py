@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts._common import LABELS, contract, learned, make, round_of
+from evenhand.errors import InputError
 from evenhand.groups import Groups
 from evenhand.policies.base import Policy
 from evenhand.policies.saving import to_dict
@@ -17,7 +18,7 @@ from evenhand.policies.saving import to_dict
 
 @contract
 def bad_input_is_refused(kind: type[Policy]) -> None:
-    """Bad input raises a ValueError that names it, and nothing is learned."""
+    """Bad input raises an InputError that names it, and nothing is learned."""
     policy = learned(kind)
     before = json.dumps(to_dict(policy))
     good = round_of()
@@ -59,7 +60,7 @@ def bad_input_is_refused(kind: type[Policy]) -> None:
 def _refused(words: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> None:
     try:
         function(*arguments, **named)
-    except ValueError as error:
+    except InputError as error:
         text = str(error)
         assert words in text and "\n" not in text, f"{text!r} does not have {words!r} in one line"
     else:

@@ -19,7 +19,7 @@ from evenhand.events._formats import fingerprint, parquet_about, read_csv, read_
 from evenhand.events._header import DAMAGE, VERSION, About, one_line
 from evenhand.events._journal import journal_of, read_journal
 from evenhand.events._old_versions import OlderRows
-from evenhand.events._rows import LogRows, are_older, has_all_columns, own
+from evenhand.events._rows import LogRows, are_older, has_all_columns, typed_rows
 from evenhand.events._schema import NAMES, checked
 from evenhand.events._tables import beside, log_path
 from evenhand.events.event import TrueRewardObserved, from_line
@@ -134,9 +134,11 @@ def _read_once(
     if begun is None and table is not None and not are_older(about, table):
         return Whole(about, table, about.head, tuple(map(_true, about.replaced)))
     rows = _put_together(path, about, table, begun or about, lines)
-    should, held = expected(about), LogCounts(rows.decisions(), rows.learned, None)
-    if should is not None and (held.rounds < should.rounds or held.learned < should.learned):
-        raise DamagedError(f"{path}: {not_whole(path, held, should)}")
+    expected_counts, counts = expected(about), LogCounts(rows.decisions(), rows.learned, None)
+    if expected_counts is not None and (
+        counts.rounds < expected_counts.rounds or counts.learned < expected_counts.learned
+    ):
+        raise DamagedError(f"{path}: {not_whole(path, counts, expected_counts)}")
     try:
         frame = checked(rows.to_frame(), about.features, order=True)
         if about.candidates:
@@ -278,7 +280,7 @@ def _as_written(
     if should is not None and allowed and len(frame) not in [mark["number"] for mark in allowed]:
         raise not_whole(path, _held(frame), should)
     try:
-        rows = own(about, frame, first, texts=path.suffix == ".csv")
+        rows = typed_rows(about, frame, first, texts=path.suffix == ".csv")
         actual = fingerprint(about, [rows])
         if allowed and actual not in allowed:
             raise DamagedError(

@@ -161,7 +161,7 @@ def has_all_columns(about: About, frame: pd.DataFrame) -> None:
         raise DamagedError(f"the log has lost its column {missing[0]!r}")
 
 
-def own(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFrame:
+def typed_rows(about: About, frame: pd.DataFrame, first: int, texts: bool) -> pd.DataFrame:
     """The rows of a log that evenhand wrote, with the types of the schema."""
     has_all_columns(about, frame)
     frame = checked(frame, about.features, first=first, order=not are_older(about, frame))

@@ -23,7 +23,7 @@ from evenhand.events._formats import (
     write_parquet,
 )
 from evenhand.events._header import DAMAGE, VERSION, About
-from evenhand.events._rows import LogRows, own
+from evenhand.events._rows import LogRows, typed_rows
 from evenhand.events.event import RowsAbsorbed
 
 SUFFIXES = (".parquet", ".csv")
@@ -125,7 +125,7 @@ def _write_text(file: IO[bytes], text: bytes) -> None:
 
 def _read_back(about: About, parts: Iterator[pd.DataFrame], texts: bool) -> dict[str, Any]:
     """The fingerprint of the rows that were written, read in parts to save memory."""
-    return fingerprint(about, (own(about, part, 0, texts) for part in parts))
+    return fingerprint(about, (typed_rows(about, part, 0, texts) for part in parts))
 
 
 def _stop_unless(same: bool) -> None:

@@ -109,7 +109,7 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
                 value if isinstance(value, str) else Cell(in_digits(value), number=True)
                 for value in key
             ),
-            *(Cell(_with_reach(means[name].iloc[i]), number=True) for name in shown),
+            *(Cell(_with_half_width(means[name].iloc[i]), number=True) for name in shown),
         ]
         for i, key in enumerate(means[shown[0]][keys].itertuples(index=False))
     ]
@@ -117,14 +117,14 @@ def numbers_table(runs: pd.DataFrame, experiment: Experiment) -> Table:
     return of_rows(headings, rows, keys=len(keys))
 
 
-def _with_reach(row: pd.Series[float]) -> str:
+def _with_half_width(row: pd.Series[float]) -> str:
     """A mean with the digits that its interval warrants, and at least three decimals."""
-    reach = row["high"] - row["mean"]
-    size = abs(row["mean"]) if pd.isna(reach) or not reach > 0 else reach
+    half_width = row["high"] - row["mean"]
+    size = abs(row["mean"]) if pd.isna(half_width) or not half_width > 0 else half_width
     small = -math.floor(math.log10(size)) + 1 if 0.0 < size < 0.01 else 3
     digits = 0 if abs(row["mean"]) >= 1000 else min(small, 15)
     text = f"{row['mean']:,.{digits}f}"
-    return text + ("" if pd.isna(reach) else f" ± {reach:,.{digits}f}")
+    return text + ("" if pd.isna(half_width) else f" ± {half_width:,.{digits}f}")
 
 
 def write(

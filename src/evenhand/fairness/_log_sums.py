@@ -90,16 +90,16 @@ def group_sums(
     out: dict[str, Array] = {"n": n.astype(np.float64)}
 
     def add(name: str, values: Array) -> None:
-        there = ~np.isnan(values)
-        of, known = codes[there], values[there]
+        has_value = ~np.isnan(values)
+        of, known = codes[has_value], values[has_value]
         out[f"n_{name}"] = np.bincount(of, minlength=len(names)).astype(np.float64)
         out[f"sum_{name}"] = np.bincount(of, known, len(names)).astype(np.float64)
         out[f"square_{name}"] = np.bincount(of, known**2, len(names)).astype(np.float64)
 
     rewards = _column(log, reward, "reward")
     add("reward", rewards)
-    there = rewards[~np.isnan(rewards)]
-    if there.size and np.isin(there, (0.0, 1.0)).all():
+    known_rewards = rewards[~np.isnan(rewards)]
+    if known_rewards.size and np.isin(known_rewards, (0.0, 1.0)).all():
         out["positives"] = out["sum_reward"]
     given = {
         "true_reward": true_reward,
@@ -169,9 +169,10 @@ def _labels(
 
 def _column(log: pd.DataFrame, name: str, role: str) -> Array:
     if name not in log.columns:
-        there = ", ".join(map(str, log.columns))
+        column_names = ", ".join(map(str, log.columns))
         raise InputError(
-            f"{setting(role)} is {name!r}, which is not a column; the log has {there}", value=name
+            f"{setting(role)} is {name!r}, which is not a column; the log has {column_names}",
+            value=name,
         )
     values = pd.to_numeric(log[name], errors="coerce").astype("Float64").astype("float64")
     spoiled = values.isna() & log[name].notna()

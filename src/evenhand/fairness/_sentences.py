@@ -34,15 +34,15 @@ SCREENS = {
 def sentences(report: FairnessReport, outcome: str = "") -> list[str]:
     """Shares, then every metric, the screen, what is not known, and what is assumed."""
     named = partial(words_of, sums=report.sums, outcome=outcome)
-    said = [*_shares(report), *_metrics(report, named)]
-    said += [*_screening(report, named), *_too_little(report, named)]
+    sentences = [*_shares(report), *_metrics(report, named)]
+    sentences += [*_screening(report, named), *_too_little(report, named)]
     single = "for all groups at once" if report.simultaneous else "each by itself"
-    said.append(
+    sentences.append(
         f"Intervals are at {percent(report.level)}: those of differences and ratios hold for all "
         f"pairs of groups at once, those of single groups {single}. {_belonging(report, named)} "
         "If a policy learns from its decisions, they are rough, and repeated runs say more."
     )
-    return said
+    return sentences
 
 
 def _belonging(report: FairnessReport, named: Named) -> str:
@@ -63,7 +63,7 @@ def _belonging(report: FairnessReport, named: Named) -> str:
 
 def _shares(report: FairnessReport) -> list[str]:
     """The shares of the decisions; without arms, only of the rows in the file."""
-    said = []
+    sentences = []
     shares, table = report.by_group.loc["share"], report.parity()
     of_arms = report.sums.chances() is not None
     for group in report.groups:
@@ -72,20 +72,20 @@ def _shares(report: FairnessReport) -> list[str]:
             return ["There are no decisions."]
         share, ends = rate(row["estimate"]), f"({rate(row['low'])} to {rate(row['high'])})"
         if not of_arms:
-            said.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
+            sentences.append(f"Group {group} has {share} of the {row['n']:,} rows {ends}.")
             continue
         parities = ", ".join(
             f"{row['parity']} parity asks for {rate(row['asked'])}"
             for row in table[table["group"] == group].to_dict("records")
         )
-        said.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {parities}.")
-    return said
+        sentences.append(f"Group {group} got {share} of {row['n']:,} decisions {ends}; {parities}.")
+    return sentences
 
 
 def _metrics(report: FairnessReport, named: Named) -> list[str]:
     """The largest difference of each metric, among groups with sufficient evidence."""
     gaps = report.difference(sufficient_only=True)
-    said = []
+    sentences = []
     for name in report.metrics:
         binary = report.sums.has("positives")
         if name == "share" or (name == "mean_reward" and binary and BY_REWARD in report.metrics):
@@ -95,8 +95,8 @@ def _metrics(report: FairnessReport, named: Named) -> list[str]:
         row = {str(key): value for key, value in gaps.loc[name].items()}
         if row["evidence"] == SUFFICIENT:
             words = _apart(row, _is_rate(name, report), len(report.groups) > 2)
-            said.append(f"{_start(named(name))}: {words}.")
-    return said
+            sentences.append(f"{_start(named(name))}: {words}.")
+    return sentences
 
 
 def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
@@ -115,31 +115,31 @@ def _apart(row: dict[str, Any], is_rate: bool, picked: bool) -> str:
 
 
 def _screening(report: FairnessReport, named: Named) -> list[str]:
-    said = []
+    sentences = []
     for row in report.screening().to_dict("records"):
         if row["screen"] not in SCREENS:
             continue
         high = " or more" if np.isinf(row["high"]) else f" to {row['high']:.2f}"
-        said.append(
+        sentences.append(
             f"{_start(named(row['selection']))}: group {row['group']} has "
             f"{row['estimate']:.2f} times the rate of group {row['beside']} ({row['low']:.2f}"
             f"{high}); {SCREENS[row['screen']].format(format(row['threshold'], '.4g'))}."
         )
-    if said:
-        said.append("The screening value says where to look closer; it is not a verdict.")
-    return said
+    if sentences:
+        sentences.append("The screening value says where to look closer; it is not a verdict.")
+    return sentences
 
 
 def _too_little(report: FairnessReport, named: Named) -> list[str]:
     table = report.to_frame()
-    said = []
+    sentences = []
     for evidence, words in ((INSUFFICIENT, "Insufficient evidence on"), (UNKNOWN, "Not known for")):
         for group in report.groups:
             rows = table[(table["group"] == group) & (table["evidence"] == evidence)]
             for why, part in _by(rows, "why"):
                 names = ", ".join(named(str(name)) for name in part["metric"])
-                said.append(f"{words} group {group} ({why}): {names}.")
-    return said
+                sentences.append(f"{words} group {group} ({why}): {names}.")
+    return sentences
 
 
 def _by(rows: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:

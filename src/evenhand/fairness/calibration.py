@@ -48,8 +48,8 @@ def calibration(sums: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         inside = [_positive(square / n - mean**2) for square, mean in ((ss, score), (tt, truth))]
         covariance = st / n - score * truth
         gap = _positive(inside[0] + inside[1] - 2.0 * covariance)
-        reach = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.nan)
-        reach = reach * np.sqrt(gap / (n - 1))
+        half_width = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + level) / 2), np.nan)
+        half_width = half_width * np.sqrt(gap / (n - 1))
         slope = np.where(inside[0] > 0.0, covariance / inside[0], np.nan)
         residual = _positive(inside[1] - slope * covariance)
         wide = np.where(n > 2, stdtrit(np.maximum(n - 2, 1), (1 + level) / 2), np.nan)
@@ -59,8 +59,8 @@ def calibration(sums: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         "mean_score": score,
         "mean_truth": truth,
         "difference": score - truth,
-        "low": score - truth - reach,
-        "high": score - truth + reach,
+        "low": score - truth - half_width,
+        "high": score - truth + half_width,
         "slope": slope,
         "slope_low": slope - wide,
         "slope_high": slope + wide,

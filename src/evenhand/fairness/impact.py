@@ -163,9 +163,9 @@ def _checked(counts: pd.DataFrame) -> pd.DataFrame:
 
 def _highest(rate: Array, n: Array, small: Bools) -> int:
     """The category with the highest rate, the largest of several: small ones only if all are."""
-    there = np.nan_to_num(rate, nan=-1.0)
-    known = np.where(small, -1.0, there)
-    known = known if (known >= 0.0).any() else there
+    rates = np.nan_to_num(rate, nan=-1.0)
+    known = np.where(small, -1.0, rates)
+    known = known if (known >= 0.0).any() else rates
     return int(np.lexsort((n, known))[-1])
 
 
@@ -210,8 +210,8 @@ def _ends(rate: Array, people: Array, other: int, level: float) -> tuple[Array, 
         theirs, all_theirs = selected[other] + half, people[other] + half
         middle = np.log(own / total) - np.log(theirs / all_theirs)
         variance = 1.0 / own - 1.0 / total + 1.0 / theirs - 1.0 / all_theirs
-        reach = float(ndtri(0.5 + level / 2.0)) * np.sqrt(np.maximum(variance, 0.0))
-        low, high = np.exp(middle - reach), np.exp(middle + reach)
+        half_width = float(ndtri(0.5 + level / 2.0)) * np.sqrt(np.maximum(variance, 0.0))
+        low, high = np.exp(middle - half_width), np.exp(middle + half_width)
     return np.where(selected <= 0.0, 0.0, low), high
 
 
@@ -264,8 +264,10 @@ def fisher_exact(selected: float, n: float, others_selected: float, others: floa
         + gammaln(others - chosen + x + 1.0)
     )
     logs -= logs.max()
-    here = logs[int(selected - least)]
-    return float(min(np.exp(logs[logs <= here + ALIKE]).sum() / np.exp(logs).sum(), 1.0))
+    observed_log_probability = logs[int(selected - least)]
+    return float(
+        min(np.exp(logs[logs <= observed_log_probability + ALIKE]).sum() / np.exp(logs).sum(), 1.0)
+    )
 
 
 def _note(row: int, rate: Array, highest: int, few: str, inexact: str) -> str:

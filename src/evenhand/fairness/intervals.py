@@ -73,9 +73,11 @@ def proportion(
         z2 = float(ndtri(1.0 - alpha / 2.0)) ** 2
         middle = (k + z2 / 2.0) / (total + z2)
         inside = np.maximum(rate * (1.0 - rate), 0.0) * total + z2 / 4.0
-        reach = np.sqrt(z2 * inside) / (total + z2)
-        low = np.where(k > 0.0, np.maximum(middle - reach, 0.0), 0.0)  # without rounding errors
-        high = np.where(k < total, np.minimum(middle + reach, 1.0), 1.0)
+        half_width = np.sqrt(z2 * inside) / (total + z2)
+        low = np.where(
+            k > 0.0, np.maximum(middle - half_width, 0.0), 0.0
+        )  # without rounding errors
+        high = np.where(k < total, np.minimum(middle + half_width, 1.0), 1.0)
     unknown = np.isnan(total)
     return Ends(rate, np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
 
@@ -111,9 +113,9 @@ def student(estimate: Array, error: Array, freedom: Array, level: float) -> Ends
         [2.0, 0.886, 3.114]
     """
     safe = np.where(freedom > 0.0, freedom, np.nan)
-    reach = stdtrit(safe, 0.5 + level / 2.0) * error
-    reach = np.where(error == 0.0, 0.0, reach)
-    return Ends(estimate, estimate - reach, estimate + reach)
+    half_width = stdtrit(safe, 0.5 + level / 2.0) * error
+    half_width = np.where(error == 0.0, 0.0, half_width)
+    return Ends(estimate, estimate - half_width, estimate + half_width)
 
 
 def satterthwaite(variances: Array, freedom: Array) -> Array:

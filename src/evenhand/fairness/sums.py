@@ -156,13 +156,13 @@ def _check_counts(table: pd.DataFrame) -> None:
 
 def _check_moments(table: pd.DataFrame, name: str) -> None:
     parts = [f"{part}_{name}" for part in ("n", "sum", "square")]
-    there = [part for part in parts if part in table]
-    if not there:
+    present = [part for part in parts if part in table]
+    if not present:
         return
-    if len(there) < 3:
+    if len(present) < 3:
         missing = next(part for part in parts if part not in table)
         raise DataError(
-            f"{setting('sums')} has {there[0]!r} and no {missing!r}; give all three of {name}"
+            f"{setting('sums')} has {present[0]!r} and no {missing!r}; give all three of {name}"
         )
     n, total, square = (table[part] for part in parts)
     # A sum of squares is never below the squared sum over n (Cauchy and Schwarz).

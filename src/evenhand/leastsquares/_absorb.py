@@ -33,12 +33,12 @@ from evenhand.leastsquares._sums import roots, sums
 from evenhand.leastsquares._triangle import backward, forward, spread
 from evenhand.leastsquares._vectors import (
     LANES,
-    apart,
+    broadcast,
     four,
     place,
     put,
-    same,
     times,
+    unpacked,
 )
 
 
@@ -193,12 +193,12 @@ def _both_ways(table, lane, lanes, room, width, root):  # type: ignore[no-untype
     behind = place(room, width)
     head = spread(room, (0, 0, 0, 0), behind, width)
     fitted, squared = forward(table, lanes, head, behind, width, width, True)
-    variance = apart(squared)[lane]
-    factor = same(root / np.sqrt(1.0 + variance))
+    variance = unpacked(squared)[lane]
+    factor = broadcast(root / np.sqrt(1.0 + variance))
     for k in range(0, LANES * width, LANES):
         put(behind, k, times(four(behind, k), factor))
     cross, squared = backward(table, lanes, behind, width)
-    return apart(fitted)[lane], variance, apart(cross)[lane], apart(squared)[lane]
+    return unpacked(fitted)[lane], variance, unpacked(cross)[lane], unpacked(squared)[lane]
 
 
 @subroutine

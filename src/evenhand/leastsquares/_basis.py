@@ -36,17 +36,17 @@ from evenhand.leastsquares._rotate import rotate_in
 from evenhand.leastsquares._vectors import (
     LANES,
     added,
-    apart,
+    broadcast,
     four,
     is_new,
-    less,
+    minus_product,
+    packed,
     place,
-    plus,
+    plus_product,
     put,
-    same,
     times,
-    together,
-    turned,
+    transposed,
+    unpacked,
 )
 
 
@@ -55,14 +55,14 @@ def coordinates(table, at, rank, width, room, x, parts):  # type: ignore[no-unty
     """room[parts:] = the coordinates of room[x:], four directions at a time."""
     for k in range(0, rank, LANES):
         p = at + k * width
-        a = b = c = e = same(0.0)
+        a = b = c = e = broadcast(0.0)
         for q in range(0, width, LANES):
             here = four(room, x + q)
-            a = plus(a, four(table, p + q), here)
-            b = plus(b, four(table, p + width + q), here)
-            c = plus(c, four(table, p + 2 * width + q), here)
-            e = plus(e, four(table, p + 3 * width + q), here)
-        a, b, c, e = turned(a, b, c, e)
+            a = plus_product(a, four(table, p + q), here)
+            b = plus_product(b, four(table, p + width + q), here)
+            c = plus_product(c, four(table, p + 2 * width + q), here)
+            e = plus_product(e, four(table, p + 3 * width + q), here)
+        a, b, c, e = transposed(a, b, c, e)
         put(room, parts + k, added(added(a, b), added(c, e)))
 
 
@@ -71,13 +71,13 @@ def take_off(table, at, rank, width, room, x, parts):  # type: ignore[no-untyped
     """Subtract from room[x:] its projection on the directions; its coordinates are room[parts:]."""
     for k in range(0, rank, LANES):
         p = at + k * width
-        of_a, of_b, of_c, of_e = apart(four(room, parts + k))
-        a, b, c, e = same(of_a), same(of_b), same(of_c), same(of_e)
+        of_a, of_b, of_c, of_e = unpacked(four(room, parts + k))
+        a, b, c, e = broadcast(of_a), broadcast(of_b), broadcast(of_c), broadcast(of_e)
         for q in range(0, width, LANES):
-            rest = less(four(room, x + q), a, four(table, p + q))
-            rest = less(rest, b, four(table, p + width + q))
-            rest = less(rest, c, four(table, p + 2 * width + q))
-            put(room, x + q, less(rest, e, four(table, p + 3 * width + q)))
+            rest = minus_product(four(room, x + q), a, four(table, p + q))
+            rest = minus_product(rest, b, four(table, p + width + q))
+            rest = minus_product(rest, c, four(table, p + 2 * width + q))
+            put(room, x + q, minus_product(rest, e, four(table, p + 3 * width + q)))
 
 
 @inlined
@@ -90,7 +90,7 @@ def leaves(table, at, rank, width, room, x, parts, limit):  # type: ignore[no-un
     for q in range(0, width, LANES):
         rest = four(room, x + q)
         for k in range(rank):
-            rest = less(rest, same(room[parts + k]), four(table, at + k * width + q))
+            rest = minus_product(rest, broadcast(room[parts + k]), four(table, at + k * width + q))
         squared += total(times(rest, rest))
         if squared > limit:
             return True
@@ -114,22 +114,22 @@ def at_most_four(points, p, number):  # type: ignore[no-untyped-def]
         return four(points, p)
     second = points[p + 1] if number > 1 else 0.0
     third = points[p + 2] if number > 2 else 0.0
-    return together(points[p], second, third, 0.0)
+    return packed(points[p], second, third, 0.0)
 
 
 @inlined
 def total(a):  # type: ignore[no-untyped-def]
     """The sum of four numbers."""
-    first, second, third, fourth = apart(a)
+    first, second, third, fourth = unpacked(a)
     return (first + second) + (third + fourth)
 
 
 @inlined
 def squared_length(room, x, width):  # type: ignore[no-untyped-def]
     """The sum of squares of a padded vector."""
-    squares = same(0.0)
+    squares = broadcast(0.0)
     for q in range(0, width, LANES):
-        squares = plus(squares, four(room, x + q), four(room, x + q))
+        squares = plus_product(squares, four(room, x + q), four(room, x + q))
     return total(squares)
 
 
@@ -193,13 +193,13 @@ def in_units(points, start, d, table, at, room, x):  # type: ignore[no-untyped-d
 
     Returns whether it has a feature never seen before, and its squared length.
     """
-    new, squares = False, same(0.0)
+    new, squares = False, broadcast(0.0)
     for k in range(0, d, LANES):
         here, factors = at_most_four(points, start + k, d - k), four(table, at + k)
-        new |= is_new(factors, here, same(SMALLEST))
+        new |= is_new(factors, here, broadcast(SMALLEST))
         here = times(here, factors)
         put(room, x + k, here)
-        squares = plus(squares, here, here)
+        squares = plus_product(squares, here, here)
     return new, total(squares)
 
 
@@ -257,9 +257,9 @@ def _taken_out(table, lane, lanes, d, rank):  # type: ignore[no-untyped-def]
     for q in range(rank):
         right[q], sums = table[(z + q) * lanes + lane], place(rows, q * width)
         for j in range(q, rank):
-            r = same(table[(row_start(q, width) + j) * lanes + lane])
+            r = broadcast(table[(row_start(q, width) + j) * lanes + lane])
             for k in range(0, width, LANES):
-                put(sums, k, plus(four(sums, k), r, four(table, at + j * width + k)))
+                put(sums, k, plus_product(four(sums, k), r, four(table, at + j * width + k)))
     for row in range(tail_of(d)):
         table[row * lanes + lane] = 0.0
     for p in range(at, at + width * width):

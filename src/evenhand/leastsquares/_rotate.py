@@ -14,15 +14,15 @@ from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares._layout import row_start
 from evenhand.leastsquares._vectors import (
     LANES,
-    apart,
+    broadcast,
     four,
-    less,
+    minus_product,
+    packed,
     place,
-    plus,
+    plus_product,
     put,
-    same,
     times,
-    together,
+    unpacked,
 )
 
 
@@ -44,7 +44,7 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
     """The same for the lane at which the table begins, with the number of lanes as a constant."""
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
-        a, b, c, e = apart(four(row, k))
+        a, b, c, e = unpacked(four(row, k))
         if a == 0.0 and b == 0.0 and c == 0.0 and e == 0.0:
             continue
         inverse = z + (width + k) * lanes
@@ -57,22 +57,22 @@ def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyp
         c = _rotate(table, p + third, c, cos, sin)
         e = _rotate(table, p + fourth, e, cos, sin)
         y = _rotate(table, z + first, y, cos, sin)
-        cos_a, sin_a = same(cos), same(sin)
+        cos_a, sin_a = broadcast(cos), broadcast(sin)
 
         cos, sin = _rotation(table, q + second, inverse + lanes, b)
         c = _rotate(table, q + third, c, cos, sin)
         e = _rotate(table, q + fourth, e, cos, sin)
         y = _rotate(table, z + second, y, cos, sin)
-        cos_b, sin_b = same(cos), same(sin)
+        cos_b, sin_b = broadcast(cos), broadcast(sin)
 
         cos, sin = _rotation(table, r + third, inverse + 2 * lanes, c)
         e = _rotate(table, r + fourth, e, cos, sin)
         y = _rotate(table, z + third, y, cos, sin)
-        cos_c, sin_c = same(cos), same(sin)
+        cos_c, sin_c = broadcast(cos), broadcast(sin)
 
         cos, sin = _rotation(table, s + fourth, inverse + 3 * lanes, e)
         y = _rotate(table, z + fourth, y, cos, sin)
-        cos_e, sin_e = same(cos), same(sin)
+        cos_e, sin_e = broadcast(cos), broadcast(sin)
 
         for j in range(k + LANES, rank, LANES):
             rest = four(row, j)
@@ -148,9 +148,9 @@ def _rotate_four(table, p, lanes, u, cos, sin):  # type: ignore[no-untyped-def]
     """The same with four numbers of a row of R."""
     if lanes == 1:
         t = four(table, p)
-        put(table, p, plus(times(cos, t), sin, u))
-        return less(times(cos, u), sin, t)
-    t = together(table[p], table[p + lanes], table[p + 2 * lanes], table[p + 3 * lanes])
-    a, b, c, e = apart(plus(times(cos, t), sin, u))
+        put(table, p, plus_product(times(cos, t), sin, u))
+        return minus_product(times(cos, u), sin, t)
+    t = packed(table[p], table[p + lanes], table[p + 2 * lanes], table[p + 3 * lanes])
+    a, b, c, e = unpacked(plus_product(times(cos, t), sin, u))
     table[p], table[p + lanes], table[p + 2 * lanes], table[p + 3 * lanes] = a, b, c, e
-    return less(times(cos, u), sin, t)
+    return minus_product(times(cos, u), sin, t)

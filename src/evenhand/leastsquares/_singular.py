@@ -28,13 +28,13 @@ from evenhand.leastsquares._triangle import forward, spread
 from evenhand.leastsquares._vectors import (
     LANES,
     added,
+    broadcast,
     four,
     is_new,
-    plus,
+    plus_product,
     put,
-    same,
     times,
-    turned,
+    transposed,
 )
 
 # Until an arm has been chosen d times, nearly every context leaves the directions it has seen. Then
@@ -52,7 +52,7 @@ def solve_outside(table, most, points, starts, room, d):  # type: ignore[no-unty
     is_second, b = _project(table, 1, points, second, d)
     is_third, c = _project(table, 2, points, third, d)
     is_fourth, e = _project(table, 3, points, fourth, d)
-    head = turned(a, b, c, e)
+    head = transposed(a, b, c, e)
     estimates, _ = forward(table, LANES, head, room, width_of(d), most, False)
     return is_first & is_second & is_third & is_fourth, estimates
 
@@ -64,18 +64,18 @@ def _project(table, lane, points, start, d):  # type: ignore[no-untyped-def]
     The same sums in the same order as `in_units`, `coordinates` and `squared_length`, in one loop.
     """
     width, at, units = width_of(d), basis_of(d, lane, LANES), factors_of(d, lane, LANES)
-    new, squares = False, same(0.0)
-    a = b = c = e = same(0.0)
+    new, squares = False, broadcast(0.0)
+    a = b = c = e = broadcast(0.0)
     for q in range(0, d, LANES):
         here, factors = at_most_four(points, start + q, d - q), four(table, units + q)
-        new |= is_new(factors, here, same(SMALLEST))
+        new |= is_new(factors, here, broadcast(SMALLEST))
         here = times(here, factors)
-        squares = plus(squares, here, here)
-        a = plus(a, four(table, at + q), here)
-        b = plus(b, four(table, at + width + q), here)
-        c = plus(c, four(table, at + 2 * width + q), here)
-        e = plus(e, four(table, at + 3 * width + q), here)
-    a, b, c, e = turned(a, b, c, e)
+        squares = plus_product(squares, here, here)
+        a = plus_product(a, four(table, at + q), here)
+        b = plus_product(b, four(table, at + width + q), here)
+        c = plus_product(c, four(table, at + 2 * width + q), here)
+        e = plus_product(e, four(table, at + 3 * width + q), here)
+    a, b, c, e = transposed(a, b, c, e)
     parts = added(added(a, b), added(c, e))
     return new | _is_clear(total(squares), total(times(parts, parts))), parts
 
@@ -127,7 +127,7 @@ def _locate(table, lane, lanes, d, most, limit, points, arm, room, into):  # typ
             if new or _is_outside(table, at, rank, width, room, x, point, length, limit):
                 room[outside] = np.inf
     for k in range((rank + LANES - 1) & -LANES, most, LANES):
-        put(room, point + k, same(0.0))
+        put(room, point + k, broadcast(0.0))
 
 
 @woven

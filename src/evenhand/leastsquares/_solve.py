@@ -27,12 +27,12 @@ from evenhand.leastsquares._singular import solve_outside, solve_singular
 from evenhand.leastsquares._triangle import forward, forward_few, spread, spread_few
 from evenhand.leastsquares._vectors import (
     LANES,
-    apart,
+    broadcast,
     check_list,
     four,
     place,
     put,
-    same,
+    unpacked,
 )
 
 
@@ -57,11 +57,11 @@ def solve_each(fits, room, contexts, out, estimate, variance):  # type: ignore[n
     d, columns, (blocks, size) = fits.n_features, out.shape[1], fits.array.shape
     tables, points, room = place(fits.array, 0), place(contexts, 0), place(room, 0)
     fitted, squared = place(out, estimate * columns), place(out, variance * columns)
-    known = (fits.per_block, d, _limit(fits))
+    layout = (fits.per_block, d, _limit(fits))
     if d < LANES:
-        _each_few(tables, blocks - 1, size, fits.number, known, points, room, fitted, squared)
+        _each_few(tables, blocks - 1, size, fits.number, layout, points, room, fitted, squared)
     else:
-        _each_many(tables, blocks - 1, size, fits.number, known, points, room, fitted, squared)
+        _each_many(tables, blocks - 1, size, fits.number, layout, points, room, fitted, squared)
 
 
 @woven
@@ -88,11 +88,11 @@ def solve_shared(fits, g, room, contexts, arms, out, estimate, variance):  # typ
     table, points = place(fits.array, g * fits.array.shape[1]), place(contexts, 0)
     room = place(room, 0)
     fitted, squared = place(out, estimate * columns), place(out, variance * columns)
-    known = (fits.per_block, d, _limit(fits))
+    layout = (fits.per_block, d, _limit(fits))
     if d < LANES:
-        _shared_few(table, place(arms, 0), arms.size, known, points, room, fitted, squared)
+        _shared_few(table, place(arms, 0), arms.size, layout, points, room, fitted, squared)
     else:
-        _shared_many(table, place(arms, 0), arms.size, known, points, room, fitted, squared)
+        _shared_many(table, place(arms, 0), arms.size, layout, points, room, fitted, squared)
 
 
 @woven
@@ -108,36 +108,36 @@ def _limit(fits):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _each_few(tables, blocks, size, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+def _each_few(tables, blocks, size, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     """`solve_each` for one to three features."""
     stays_a_function()
-    _each(True, tables, blocks, size, number, known, points, room, fitted, squared)
+    _each(True, tables, blocks, size, number, layout, points, room, fitted, squared)
 
 
 @subroutine
-def _each_many(tables, blocks, size, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+def _each_many(tables, blocks, size, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     """`solve_each` for four features or more."""
     stays_a_function()
-    _each(False, tables, blocks, size, number, known, points, room, fitted, squared)
+    _each(False, tables, blocks, size, number, layout, points, room, fitted, squared)
 
 
 @woven
-def _each(few, tables, blocks, size, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
-    per_block, d, limit = known
+def _each(few, tables, blocks, size, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+    per_block, d, limit = layout
     for block in range(blocks):
         table, i = place(tables, block * size), block * LANES
-        a, b, c, e = apart(four(table, (tail_of(d) + RANK) * LANES))
+        a, b, c, e = unpacked(four(table, (tail_of(d) + RANK) * LANES))
         if min(min(a, b), min(c, e)) == d:
             starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
             results = _solve(few, table, LANES, points, starts, room, d)
         else:
             used = min(LANES, number - i)  # the lanes beyond may hold anything
-            most, results = int(max(max(a, b), max(c, e))), (same(0.0), same(np.inf))
+            most, results = int(max(max(a, b), max(c, e))), (broadcast(0.0), broadcast(np.inf))
             outside = most == 0 and limit < np.inf
             if 0 < most <= LANES and most < d and limit < np.inf:
                 starts = (i * d, (i + 1) * d, (i + 2) * d, (i + 3) * d)
                 outside, estimates = solve_outside(table, most, points, starts, room, d)
-                results = (estimates, same(np.inf))
+                results = (estimates, broadcast(np.inf))
             if not outside:
                 arms = (i, i + 1, i + 2, i + 3)
                 results = solve_singular(table, per_block, used, d, limit, points, arms, room)
@@ -146,22 +146,22 @@ def _each(few, tables, blocks, size, number, known, points, room, fitted, square
 
 
 @subroutine
-def _shared_few(table, arms, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+def _shared_few(table, arms, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     """`solve_shared` for one to three features."""
     stays_a_function()
-    _shared(True, table, arms, number, known, points, room, fitted, squared)
+    _shared(True, table, arms, number, layout, points, room, fitted, squared)
 
 
 @subroutine
-def _shared_many(table, arms, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+def _shared_many(table, arms, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
     """`solve_shared` for four features or more."""
     stays_a_function()
-    _shared(False, table, arms, number, known, points, room, fitted, squared)
+    _shared(False, table, arms, number, layout, points, room, fitted, squared)
 
 
 @woven
-def _shared(few, table, arms, number, known, points, room, fitted, squared):  # type: ignore[no-untyped-def]
-    per_block, d, limit = known
+def _shared(few, table, arms, number, layout, points, room, fitted, squared):  # type: ignore[no-untyped-def]
+    per_block, d, limit = layout
     full = table[tail_of(d) + RANK] == d
     for k in range(0, number, LANES):
         a, b, c, e = arms[k], arms[k + 1], arms[k + 2], arms[k + 3]

@@ -12,14 +12,14 @@ from evenhand._compile import inlined, woven
 from evenhand.leastsquares._vectors import (
     LANES,
     below,
+    broadcast,
     four,
-    less,
-    plus,
+    minus_product,
+    packed,
+    plus_product,
     put,
-    same,
     times,
-    together,
-    turned,
+    transposed,
 )
 
 HUGE = 1e300  # sums of a few numbers below it are still finite
@@ -28,7 +28,7 @@ HUGE = 1e300  # sums of a few numbers below it are still finite
 @inlined
 def row_of(table, row, lanes):  # type: ignore[no-untyped-def]
     """A row of the table: one number per lane or, in a shared regression, the same for all."""
-    return four(table, row * LANES) if lanes == LANES else same(table[row])
+    return four(table, row * LANES) if lanes == LANES else broadcast(table[row])
 
 
 @inlined
@@ -40,7 +40,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
     """
     z = width * (width + 1) // 2
     inverse = z + width
-    fitted = squared = same(0.0)
+    fitted = squared = broadcast(0.0)
     a, b, c, e = head
     p = 0  # number j of row k is p + j
     whole = rank & -LANES
@@ -52,25 +52,27 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
             a, b = four(room, LANES * k), four(room, LANES * (k + 1))
             c, e = four(room, LANES * (k + 2)), four(room, LANES * (k + 3))
         a = times(a, row_of(table, inverse + k, lanes))
-        b = less(b, row_of(table, p + k + 1, lanes), a)
+        b = minus_product(b, row_of(table, p + k + 1, lanes), a)
         b = times(b, row_of(table, inverse + k + 1, lanes))
-        c = less(c, row_of(table, p + k + 2, lanes), a)
-        c = less(c, row_of(table, q + k + 2, lanes), b)
+        c = minus_product(c, row_of(table, p + k + 2, lanes), a)
+        c = minus_product(c, row_of(table, q + k + 2, lanes), b)
         c = times(c, row_of(table, inverse + k + 2, lanes))
-        e = less(e, row_of(table, p + k + 3, lanes), a)
-        e = less(e, row_of(table, q + k + 3, lanes), b)
-        e = less(e, row_of(table, r + k + 3, lanes), c)
+        e = minus_product(e, row_of(table, p + k + 3, lanes), a)
+        e = minus_product(e, row_of(table, q + k + 3, lanes), b)
+        e = minus_product(e, row_of(table, r + k + 3, lanes), c)
         e = times(e, row_of(table, inverse + k + 3, lanes))
         for j in range(k + LANES, rank):
-            rest = less(four(room, LANES * j), row_of(table, p + j, lanes), a)
-            rest = less(rest, row_of(table, q + j, lanes), b)
-            rest = less(rest, row_of(table, r + j, lanes), c)
-            put(room, LANES * j, less(rest, row_of(table, s + j, lanes), e))
-        fitted = plus(fitted, a, row_of(table, z + k, lanes))
-        fitted = plus(fitted, b, row_of(table, z + k + 1, lanes))
-        fitted = plus(fitted, c, row_of(table, z + k + 2, lanes))
-        fitted = plus(fitted, e, row_of(table, z + k + 3, lanes))
-        squared = plus(plus(plus(plus(squared, a, a), b, b), c, c), e, e)
+            rest = minus_product(four(room, LANES * j), row_of(table, p + j, lanes), a)
+            rest = minus_product(rest, row_of(table, q + j, lanes), b)
+            rest = minus_product(rest, row_of(table, r + j, lanes), c)
+            put(room, LANES * j, minus_product(rest, row_of(table, s + j, lanes), e))
+        fitted = plus_product(fitted, a, row_of(table, z + k, lanes))
+        fitted = plus_product(fitted, b, row_of(table, z + k + 1, lanes))
+        fitted = plus_product(fitted, c, row_of(table, z + k + 2, lanes))
+        fitted = plus_product(fitted, e, row_of(table, z + k + 3, lanes))
+        squared = plus_product(
+            plus_product(plus_product(plus_product(squared, a, a), b, b), c, c), e, e
+        )
         if keep:
             _put_four(room, k, a, b, c, e)
         p = s + width - k - 4
@@ -86,7 +88,7 @@ def forward(table, lanes, head, room, width, rank, keep):  # type: ignore[no-unt
 def forward_few(table, lanes, head, rank):  # type: ignore[no-untyped-def]
     """`forward` for one to three features; it makes a simulated round at d = 2 a quarter faster."""
     a, b, c, _ = head
-    zero = same(0.0)
+    zero = broadcast(0.0)
     fitted, squared = _last(table, lanes, LANES, 0, 0, rank, a, b, c, zero, zero)
     return _held(fitted, squared)
 
@@ -97,19 +99,22 @@ def _last(table, lanes, width, k, p, rank, a, b, c, fitted, squared):  # type: i
     z = width * (width + 1) // 2
     inverse = z + width
     a = times(a, row_of(table, inverse + k, lanes))
-    fitted, squared = plus(fitted, a, row_of(table, z + k, lanes)), plus(squared, a, a)
+    fitted, squared = (
+        plus_product(fitted, a, row_of(table, z + k, lanes)),
+        plus_product(squared, a, a),
+    )
     if rank > k + 1:
-        b = less(b, row_of(table, p + k + 1, lanes), a)
+        b = minus_product(b, row_of(table, p + k + 1, lanes), a)
         b = times(b, row_of(table, inverse + k + 1, lanes))
-        fitted = plus(fitted, b, row_of(table, z + k + 1, lanes))
-        squared = plus(squared, b, b)
+        fitted = plus_product(fitted, b, row_of(table, z + k + 1, lanes))
+        squared = plus_product(squared, b, b)
     if rank > k + 2:
         q = p + width - k - 1
-        c = less(c, row_of(table, p + k + 2, lanes), a)
-        c = less(c, row_of(table, q + k + 2, lanes), b)
+        c = minus_product(c, row_of(table, p + k + 2, lanes), a)
+        c = minus_product(c, row_of(table, q + k + 2, lanes), b)
         c = times(c, row_of(table, inverse + k + 2, lanes))
-        fitted = plus(fitted, c, row_of(table, z + k + 2, lanes))
-        squared = plus(squared, c, c)
+        fitted = plus_product(fitted, c, row_of(table, z + k + 2, lanes))
+        squared = plus_product(squared, c, c)
     return fitted, squared
 
 
@@ -119,7 +124,9 @@ def _held(fitted, squared):  # type: ignore[no-untyped-def]
 
     An estimate that large has an infinite variance, because rewards are never that large.
     """
-    return below(fitted, same(HUGE), same(0.0)), below(squared, same(HUGE), same(np.inf))
+    return below(fitted, broadcast(HUGE), broadcast(0.0)), below(
+        squared, broadcast(HUGE), broadcast(np.inf)
+    )
 
 
 @inlined
@@ -130,7 +137,7 @@ def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
     u: u_k = (v_k - sum_(j > k) R_kj u_j) / R_kk.
     """
     z, behind = width * (width + 1) // 2, LANES * width
-    cross = squared = same(0.0)
+    cross = squared = broadcast(0.0)
     for k in range(width - LANES, -1, -LANES):
         p = k * width - k * (k + 1) // 2  # number j of row k is p + j
         q = p + width - k - 1
@@ -143,19 +150,23 @@ def backward(table, lanes, room, width):  # type: ignore[no-untyped-def]
         for j in range(k + LANES, width):
             u, v = four(room, LANES * j), four(room, behind + LANES * j)
             row = row_of(table, p + j, lanes)
-            a, f = less(a, row, u), less(f, row, v)
+            a, f = minus_product(a, row, u), minus_product(f, row, v)
             row = row_of(table, q + j, lanes)
-            b, g = less(b, row, u), less(g, row, v)
+            b, g = minus_product(b, row, u), minus_product(g, row, v)
             row = row_of(table, r + j, lanes)
-            c, h = less(c, row, u), less(h, row, v)
+            c, h = minus_product(c, row, u), minus_product(h, row, v)
             row = row_of(table, s + j, lanes)
-            e, i = less(e, row, u), less(i, row, v)
+            e, i = minus_product(e, row, u), minus_product(i, row, v)
         a, b, c, e = _corner(table, lanes, width, k, p, q, r, a, b, c, e)
         f, g, h, i = _corner(table, lanes, width, k, p, q, r, f, g, h, i)
         _put_four(room, k, a, b, c, e)
         _put_four(room, width + k, f, g, h, i)
-        cross = plus(plus(plus(plus(cross, a, f), b, g), c, h), e, i)
-        squared = plus(plus(plus(plus(squared, a, a), b, b), c, c), e, e)
+        cross = plus_product(
+            plus_product(plus_product(plus_product(cross, a, f), b, g), c, h), e, i
+        )
+        squared = plus_product(
+            plus_product(plus_product(plus_product(squared, a, a), b, b), c, c), e, e
+        )
     return cross, squared
 
 
@@ -164,11 +175,17 @@ def _corner(table, lanes, width, k, p, q, r, a, b, c, e):  # type: ignore[no-unt
     """Solve with the four rows of R that begin at row k."""
     inverse = width * (width + 1) // 2 + width + k
     e = times(e, row_of(table, inverse + 3, lanes))
-    c = times(less(c, row_of(table, r + k + 3, lanes), e), row_of(table, inverse + 2, lanes))
-    b = less(less(b, row_of(table, q + k + 3, lanes), e), row_of(table, q + k + 2, lanes), c)
+    c = times(
+        minus_product(c, row_of(table, r + k + 3, lanes), e), row_of(table, inverse + 2, lanes)
+    )
+    b = minus_product(
+        minus_product(b, row_of(table, q + k + 3, lanes), e), row_of(table, q + k + 2, lanes), c
+    )
     b = times(b, row_of(table, inverse + 1, lanes))
-    a = less(less(a, row_of(table, p + k + 3, lanes), e), row_of(table, p + k + 2, lanes), c)
-    a = times(less(a, row_of(table, p + k + 1, lanes), b), row_of(table, inverse, lanes))
+    a = minus_product(
+        minus_product(a, row_of(table, p + k + 3, lanes), e), row_of(table, p + k + 2, lanes), c
+    )
+    a = times(minus_product(a, row_of(table, p + k + 1, lanes), b), row_of(table, inverse, lanes))
     return a, b, c, e
 
 
@@ -188,7 +205,7 @@ def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
         a, b, c, e = _columns(points, starts, number - LANES)
         _put_four(room, number - LANES, a, b, c, e)
         for k in range(number, (number + LANES - 1) & -LANES):
-            put(room, LANES * k, same(0.0))
+            put(room, LANES * k, broadcast(0.0))
     return _columns(points, starts, 0)
 
 
@@ -196,7 +213,7 @@ def spread(points, starts, room, number):  # type: ignore[no-untyped-def]
 def _columns(points, starts, k):  # type: ignore[no-untyped-def]
     """Numbers k to k + 3 of the four vectors."""
     first, second, third, fourth = starts
-    return turned(
+    return transposed(
         four(points, first + k),
         four(points, second + k),
         four(points, third + k),
@@ -208,13 +225,13 @@ def _columns(points, starts, k):  # type: ignore[no-untyped-def]
 def spread_few(points, starts, number):  # type: ignore[no-untyped-def]
     """`spread` for vectors of one to three numbers."""
     first, second, third, fourth = starts
-    a = together(points[first], points[second], points[third], points[fourth])
-    b = c = same(0.0)
+    a = packed(points[first], points[second], points[third], points[fourth])
+    b = c = broadcast(0.0)
     if number > 1:
-        b = together(points[first + 1], points[second + 1], points[third + 1], points[fourth + 1])
+        b = packed(points[first + 1], points[second + 1], points[third + 1], points[fourth + 1])
     if number > 2:
-        c = together(points[first + 2], points[second + 2], points[third + 2], points[fourth + 2])
-    return a, b, c, same(0.0)
+        c = packed(points[first + 2], points[second + 2], points[third + 2], points[fourth + 2])
+    return a, b, c, broadcast(0.0)
 
 
 @inlined

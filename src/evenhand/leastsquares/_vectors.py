@@ -140,7 +140,7 @@ def times(typing: Any, a: Any, b: Any) -> Any:
 
 
 @operation
-def plus(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def plus_product(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a + b * c, rounded twice."""
 
     def write(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -150,7 +150,7 @@ def plus(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @operation
-def less(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def minus_product(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a - b * c, rounded twice."""
 
     def write(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -220,7 +220,7 @@ def _size(builder: Any, a: Any) -> Any:
 
 
 @operation
-def same(typing: Any, value: Any) -> Any:
+def broadcast(typing: Any, value: Any) -> Any:
     """One number four times."""
 
     def write(builder: Any, value: Any) -> Any:
@@ -231,7 +231,7 @@ def same(typing: Any, value: Any) -> Any:
 
 
 @operation
-def together(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def packed(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Four single numbers."""
 
     def write(builder: Any, *values: Any) -> Any:
@@ -244,7 +244,7 @@ def together(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @operation
-def apart(typing: Any, a: Any) -> Any:
+def unpacked(typing: Any, a: Any) -> Any:
     """The four numbers as a tuple."""
 
     def write(builder: Any, a: Any) -> Any:
@@ -254,7 +254,7 @@ def apart(typing: Any, a: Any) -> Any:
 
 
 @operation
-def turned(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+def transposed(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """Rows to columns: the first numbers of all four, the second, the third, the fourth."""
 
     def write(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:

@@ -25,7 +25,7 @@ class Correction:
     _report: Any = None
     _rows: Mapping[str, str] | None = None  # of groups in the report of PooledGroupFair
 
-    def reach(self, group: int, name: str, context: Array | None, level: float) -> float:
+    def half_width(self, group: int, name: str, context: Array | None, level: float) -> float:
         """Half of the interval of a group's bias at a context, in units of reward.
 
         The bias is linear in the context. So its error in a weighted sum over rows is its error at

@@ -97,11 +97,13 @@ def evaluate(
         )
     chances = probabilities(target, log)
     warn_if_seen(target, log, after)
-    seen = ~np.isnan(log.rewards)
-    if seen.sum() < 2:
-        raise InputError(f"{setting('rewards')} has {seen.sum()} values; allowed are at least two")
-    known = log.rows(seen)
-    weights = chances[seen][np.arange(known.n), known.arms] / known.propensities
+    has_reward = ~np.isnan(log.rewards)
+    if has_reward.sum() < 2:
+        raise InputError(
+            f"{setting('rewards')} has {has_reward.sum()} values; allowed are at least two"
+        )
+    rewarded = log.rows(has_reward)
+    weights = chances[has_reward][np.arange(rewarded.n), rewarded.arms] / rewarded.propensities
     settings = EvaluationSettings(
         _which(estimators, log, predictions),
         _checks.one_of("interval", interval, INTERVALS),
@@ -111,33 +113,33 @@ def evaluate(
         _checks.whole("seed", seed, 0, _checks.LARGEST_SEED),
     )
     if settings.interval == "bernstein":
-        bounds = _bounds(known, chances[seen], weights, reward_range, largest_weight)
+        bounds = _bounds(rewarded, chances[has_reward], weights, reward_range, largest_weight)
         settings = settings._replace(rewards=bounds[0], most=bounds[1])
     folds = _checks.whole("folds", folds, 2)
     ridge = _checks.number("ridge", ridge, 0.0, np.inf, open_ends=True)
     given = None
     if predictions is not None:
-        given = numbers("predictions", predictions, (log.n, log.groups.n_arms))[seen]
-    kinds = {OBSERVED: Correction(np.zeros(known.n), {})}
+        given = numbers("predictions", predictions, (log.n, log.groups.n_arms))[has_reward]
+    kinds = {OBSERVED: Correction(np.zeros(rewarded.n), {})}
     if bias is not None:
-        kinds[CORRECTED] = correction(bias, known)
+        kinds[CORRECTED] = correction(bias, rewarded)
     lines, gained = [], []
     for kind, corrected in kinds.items():
-        rewards = known.rewards - np.nan_to_num(corrected.bias)
+        rewards = rewarded.rewards - np.nan_to_num(corrected.bias)
         predicted = None
         if "dr" in settings.estimators:
             if given is None:
-                predicted = cross_fitted(known, rewards, folds, ridge, seed)
+                predicted = cross_fitted(rewarded, rewards, folds, ridge, seed)
             else:  # of the observed reward
-                predicted = given - _bias_of_arms(corrected, known)
+                predicted = given - _bias_of_arms(corrected, rewarded)
             if settings.interval == "bernstein":  # the bound needs predictions in the same range
                 predicted = np.clip(predicted, *span(corrected, settings))
-        rows = WeightedRows(known, chances[seen], weights, rewards, predicted)
+        rows = WeightedRows(rewarded, chances[has_reward], weights, rewards, predicted)
         lines += table(kind, rows, corrected, settings)
         gained += gains(kind, rows, corrected, settings)
     lines += shares(log, chances, settings)
     overlaps = [
-        overlap(known, chances[seen], weights, g, settings.least)
+        overlap(rewarded, chances[has_reward], weights, g, settings.least)
         for g in (None, *range(len(log.names)))
     ]
     return _report(lines, gained, overlaps, _missing(log), settings.level, settings.interval)
@@ -161,7 +163,9 @@ def _report(
         level: of the intervals.
         interval: their kind.
     """
-    table, more = (pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained))
+    table, gain_table = (
+        pd.DataFrame(list(rows), columns=list(COLUMNS)) for rows in (lines, gained)
+    )
     return ValueReport(
         groups=tuple(str(name) for name in missing.index),
         level=level,
@@ -169,7 +173,7 @@ def _report(
         overlap=pd.DataFrame(overlaps),
         warnings=tuple(warnings(table, overlaps, missing)),
         _table=table,
-        _gain=more,
+        _gain=gain_table,
     )
 
 

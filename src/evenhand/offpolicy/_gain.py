@@ -37,7 +37,9 @@ def gains(
     problems = problems_of(rows, settings)
     for name in settings.estimators:
         for quantity, group in quantities(rows):
-            target, logged = (terms(who, quantity, group, rows) for who in (name, LOGGED))
+            target, logged = (
+                terms(estimator, quantity, group, rows) for estimator in (name, LOGGED)
+            )
             line = _line(name, quantity, group, rows, (target, logged), corrected, settings)
             judged = _judged(line, target, logged, problems[group], settings)
             lines.append((kind, name, quantity, name_of(rows.log, group), *judged))
@@ -53,12 +55,12 @@ def _line(
     corrected: Correction,
     settings: EvaluationSettings,
 ) -> tuple[Reach, str]:
-    for who, parts in zip((name, LOGGED), pair, strict=True):
-        why = no_number(who, group, rows, parts, corrected)
+    for estimator, parts in zip((name, LOGGED), pair, strict=True):
+        why = no_number(estimator, group, rows, parts, corrected)
         if why:
             return NOTHING, why
-    more = _unsure(rows, group, pair, corrected, settings.level)
-    return widened(_reach(name, quantity, pair, corrected, settings), more)
+    bias_half_width = _unsure(rows, group, pair, corrected, settings.level)
+    return widened(_reach(name, quantity, pair, corrected, settings), bias_half_width)
 
 
 def _reach(
@@ -77,8 +79,8 @@ def _reach(
     # Bernstein: each of the two intervals fails half as often, so their difference holds.
     half = settings._replace(level=(1.0 + settings.level) / 2.0)
     more, less = (
-        reach_of(who, quantity, parts, corrected, half)
-        for who, parts in zip((name, LOGGED), pair, strict=True)
+        reach_of(estimator, quantity, parts, corrected, half)
+        for estimator, parts in zip((name, LOGGED), pair, strict=True)
     )
     return plain._replace(low=more.low - less.high, high=more.high - less.low)
 
@@ -99,7 +101,7 @@ def _unsure(
         return 0.0
     weights: Array = rows.weights / pair[0].b.mean() - 1.0 / pair[1].b.mean()
     return sum(
-        corrected.reach(g, name, (weights * (log.of == g)) @ contexts / log.n, level)
+        corrected.half_width(g, name, (weights * (log.of == g)) @ contexts / log.n, level)
         for g, name in enumerate(log.names)
         if group in (None, g)
     )

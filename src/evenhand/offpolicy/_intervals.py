@@ -47,8 +47,8 @@ def normal(terms: RatioTerms, level: float, less: RatioTerms | None = None) -> R
     n = len(terms.a)
     error = float(np.sqrt(np.sum(parts**2) / (max(n - 1, 1) * n)))
     worth = min(effective(part.weights) for part in (terms, less) if part is not None)
-    reach = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
-    return Reach(value, error, value - reach, value + reach)
+    half_width = float(stdtrit(max(worth - 1.0, 1.0), 0.5 + level / 2.0)) * error
+    return Reach(value, error, value - half_width, value + half_width)
 
 
 def estimate_and_influence(

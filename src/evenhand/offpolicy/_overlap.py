@@ -46,7 +46,7 @@ class Overlap(NamedTuple):
 
 def overlap(log: Logged, target: Array, weights: Array, group: int | None, least: int) -> Overlap:
     """The overlap overall (group None) or of a group."""
-    there = log.inside(group)
+    in_group = log.inside(group)
     inside = np.ones(log.n, bool) if group is None else log.of == group
     if log.all_propensities is not None:
         never = log.all_propensities <= 0.0
@@ -56,25 +56,25 @@ def overlap(log: Logged, target: Array, weights: Array, group: int | None, least
         )
     if log.available is not None:
         never = never | ~log.available
-    lost = np.sum(np.where(never & there, target, 0.0), axis=1)
-    expected, own = np.sum(np.where(there, target, 0.0), axis=1), weights * inside
-    total, largest = float(own.sum()), float(own.max())
+    lost = np.sum(np.where(never & in_group, target, 0.0), axis=1)
+    expected, group_weights = np.sum(np.where(in_group, target, 0.0), axis=1), weights * inside
+    total, largest = float(group_weights.sum()), float(group_weights.max())
     measured = Overlap(
         group="all" if group is None else log.names[group],
         n=int(inside.sum()),
-        effective_n=effective(own),
+        effective_n=effective(group_weights),
         largest_weight=largest,
         largest_part=largest / total if total > 0.0 else np.nan,
-        mean_weight=float(own.mean()),
+        mean_weight=float(group_weights.mean()),
         expected=float(expected.mean()),
         unsupported=float(lost.mean()),
         could_not=float((lost > 0.0).mean()),
         why="",
     )
-    return measured._replace(why=_why(measured, own, own - expected, least))
+    return measured._replace(why=_why(measured, group_weights, group_weights - expected, least))
 
 
-def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
+def _why(measured: Overlap, group_weights: Array, off: Array, least: int) -> str:
     """What is wrong with the weights, the worst first; empty if the target never chooses the group.
 
     None of it looks at rewards. A check of rewards would pass logs in which rare rows happen to
@@ -97,7 +97,7 @@ def _why(measured: Overlap, own: Array, off: Array, least: int) -> str:
             f"the mean weight is {measured.mean_weight:.3g} and should be {measured.expected:.3g}: "
             "the propensities are wrong, or the log lacks what the target would do"
         )
-    if skewed(own):
+    if skewed(group_weights):
         return "a few rows have most of the weight: it is too skewed for this number of rows"
     return ""
 

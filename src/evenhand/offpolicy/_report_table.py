@@ -130,8 +130,8 @@ def _line(
     why = no_number(name, group, rows, parts, corrected)
     if why:
         return NOTHING, why
-    more = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
-    return widened(reach_of(name, quantity, parts, corrected, settings), more)
+    bias_half_width = float(unsure.sum() if group is None else unsure[group]) / parts.b.mean()
+    return widened(reach_of(name, quantity, parts, corrected, settings), bias_half_width)
 
 
 def no_number(
@@ -148,11 +148,11 @@ def no_number(
     return ""
 
 
-def widened(reach: Reach, more: float) -> tuple[Reach, str]:
+def widened(reach: Reach, bias_half_width: float) -> tuple[Reach, str]:
     """An interval with what the uncertainty of the bias adds to it."""
-    if np.isnan(more):
+    if np.isnan(bias_half_width):
         return NOTHING, "the bias is not identified at the contexts that the target would meet"
-    return reach._replace(low=reach.low - more, high=reach.high + more), ""
+    return reach._replace(low=reach.low - bias_half_width, high=reach.high + bias_half_width), ""
 
 
 def reach_of(
@@ -187,7 +187,7 @@ def _unsure(weights: Array, log: Logged, corrected: Correction, level: float) ->
         [
             0.0
             if contexts is None
-            else corrected.reach(g, group, (weights * (log.of == g)) @ contexts / log.n, level)
+            else corrected.half_width(g, group, (weights * (log.of == g)) @ contexts / log.n, level)
             for g, group in enumerate(log.names)
         ]
     )

@@ -85,14 +85,14 @@ def _warn_if_it_may_have(policy: Policy, log: Logged) -> None:
 
     A policy does not remember rows, only their number for each arm.
     """
-    counts, there = (
+    counts, log_counts = (
         np.asarray(policy.counts),
         rewards_by_arm(log.arms, log.rewards, log.groups.n_arms),
     )
     remedy = f"{OTHERS}, or give {setting('after', 0)} if it has seen none"
     if log.origin is not None:
-        there, remedy = log.origin.learned, LATER if log.origin.rounds else OTHERS
-    if counts.shape == there.shape and counts.any() and (counts <= there).all():
+        log_counts, remedy = log.origin.learned, LATER if log.origin.rounds else OTHERS
+    if counts.shape == log_counts.shape and counts.any() and (counts <= log_counts).all():
         warnings.warn(
             SeenWarning(
                 f"{setting('target')} may have learned from rows of this log: for every arm the "

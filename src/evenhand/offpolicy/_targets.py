@@ -72,13 +72,13 @@ def check_fit(policy: Any, groups: Groups, n_features: int) -> None:
             f"{', '.join(policy.groups.labels)}; the log has {groups.n_arms} in "
             f"{', '.join(groups.labels)}: allowed is a policy over the same arms"
         )
-    own = policy.n_features + (len(policy.groups.columns) if policy.groups.changes else 0)
-    if own != n_features:
+    row_length = policy.n_features + (len(policy.groups.columns) if policy.groups.changes else 0)
+    if row_length != n_features:
         raise InputError(
-            f"{setting('target')} has {own} features, with the levels of groups that come with "
-            f"each round; the log has {n_features}"
+            f"{setting('target')} has {row_length} features, with the levels of groups that come "
+            f"with each round; the log has {n_features}"
             if policy.groups.changes
-            else f"{setting('target')} has {own} features; the log has {n_features}"
+            else f"{setting('target')} has {row_length} features; the log has {n_features}"
         )
 
 

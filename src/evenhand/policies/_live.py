@@ -128,7 +128,7 @@ class Live(Settled):
             >>> policy.score(np.ones((2, 1))).round(2).tolist()
             [3.74, 4.74]
         """
-        raise TypeError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
+        raise InputError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
 
     def learn(self, arm: int, context: NDArray[np.float64], reward: float) -> None:
         """Learn more from a reward than regressions do, in plain Python in place of a kernel.

@@ -16,7 +16,7 @@ from evenhand._compile import compiled, woven
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES, solve_each, solve_shared
 from evenhand.leastsquares._triangle import HUGE
-from evenhand.leastsquares._vectors import four, place, put, root, same, times
+from evenhand.leastsquares._vectors import broadcast, four, place, put, root, times
 from evenhand.policies._quantiles import normal_quantile, student_quantile
 from evenhand.policies._state import (
     ARM,
@@ -70,7 +70,7 @@ def _widths(memory, row, quantile, n):  # type: ignore[no-untyped-def]
             width = factor * work[VARIANCE, i]
             work[row, i] = width if width < HUGE else np.inf
     else:
-        cells, columns, times_root = place(work, 0), work.shape[1], same(factor)
+        cells, columns, times_root = place(work, 0), work.shape[1], broadcast(factor)
         for i in range(0, n, LANES):
             variance = four(cells, VARIANCE * columns + i)
             put(cells, row * columns + i, times(times_root, root(variance)))

@@ -57,7 +57,7 @@ class DecisionRecord(NamedTuple):
     context: tuple[float, ...]
 
 
-def seen(policy: Policy, decision: Decision, round: int) -> DecisionRecord:
+def record_of(policy: Policy, decision: Decision, round: int) -> DecisionRecord:
     """A decision in plain numbers; an InputError if a log cannot hold it.
 
     Evenhand's policies always make valid decisions. A user's policy may return anything.

@@ -28,7 +28,7 @@ from evenhand.policies._checks import joined
 from evenhand.policies._settings import own_learner
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
-from evenhand.recording._decision_records import now, past_decisions, seen, with_candidates
+from evenhand.recording._decision_records import now, past_decisions, record_of, with_candidates
 from evenhand.recording._pending import Pending
 from evenhand.recording._replay import checksum, state_of
 
@@ -127,7 +127,7 @@ class LoggedPolicy:
             if policy.groups.changes:
                 contexts = joined(policy, contexts, groups)
             decision = policy.select(contexts, available)
-            record = seen(policy, decision, before + 1)
+            record = record_of(policy, decision, before + 1)
             all_arms: Any = (None, None)
             if self._wide:
                 all_arms = with_candidates(policy, record, contexts, available)
@@ -162,11 +162,11 @@ class LoggedPolicy:
                 observed one, at any time after it, or without one.
         """
         if true_reward is not None:
-            many = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
-            given: list[Any] = list(decision) if many else [decision]  # type: ignore[arg-type]
+            is_batch = not isinstance(decision, (Decision, str)) and isinstance(decision, Iterable)
+            given: list[Any] = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
             values = self._true_values(given, true_reward)
             if reward is not None:
-                self.update(given if many else given[0], reward)
+                self.update(given if is_batch else given[0], reward)
             self._learn_true(given, values)
             return
         if reward is None:
@@ -178,9 +178,9 @@ class LoggedPolicy:
                 decision = self._pending.decision(round)
             self._learn(self._rewards([round], [value]), self.policy.update, decision, value)
             return
-        many = isinstance(decision, Iterable) and not isinstance(decision, str)
-        given = list(decision) if many else [decision]  # type: ignore[arg-type]
-        if not many and np.ndim(reward):
+        is_batch = isinstance(decision, Iterable) and not isinstance(decision, str)
+        given = list(decision) if is_batch else [decision]  # type: ignore[arg-type]
+        if not is_batch and np.ndim(reward):
             raise InputError(f"reward is {reward!r}; allowed is one number for one decision")
         rounds = [self._find(item) for item in given]
         if len(set(rounds)) < len(rounds):

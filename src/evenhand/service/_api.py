@@ -162,7 +162,9 @@ class Api:
 
     async def view(self, id: str) -> DecisionView:
         """The same, for pages."""
-        view: DecisionView = await in_thread(self._read, _queries.one, id, self.engine.state)
+        view: DecisionView = await in_thread(
+            self._read, _queries.decision_view, id, self.engine.state
+        )
         return view
 
     async def search(self, request: Request) -> Answer:

@@ -172,7 +172,7 @@ class Pages(Forms, Logins):
         state = self.engine.state
         now = time.time_ns() // 1000
         view, why, standing_of = await asyncio.gather(
-            in_thread(self._read, queries.one, id, state),
+            in_thread(self._read, queries.decision_view, id, state),
             in_thread(self._read, reasons, id, list(state.arms), self.engine.encoder),
             in_thread(self._read, standing, id, caller.name, now, self._confirmed),
         )

@@ -96,7 +96,7 @@ def groups_of(state: LedgerState, body: kinds.Decision, numbers: Sequence[int]) 
     return state.given.words(np.array(rows))
 
 
-def one(connection: Connection, id: str, state: LedgerState) -> DecisionView:
+def decision_view(connection: Connection, id: str, state: LedgerState) -> DecisionView:
     """A decision with everything that happened to it."""
     row = connection.row(f"{_ALL} WHERE d.id = ?", (id,))
     if row is None:

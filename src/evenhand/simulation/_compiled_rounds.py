@@ -38,7 +38,7 @@ class Run(NamedTuple):
     trace: NDArray[np.float64]
 
 
-class Found:
+class SharedLoops:
     """What the replications of a piece of work share: compiled loops, and a generator."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ def run(
         np.zeros(world.n_arms, dtype=np.int64),
         np.zeros((horizon if trace else 0, len(TRACE))),
     )
-    play(policy, world, horizon, stream, out, Watch(), Found())
+    play(policy, world, horizon, stream, out, Watch(), SharedLoops())
     return out
 
 
@@ -85,7 +85,7 @@ def play(
     stream: np.random.SeedSequence,
     out: Run,
     watch: Watch,
-    shared: Found,
+    shared: SharedLoops,
     flush: Flush | None = None,
 ) -> None:
     """`run` into existing arrays, watched from outside.

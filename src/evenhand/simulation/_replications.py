@@ -16,7 +16,7 @@ from evenhand.errors import InputError
 from evenhand.policies._kernels import rule_sources
 from evenhand.policies._state import blank_of, wipe
 from evenhand.policies.base import Policy
-from evenhand.simulation._compiled_rounds import N_TOTALS, SEGMENT, TRACE, Found, Run, play
+from evenhand.simulation._compiled_rounds import N_TOTALS, SEGMENT, TRACE, Run, SharedLoops, play
 from evenhand.simulation._plain_rounds import Watch
 from evenhand.worlds.base import World
 
@@ -73,7 +73,7 @@ class Part(NamedTuple):
 
 def run_piece(piece: Piece, watch: Watch | None = None) -> Runs:
     """Play all replications of a piece."""
-    place, number, shared = piece.place, len(piece.replications), Found()
+    place, number, shared = piece.place, len(piece.replications), SharedLoops()
     assert place is not None
     room = piece.rounds if piece.trace is True else 0
     runs = Runs(

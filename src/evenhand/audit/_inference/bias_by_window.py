@@ -48,12 +48,13 @@ def in_parts(cells: Cells, groups: tuple[str, ...], count: int, weighting: str) 
         count: how many windows there are.
         weighting: of the whole log; where arms lack rows in a window, theirs is by pulls.
     """
-    stats, own = [cells.statistics(groups, t) for t in range(count)], PULLS
+    stats, weighting_used = [cells.statistics(groups, t) for t in range(count)], PULLS
     if weighting == ARMS:
         by_arm = [cells.statistics(groups, t, by_arm=True) for t in range(count)]
         if all(settled(sums, AUTO)[0] == ARMS for sums in by_arm if sums.n.any()):
-            stats, own = by_arm, ARMS
-    return Parts(stats, own, in_windows([fits_of(sums, own, cells.places) for sums in stats]))
+            stats, weighting_used = by_arm, ARMS
+    fits = [fits_of(sums, weighting_used, cells.places) for sums in stats]
+    return Parts(stats, weighting_used, in_windows(fits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,8 @@ class Windows:
         group g adds; for dependent groups it is the least f_g, as in the whole log.
         """
         weights = self.contrast(group)
-        own = np.einsum("tgtg->tg", self.spread)
-        parts = np.where(weights != 0.0, weights**2 * own, 0.0)
+        variances = np.einsum("tgtg->tg", self.spread)
+        parts = np.where(weights != 0.0, weights**2 * variances, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = parts / parts.sum(axis=1, keepdims=True)
             freedom = 1.0 / np.sum(np.where(parts > 0.0, share**2 / self.freedom, 0.0), axis=1)

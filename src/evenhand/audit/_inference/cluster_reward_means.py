@@ -72,11 +72,11 @@ def of_windows(source: Source, rows: Any, groups: tuple[str, ...], windows: int)
     for row in fetch_by(source, by_cluster, ["g", "t"], _squares(by_cluster)).to_dict(
         orient="records"
     ):
-        here = int(row["t"]), groups.index(str(row["g"]))
+        window_and_group = int(row["t"]), groups.index(str(row["g"]))
         names = ("clusters", "n", "y", "nn", "ny", "yy")
         many, n, y, nn, ny, yy = (np.array([float(row[name])]) for name in names)
         alone = ClusterSums(many, n, y, nn[None], ny[None], yy[None], int(many[0]), False)
-        variance[here], clusters[here] = alone.covariance()[0, 0], many[0]
+        variance[window_and_group], clusters[window_and_group] = alone.covariance()[0, 0], many[0]
     return WindowErrors(variance, clusters)
 
 

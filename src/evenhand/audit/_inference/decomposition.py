@@ -92,8 +92,8 @@ def welch(means: Averages) -> Unadjusted:
         if not total > 0.0:
             return estimate, estimate, estimate
         freedom = total**2 / np.sum(parts**2 / means.freedom[[group, reference]])
-        reach = float(stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total))
-        return estimate, estimate - reach, estimate + reach
+        half_width = float(stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total))
+        return estimate, estimate - half_width, estimate + half_width
 
     return interval
 
@@ -197,12 +197,14 @@ def _left(report: BiasReport, reference: int) -> dict[int, tuple[float, float, f
         }
     if report.overall is None:
         return dict.fromkeys(range(len(report.groups)), (np.nan, np.nan, np.nan, ""))
-    own = np.eye(len(report.groups))
-    contexts = np.tile(report.overall, (len(own), 1))
-    gaps = compare(report._fit, own - own[reference], contexts, report.level, report.features)
+    identity = np.eye(len(report.groups))
+    contexts = np.tile(report.overall, (len(identity), 1))
+    gaps = compare(
+        report._fit, identity - identity[reference], contexts, report.level, report.features
+    )
     return {
         g: (float(gaps.estimate[g]), float(gaps.all_low[g]), float(gaps.all_high[g]), gaps.why[g])
-        for g in range(len(own))
+        for g in range(len(identity))
     }
 
 
@@ -236,5 +238,5 @@ def part_of(
         own = slope * report._fit.vectors[g][features]
         variance += float(own @ means.covariance[g][inside] @ own)
     freedom = float(np.nanmin([*parts.freedom, means.freedom[list(pair)].min()]))
-    reach = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
-    return estimate, estimate - reach, estimate + reach
+    half_width = float(stdtrit(freedom, (1.0 + level) / 2.0)) * np.sqrt(max(variance, 0.0))
+    return estimate, estimate - half_width, estimate + half_width

@@ -61,7 +61,7 @@ def _rewards(
         if of_clusters is not None:
             variance, freedom = of_clusters.variance.ravel(), of_clusters.clusters.ravel() - 1.0
         known = np.where(freedom > 0.0, freedom, np.nan)
-        reach = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
+        half_width = stdtrit(known, 0.5 + report.level / 2.0) * np.sqrt(variance)
         share = n / np.repeat(n.reshape(times.count, -1).sum(axis=1), len(groups))
     return pd.DataFrame(
         {
@@ -71,8 +71,8 @@ def _rewards(
             "n": n.astype(np.int64),
             "share": share,
             "mean_reward": mean + reward_centre,
-            "mean_low": mean + reward_centre - reach,
-            "mean_high": mean + reward_centre + reach,
+            "mean_low": mean + reward_centre - half_width,
+            "mean_high": mean + reward_centre + half_width,
         }
     )
 
@@ -84,7 +84,9 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
     freedom = np.array([windows.freedoms(g)[window] for g in groups])
     known = (table["estimate"].notna() & (freedom > 0.0)).to_numpy()
     error = np.where(known, np.sqrt(np.maximum(variance, 0.0)), np.nan)
-    reach = stdtrit(np.where(known, freedom, np.nan), 0.5 + windows.reports[0].level / 2.0) * error
+    half_width = (
+        stdtrit(np.where(known, freedom, np.nan), 0.5 + windows.reports[0].level / 2.0) * error
+    )
     reference = ~np.array([windows.contrast(g)[window].any() for g in groups])
     kept = table["estimate"].where(known | reference)
     why = table["why"].where(known | reference | table["estimate"].isna(), NOT + SINGLE)
@@ -92,8 +94,8 @@ def _bias(windows: Windows, window: int) -> pd.DataFrame:
         {
             "estimate": kept,
             "standard_error": np.where(reference & kept.notna(), 0.0, error),
-            "low": kept - np.where(reference, 0.0, reach),
-            "high": kept + np.where(reference, 0.0, reach),
+            "low": kept - np.where(reference, 0.0, half_width),
+            "high": kept + np.where(reference, 0.0, half_width),
             "why": why,
         },
         index=table.index,

@@ -66,7 +66,7 @@ class Batches:
             x = batch.features(np.empty(shape) if self._few else room.of(*shape))
             y = batch.column("y")
             w = batch.column("w") if batch.has("w") else np.ones(len(batch))
-            runs = [Run(k, x[:, here], y[here], w[here]) for k, here in batch.runs()]
+            runs = [Run(k, x[:, columns], y[columns], w[columns]) for k, columns in batch.runs()]
             for run in runs:
                 count[run.k] += len(run.y)
                 reward[run.k] += run.w @ run.y

@@ -91,14 +91,14 @@ def fit_logistic(
     spread = _spread(passes, lines, errors, kind, careful, stats)
     fit = report._fit
     reasons = _reasons(logits, fit)
-    blocked = tuple(own or reasons.get(g, "") for g, own in enumerate(fit.blocked))
+    blocked = tuple(diagonal or reasons.get(g, "") for g, diagonal in enumerate(fit.blocked))
     whole = _by_group(spread, lines, np.eye(stats.n_features), groups)
-    own = np.arange(groups)
+    diagonal = np.arange(groups)
     dependent = kind == CLUSTERED and errors.crossing > 0
     odds = replace(
         fit,
         vectors=totals(lines.part[:, None] * passes.fits.vectors, lines.of, groups)[:, :d],
-        covariances=np.array([symmetric(block) for block in whole[own, own, :d, :d]]),
+        covariances=np.array([symmetric(block) for block in whole[diagonal, diagonal, :d, :d]]),
         blocked=blocked,
         between=whole[:, :, :d, :d] if dependent else None,
     )
@@ -139,15 +139,15 @@ def _spread(
         factor = cluster_correction(errors.total, lines.n.sum(), lines.rank.sum())
         corrected: Array = factor * between
         return corrected
-    own = np.arange(many)
+    diagonal = np.arange(many)
     covariances = np.zeros((many, many, d, d))
-    covariances[own, own] = fits.inverse
+    covariances[diagonal, diagonal] = fits.inverse
     if kind == ROBUST:
         plain = np.array([stats.groups[g] in errors.classical for g in lines.of])
         plain &= stats.weights is None
-        careful_part = fits.inverse @ meat[own, own] @ fits.inverse
+        careful_part = fits.inverse @ meat[diagonal, diagonal] @ fits.inverse
         careful_part *= corrections(lines, careful)[:, None, None]
-        covariances[own, own] = np.where(plain[:, None, None], fits.inverse, careful_part)
+        covariances[diagonal, diagonal] = np.where(plain[:, None, None], fits.inverse, careful_part)
     return covariances
 
 
@@ -165,11 +165,11 @@ def _of_chances(passes: Solved, lines: Fits, spread: Array, odds: Fit, dependent
     part = np.zeros((groups, len(lines.of)))
     part[lines.of, np.arange(len(lines.of))] = lines.part
     whole = (part @ between @ part.T)[:, :, None, None]
-    own = np.arange(groups)
+    diagonal = np.arange(groups)
     return replace(
         odds,
         vectors=(part @ passes.chance)[:, None],
-        covariances=whole[own, own],
+        covariances=whole[diagonal, diagonal],
         designs=Designs(
             inverse=np.ones((groups, 1, 1)),
             rank=np.ones(groups, dtype=np.int64),
@@ -177,7 +177,7 @@ def _of_chances(passes: Solved, lines: Fits, spread: Array, odds: Fit, dependent
             absent=np.zeros((groups, 1), dtype=np.bool_),
             missing=np.zeros((groups, 1, 1)),
         ),
-        of=own,
+        of=diagonal,
         labels=odds.homes,
         rounding=np.zeros((groups, 1, 1)),
         between=whole if dependent else None,

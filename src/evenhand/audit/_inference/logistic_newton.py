@@ -197,10 +197,12 @@ def _queried(source: Source, rows: Any, fits: Fits) -> _Seen:
     surprise = (number(1.0) + ((number(1.0) - scored["y"] * 2.0) * scored["eta"]).exp()).ln()
     if "w" in scored.columns:
         surprise = scored["w"] * surprise
-    wanted = {f"h{i}_{j}": (scored["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
-    wanted |= {f"u{i}": (scored["e"] * x[i]).sum() for i in range(d)}
-    wanted |= {"surprise": surprise.sum(), "ones": scored["y"].sum(), **counted_again(scored)}
-    frame = fetch_by(source, scored, ["k"], wanted)
+    aggregates = {
+        f"h{i}_{j}": (scored["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)
+    }
+    aggregates |= {f"u{i}": (scored["e"] * x[i]).sum() for i in range(d)}
+    aggregates |= {"surprise": surprise.sum(), "ones": scored["y"].sum(), **counted_again(scored)}
+    frame = fetch_by(source, scored, ["k"], aggregates)
     check_same_rows(source, frame, fits)
     at = frame["k"].to_numpy(dtype=np.int64)
     seen = _Seen(np.zeros(many), np.zeros((many, d)), np.zeros((many, d, d)), np.zeros(many))

@@ -62,8 +62,10 @@ def by_logistic(
         unadjusted: the interval of the unadjusted gap.
     """
     reference, many = reference_of(report), len(report.groups)
-    own = np.eye(many)
-    left = compare(fit.chances, own - own[reference], np.ones((many, 1)), report.level, ("chance",))
+    identity = np.eye(many)
+    left = compare(
+        fit.chances, identity - identity[reference], np.ones((many, 1)), report.level, ("chance",)
+    )
     odds = replace(report, _fit=fit.odds)
     chance = fit.chances.vectors[:, 0]
     level = divided(report.level, many - 1)

@@ -105,10 +105,10 @@ def numbered(rows: Any, fits: Fits) -> Any:
     labels = list(dict.fromkeys(label[: len(keys)] for label in fits.labels))
     branches = []
     for i, label in enumerate(labels):
-        here = rows[keys[0]] == label[0]
-        for key, wanted in zip(keys[1:], label[1:], strict=True):
-            here = here & (rows[key] == wanted)
-        branches.append((here, i))
+        in_fit = rows[keys[0]] == label[0]
+        for key, label_value in zip(keys[1:], label[1:], strict=True):
+            in_fit = in_fit & (rows[key] == label_value)
+        branches.append((in_fit, i))
     number_of = ibis.cases(*branches)
     if "t" in fits.keys:
         number_of = number_of + rows["t"] * len(labels)

@@ -121,14 +121,14 @@ def _place(question: Question, coding: Coding) -> _Place:
     fits, lift = question.fits, question.lift
     labels, times = coding.labels, coding.times
     number_of = {label: k for k, label in enumerate(fits.labels)}
-    own = len(_keys(fits))
-    assert coding.keys[:own] == _keys(fits)
+    n_keys = len(_keys(fits))
+    assert coding.keys[:n_keys] == _keys(fits)
     fit = np.full((len(labels), times), -1, dtype=np.int64)
     d = fits.vectors.shape[1] if lift is None else next(iter(lift.values())).shape[1]
     vectors = np.zeros((len(labels), times, d))
     for i, label in enumerate(labels):
         for t in range(times):
-            where = (*label[:own], t) if "t" in fits.keys else label[:own]
+            where = (*label[:n_keys], t) if "t" in fits.keys else label[:n_keys]
             if where not in number_of or (lift is not None and t not in lift):
                 continue
             fit[i, t] = k = number_of[where]
@@ -196,11 +196,11 @@ def _gathered(question: Question, place: _Place, meat: Array, times: int) -> Arr
     wide = fits.vectors.shape[1] if question.context is None else 1
     products = np.zeros((len(fits.labels), wide, wide))
     for cell in np.flatnonzero(place.fit >= 0):
-        own = meat[cell]
+        block = meat[cell]
         if lift is not None:
             matrix = lift[int(cell) % times]
-            own = matrix @ own @ matrix.T
-        products[place.fit[cell]] += own
+            block = matrix @ block @ matrix.T
+        products[place.fit[cell]] += block
     return products
 
 
@@ -211,8 +211,8 @@ def _queried(source: Source, question: Question) -> Array:
     d = fits.vectors.shape[1]
     x = [number(1.0), *(scored[f"z{i}"] for i in range(d - 1))]
     weight = scored["e"] * scored["e"]
-    wanted = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
-    frame = fetch_by(source, scored, ["k"], wanted | counted_again(scored))
+    aggregates = {f"s{i}_{j}": (weight * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    frame = fetch_by(source, scored, ["k"], aggregates | counted_again(scored))
     check_same_rows(source, frame, fits)
     meat = np.zeros((len(fits.labels), d, d))
     for row in frame.to_dict(orient="records"):

@@ -167,8 +167,8 @@ def _for_cells(missing: Choice, names: Sequence[str], column: str) -> Choice:
     if isinstance(missing, str):
         return missing
     rest = {name: choice for name, choice in missing.items() if name not in names}
-    own = {missing.get(name, missing.get(OTHERS, ERROR)) for name in names}
-    return {**rest, column: ERROR if ERROR in own else min(own)}
+    choices = {missing.get(name, missing.get(OTHERS, ERROR)) for name in names}
+    return {**rest, column: ERROR if ERROR in choices else min(choices)}
 
 
 def _combinations(source: Source, names: Sequence[str], count: str | None) -> pd.DataFrame:

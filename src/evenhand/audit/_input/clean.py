@@ -122,8 +122,8 @@ def _check_apart(source: Source, names: Sequence[str]) -> None:
 def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
     """The names of columns as a CSV file has them: engines silently complete and number them."""
     path = source.files[0]
-    own = source.reading.get("delim", source.reading.get("sep", ","))
-    for separator in dict.fromkeys((own, ",", ";", "\t", "|")):
+    engine_separator = source.reading.get("delim", source.reading.get("sep", ","))
+    for separator in dict.fromkeys((engine_separator, ",", ";", "\t", "|")):
         try:
             first = pd.read_csv(
                 path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
@@ -196,8 +196,8 @@ def _idle_marks(
         asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(idle)}
         asked = {key: flag for key, flag in asked.items() if flag is not None}
         if asked:
-            seen = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
-            idle = [place for i, place in enumerate(idle) if not seen.get(f"m{i}", False)]
+            occurs = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
+            idle = [place for i, place in enumerate(idle) if not occurs.get(f"m{i}", False)]
     return idle
 
 
@@ -209,10 +209,10 @@ def _is_there(rows: Any, mark: str, names: Sequence[str], text: bool) -> Any | N
     flags = [flag.coalesce(False) for flag in flags if flag is not None]
     if not flags:
         return None
-    there = flags[0]
+    is_mark = flags[0]
     for flag in flags[1:]:
-        there = there | flag
-    return there.any()
+        is_mark = is_mark | flag
+    return is_mark.any()
 
 
 def _without_marks(source: Source, columns: Columns, settings: AuditSettings) -> Source:

@@ -46,7 +46,7 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
     opened = replace(
         opened,
         files=tuple(moved.get(path, path) for path in paths),
-        called={there: path for path, there in moved.items()},
+        called={converted_path: path for path, converted_path in moved.items()},
     )
     with telling(label, called=opened.called, opening=True):
         if engine == "spark":

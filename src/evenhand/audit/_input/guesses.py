@@ -137,13 +137,13 @@ def _may_tell_apart(name: str, values: pd.Series[Any], text: bool) -> bool:
 def _identifiers(source: Source, names: Sequence[str]) -> list[str]:
     """Those that identify the rows of the whole log."""
     schema, table = source.table.schema(), source.table
-    asked = dict[str, Any]()
+    aggregates = dict[str, Any]()
     for i, name in enumerate(names):
         column = table[name]
-        asked |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
+        aggregates |= {f"n{i}": column.approx_nunique(), f"all{i}": column.count()}
         if not schema[name].is_string():
-            asked |= {f"low{i}": column.min(), f"high{i}": column.max()}
-    counts = source.fetch(table.aggregate(**asked)).iloc[0]
+            aggregates |= {f"low{i}": column.min(), f"high{i}": column.max()}
+    counts = source.fetch(table.aggregate(**aggregates)).iloc[0]
     rows = {name: int(counts[f"all{i}"]) for i, name in enumerate(names)}
     rough = {name: int(counts[f"n{i}"]) for i, name in enumerate(names)}
     width = {

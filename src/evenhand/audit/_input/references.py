@@ -59,20 +59,20 @@ def find_references(given: str | None, cells: CellCounts) -> tuple[dict[str, str
     if given in table.index:
         return {str(name): str(category) for name, category in table.loc[given].items()}, given
     named = _named(given, cells)
-    wanted = {
+    named_categories = {
         name: category
         for name, category in named.items()
         if category != MEAN or category in cells.of(name)
     }
-    if not wanted:
+    if not named_categories:
         return named, MEAN if len(named) == len(table.columns) else None
-    here = (table[list(wanted)] == pd.Series(wanted)).all(axis=1)
-    if not here.any():
+    matches = (table[list(named_categories)] == pd.Series(named_categories)).all(axis=1)
+    if not matches.any():
         raise InputError(
-            f"{setting('reference')} is {given!r}, and no row has {shown(wanted.values())} at "
-            "once; name categories that meet"
+            f"{setting('reference')} is {given!r}, and no row has "
+            f"{shown(named_categories.values())} at once; name categories that meet"
         )
-    return named, str(cells.n[here].idxmax())
+    return named, str(cells.n[matches].idxmax())
 
 
 def _named(given: str, cells: CellCounts) -> dict[str, str]:

@@ -210,15 +210,15 @@ def _count(
     """How many rows, groups, arms and categories there are, the first time and the last."""
     table = source.table
     labels = _labels(source, columns)
-    asked = dict[str, Any]()
+    aggregates = dict[str, Any]()
     if labels is None:
-        asked |= {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
+        aggregates |= {"rows": table.count(), "groups": table[columns.group].approx_nunique()}
         if columns.arm is not None:
-            asked["arms"] = table[columns.arm].approx_nunique()
-    asked |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
+            aggregates["arms"] = table[columns.arm].approx_nunique()
+    aggregates |= {f"n{i}": table[name].approx_nunique() for i, name in enumerate(nominal)}
     row: dict[Any, Any] = {}
-    if asked:
-        row = source.fetch(table.aggregate(**asked)).iloc[0].to_dict()
+    if aggregates:
+        row = source.fetch(table.aggregate(**aggregates)).iloc[0].to_dict()
         row |= {("categories", name): row.pop(f"n{i}") for i, name in enumerate(nominal)}
     if labels is not None:
         row |= {"rows": labels["n"].sum(), "groups": labels["g"].nunique()}
@@ -271,21 +271,21 @@ def _categories(
     most = settings.categories
     kept, merged, rare, unseen = {}, {}, {}, False
     for name in nominal:
-        many = int(counted["categories", name])
-        if many > 1.3 * MOST_CATEGORIES:
-            raise too_many(source, name, many, name in settings.nominal_columns, settings.marks)
+        count = int(counted["categories", name])
+        if count > 1.3 * MOST_CATEGORIES:
+            raise too_many(source, name, count, name in settings.nominal_columns, settings.marks)
         table = source.table.select(
             category=source.table[name].cast("string"), group=source.table[group].cast("string")
         )
         table = table.filter(table.category.notnull())
-        each = source.fetch(table.group_by(["category", "group"]).aggregate(n=table.count()))
+        counts = source.fetch(table.group_by(["category", "group"]).aggregate(n=table.count()))
         # The order of equal counts must not depend on an engine's idea of the alphabet.
-        counts = each.groupby("category")["n"].sum()
-        names = most_frequent_first(counts)
+        totals = counts.groupby("category")["n"].sum()
+        names = most_frequent_first(totals)
         if name not in settings.nominal_columns or not names:
             check_categories(name, names, settings.marks)
-        unseen |= len(names) == 1 and int(counts.sum()) < counted["rows"]
-        few = _rare(each, names[0])
+        unseen |= len(names) == 1 and int(totals.sum()) < counted["rows"]
+        few = _rare(counts, names[0])
         names = [name for name in names if name not in few]
         kept[name] = names[:most]
         merged[name] = max(len(names) - most, 0)
@@ -293,12 +293,12 @@ def _categories(
     return kept, merged, rare, unseen
 
 
-def _rare(each: pd.DataFrame, baseline: str) -> list[str]:
+def _rare(counts: pd.DataFrame, baseline: str) -> list[str]:
     """Categories with hardly any rows that a group lacks: nothing can be said of them.
 
     As categories of their own they would leave no average context to compare all groups at.
     """
-    table = each.dropna(subset="group").pivot_table(
+    table = counts.dropna(subset="group").pivot_table(
         index="category", columns="group", values="n", aggfunc="sum", fill_value=0
     )
     large = table.loc[:, table.sum() >= SMALL_GROUP]

@@ -31,14 +31,14 @@ def cautions(audit: Audit) -> list[str]:
         )
     said += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
-        few = {name: many for name, many in facts.clusters.items() if many < FEW_CLUSTERS}
-        single = [quoted(name) for name, many in few.items() if many < 2]
+        few = {name: count for name, count in facts.clusters.items() if count < FEW_CLUSTERS}
+        single = [quoted(name) for name, count in few.items() if count < 2]
         if single:
             said.append(
                 f"{_groups(single, 'has', 'have')} a single cluster, from which no error can be "
                 f"estimated: {'it is' if len(single) == 1 else 'they are'} compared with nobody."
             )
-        short = [f"{quoted(name)} ({many})" for name, many in few.items() if many > 1]
+        short = [f"{quoted(name)} ({count})" for name, count in few.items() if count > 1]
         if short:
             said.append(
                 f"{_groups(short, 'has', 'have')} fewer than {FEW_CLUSTERS} clusters: "
@@ -73,8 +73,8 @@ def cautions(audit: Audit) -> list[str]:
             f"There are about {facts.arms:,} arms, too many to be told apart here: whether the "
             "arms of a group differ and were chosen unequally was not checked."
         )
-    if any(pd.notna(many) for many in facts.merged.values()):
-        names = ", ".join(f"{many:,} of {name}" for name, many in facts.merged.items())
+    if any(pd.notna(count) for count in facts.merged.values()):
+        names = ", ".join(f"{count:,} of {name}" for name, count in facts.merged.items())
         said.append(f"Rare categories are merged into one: {names}.")
     for name, rare in facts.rare.items():
         said.append(
@@ -99,8 +99,8 @@ def _classical(audit: Audit) -> list[str]:
 
 def _groups(names: Sequence[str], has: str, have: str) -> str:
     """Groups as the subject of a sentence, with its verb."""
-    many = len(names) > 1
-    return f"Group{'s' if many else ''} {few_of(list(names))} {have if many else has}"
+    is_plural = len(names) > 1
+    return f"Group{'s' if is_plural else ''} {few_of(list(names))} {have if is_plural else has}"
 
 
 def _their(names: Sequence[str]) -> str:

@@ -106,8 +106,10 @@ class Logistic:
             "unit": unit,
         }
         for name, source in _RATIOS.items():
-            own = "ratio" if name == "odds_ratio" else name
-            columns[own] = np.nan if odds is None else _exp(unit * odds[source].to_numpy(float))
+            estimate_column = "ratio" if name == "odds_ratio" else name
+            columns[estimate_column] = (
+                np.nan if odds is None else _exp(unit * odds[source].to_numpy(float))
+            )
         for name in ("p_value", "simultaneous_p_value"):
             columns[name] = np.nan if odds is None else odds[name].to_numpy(dtype=float)
         changes = np.array([kind != INTERCEPT for kind in line._contexts.kinds])

@@ -188,9 +188,11 @@ def _of_outcomes(audit: Audit) -> list[str]:
         return [
             f"{columns.true_reward} is known in too few groups to measure {columns.reward} against."
         ]
-    every = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
+    rows_by_group = dict(zip(audit.bias.groups, audit.bias.observations, strict=True))
     known = dict(zip(report.groups, report.observations, strict=True))
-    parts = ", ".join(f"{name} {known.get(name, 0):,} of {many:,}" for name, many in every.items())
+    parts = ", ".join(
+        f"{name} {known.get(name, 0):,} of {many:,}" for name, many in rows_by_group.items()
+    )
     against = f"Against {columns.true_reward}, "
     return [
         f"{columns.true_reward} is known in {sum(known.values()):,} rows ({parts}): there "
@@ -306,10 +308,10 @@ def _given_away(audit: Audit) -> list[str]:
         f"{setting('leave_out', [name])}."
         for name, fit in giveaways.reward.items()
     ]
-    every = len(audit.bias.groups)
+    n_groups = len(audit.bias.groups)
     for name, named in giveaways.group.items():
         few = f"group {', '.join(named)} from the others"
-        which = "the groups apart" if len(named) == every else few
+        which = "the groups apart" if len(named) == n_groups else few
         said.append(
             f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
             f"and bias cannot be told from the effect of {name}: leave it out with "

@@ -74,15 +74,15 @@ class Blended:
 
         `difference` is at the same features, by straight lines, with the interval of its row alone.
         """
-        reach = float(stdtrit(np.inf, 0.5 + self.level / 2.0)) * self.later_error
+        half_width = float(stdtrit(np.inf, 0.5 + self.level / 2.0)) * self.later_error
         return pd.DataFrame(
             {
                 "group": list(self.groups),
                 "known": self.known.astype(np.int64),
                 "unknown": self.rest.astype(np.int64),
                 "difference": self.later,
-                "low": self.later - reach,
-                "high": self.later + reach,
+                "low": self.later - half_width,
+                "high": self.later + half_width,
             }
         )
 

@@ -201,10 +201,10 @@ def _compared(
         feature_names=names,
         columns=columns,
     )
-    each = np.arange(m)
-    own = covariances[each, each]
+    diagonal = np.arange(m)
+    own = covariances[diagonal, diagonal]
     apart = covariances.copy()
-    apart[each, each] = 0.0
+    apart[diagonal, diagonal] = 0.0
     # Where all probabilities are 0 or 1, only clusters make the estimates of groups dependent.
     between = covariances if apart.any() else None
     solved = replace(

@@ -52,8 +52,10 @@ def own_levels(report: BiasReport) -> Levels:
     spread = np.array([[fit.covariance(i, j, place) for j in range(m)] for i in range(m)])
     freedom = np.where(np.isfinite(at_place.freedom), at_place.freedom, np.inf)
     with np.errstate(invalid="ignore"):
-        more = np.where(np.isinf(freedom), 1.0, freedom / np.maximum(freedom - 2.0, LEAST_FREEDOM))
-    spread[np.arange(m), np.arange(m)] *= more
+        inflation = np.where(
+            np.isinf(freedom), 1.0, freedom / np.maximum(freedom - 2.0, LEAST_FREEDOM)
+        )
+    spread[np.arange(m), np.arange(m)] *= inflation
     few = f"fewer than {d + SPARE} rows, too few for a regression of its own with {d} coefficients"
     table = report.by_group
     gaps = table[["estimate", "standard_error", "low", "high"]].reset_index(drop=True)
@@ -92,32 +94,37 @@ def common_levels(stats: Statistics, reference: str | None, level: float) -> Lev
     if left < LEAST_LEFT:
         return None
     noise = float((square - n * reward**2).sum() - slopes @ with_reward) / left
-    away = (n @ mean) / n.sum() - mean
-    reached = away @ inverse @ inside
-    size = np.abs(away) * scale
-    held_equal = (np.abs(reached - away) * scale <= 1e-6 * (1.0 + size)).all(axis=1)
+    offsets = (n @ mean) / n.sum() - mean
+    reached = offsets @ inverse @ inside
+    size = np.abs(offsets) * scale
+    held_equal = (np.abs(reached - offsets) * scale <= 1e-6 * (1.0 + size)).all(axis=1)
     known: Bools = (n > 0.0) & held_equal
-    spread = max(noise, 0.0) * (np.diag(1.0 / rows) + away @ inverse @ away.T)
-    there = np.eye(m) * known[:, None]
+    spread = max(noise, 0.0) * (np.diag(1.0 / rows) + offsets @ inverse @ offsets.T)
+    known_diagonal = np.eye(m) * known[:, None]
     at = None if reference is None else stats.groups.index(reference)
     share = known / max(known.sum(), 1) if at is None else np.eye(m)[at]
-    contrast = there - known[:, None] * share
+    contrast = known_diagonal - known[:, None] * share
     if at is not None and not known[at]:
         return None
-    value = reward + away @ slopes
+    value = reward + offsets @ slopes
     gap = contrast @ np.where(known, value, 0.0)
     error = np.sqrt(np.maximum(np.einsum("ci,ij,cj->c", contrast, spread, contrast), 0.0))
-    reach = float(stdtrit(left, 0.5 + level / 2.0)) * error
+    half_width = float(stdtrit(left, 0.5 + level / 2.0)) * error
     gaps = pd.DataFrame(
-        {"estimate": gap, "standard_error": error, "low": gap - reach, "high": gap + reach}
+        {
+            "estimate": gap,
+            "standard_error": error,
+            "low": gap - half_width,
+            "high": gap + half_width,
+        }
     )
     gaps.loc[~known] = np.nan
     why = ["" if ok else "it differs in a feature that never varies within a cell" for ok in known]
     return Levels(value, spread, known, why, contrast, gaps, COMMON_SLOPES)
 
 
-def reach_of(contrast: Array, covariance: Array, level: float) -> Array:
+def half_widths(contrast: Array, covariance: Array, level: float) -> Array:
     """Half of the interval of each gap, of normal levels with that covariance."""
     variance = np.einsum("ci,ij,cj->c", contrast, covariance, contrast)
-    reach: Array = float(ndtri(0.5 + level / 2.0)) * np.sqrt(np.maximum(variance, 0.0))
-    return reach
+    half_width: Array = float(ndtri(0.5 + level / 2.0)) * np.sqrt(np.maximum(variance, 0.0))
+    return half_width

@@ -12,7 +12,7 @@ from evenhand.audit._inference.robust import CLUSTERED
 from evenhand.audit._input.attributes import Crossing
 from evenhand.audit._report.intersections import AS_THEY_ARE, MARGINS_ONLY, Intersections
 from evenhand.audit._stages.blend import Blended, blend
-from evenhand.audit._stages.cell_levels import common_levels, own_levels, reach_of
+from evenhand.audit._stages.cell_levels import common_levels, half_widths, own_levels
 from evenhand.audit._stages.comparisons import against_truth, beside_logistic, over_time
 from evenhand.audit._stages.fitting import AuditRun, Fitted
 from evenhand.bias._margins import Shrunk, margins, shrink
@@ -116,13 +116,13 @@ def _borrowed(fitted: Fitted, crossing: Crossing) -> tuple[pd.DataFrame, Shrunk]
     there = ~np.isnan(shrunk.level)
     # Cells of which nothing is known are in no comparison, so that they spoil none.
     gap = held @ np.where(there, shrunk.level, 0.0)
-    reach = reach_of(held, np.nan_to_num(shrunk.covariance), report.level)
-    gap, reach = np.where(there, gap, np.nan), np.where(there, reach, np.nan)
+    half_width = half_widths(held, np.nan_to_num(shrunk.covariance), report.level)
+    gap, half_width = np.where(there, gap, np.nan), np.where(there, half_width, np.nan)
     kind = levels.kind if shrunk.freedom > 0 else AS_THEY_ARE[levels.kind]
     table = levels.gaps.assign(
         shrunk=gap,
-        shrunk_low=gap - reach,
-        shrunk_high=gap + reach,
+        shrunk_low=gap - half_width,
+        shrunk_high=gap + half_width,
         own_weight=np.where(there, shrunk.own, np.nan),
         kind=np.where(known, kind, np.where(there, MARGINS_ONLY, "not known")),
         why=levels.why,

@@ -22,7 +22,12 @@ from evenhand.audit._settings import AuditSettings
 from evenhand.audit._sums.batches import NUMBER_OF
 from evenhand.audit._sums.cells import Cells
 from evenhand.audit._sums.design import Design
-from evenhand.audit._sums.exposure import OPTIONAL, attention, attention_of, attention_sums
+from evenhand.audit._sums.exposure import (
+    OPTIONAL,
+    exposure_columns,
+    exposure_details,
+    exposure_sums,
+)
 from evenhand.audit._sums.extra_sums import Detail, details
 from evenhand.audit._sums.missing import Gaps, complete, finite
 from evenhand.audit._sums.streamed import streamed
@@ -64,7 +69,7 @@ def prepared(
         picked["o"] = table[columns.override].notnull().cast("int32")
     if columns.cluster is not None:
         picked["c"] = table[columns.cluster]
-    picked |= attention_of(table, columns)
+    picked |= exposure_columns(table, columns)
     return table.select(**picked)
 
 
@@ -141,8 +146,8 @@ def aggregated(
 ) -> LogSums:
     """Sum up the rows of a log by cell."""
     rows, p = prepared(source, look, settings, design, gaps), len(design.features)
-    attended = {name: rows[name] for name in ("q", "s") if name in rows.columns}
-    more = details(rows) | attention_sums(attended, rows["y"])
+    exposure = {name: rows[name] for name in ("q", "s") if name in rows.columns}
+    more = details(rows) | exposure_details(exposure, rows["y"])
     windows = look.times.count if look.times is not None else 1
     cells = max(look.arms if look.by_arm else 1, 1) * windows
     many = (p + 1) * (p + 2) // 2 + 3 * p + len(more)
@@ -161,8 +166,8 @@ def queried(
     source: Source, rows: Any, keys: list[str], p: int, more: dict[str, Detail]
 ) -> pd.DataFrame:
     """The sums by SQL, as `streamed` computes them from the rows themselves."""
-    asked = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
-    return fetch_by(source, rows, keys, asked)
+    aggregates = sums(rows, p) | {name: detail.asked for name, detail in more.items()}
+    return fetch_by(source, rows, keys, aggregates)
 
 
 def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
@@ -175,8 +180,10 @@ def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) 
     parts = [names[i : i + most] for i in range(0, len(names), most)]
     frames = []
     for part in parts:
-        wanted = {name: asked[name] for name in part}
-        answer = source.fetch(rows.group_by(keys).aggregate(**wanted, **{ROWS: rows.count()}))
+        part_aggregates = {name: asked[name] for name in part}
+        answer = source.fetch(
+            rows.group_by(keys).aggregate(**part_aggregates, **{ROWS: rows.count()})
+        )
         answer = answer.astype({"g": object} if "g" in keys else {})
         answer = answer.sort_values(keys, ignore_index=True)
         frames.append(answer)
@@ -224,12 +231,12 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
     frame, centre, groups = cells.frame, reward_centre, list(cells.groups())
     names = [name for name in ("n", "y", "yy", "r_n", "r", "rr") if name in frame]
     total = frame[names].astype(float).fillna(0.0).groupby(frame["g"].astype(str)).sum().loc[groups]
-    every, attended = total["n"], attention(frame, frame["g"].astype(str), total["n"], centre)
+    every, exposure = total["n"], exposure_sums(frame, frame["g"].astype(str), total["n"], centre)
     if gaps.sums is not None:  # rows that only lack a feature have a reward all the same
         centre, every = gaps.centre, pd.Series(gaps.by_group).astype(float).loc[groups]
         total[["n", "y", "yy"]] = gaps.sums.loc[groups, ["n", "y", "yy"]].astype(float).fillna(0.0)
         whole = gaps.sums.loc[groups].rename_axis("g").reset_index()
-        attended = attention(whole, whole["g"].astype(str), every, centre)
+        exposure = exposure_sums(whole, whole["g"].astype(str), every, centre)
         binary = binary and bool((total["y"] == total["yy"]).all())
     n = total["n"].to_numpy()
     square = total["yy"] + 2.0 * centre * total["y"] + n * centre**2
@@ -239,7 +246,7 @@ def group_sums(cells: Cells, gaps: Gaps, reward_centre: float, binary: bool) -> 
         "n_reward": n,
         "sum_reward": (total["y"] + n * centre).to_numpy(),
         "square_reward": square.to_numpy(),
-        **attended,
+        **exposure,
     }
     if binary:
         columns["positives"] = total["y"].round().to_numpy()

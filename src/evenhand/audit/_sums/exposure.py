@@ -14,7 +14,7 @@ from evenhand.events.columns import Columns
 Sums = dict[str, Array]
 
 
-def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
+def exposure_columns(table: Any, columns: Columns) -> dict[str, Any]:
     """The columns of a log that are needed, with short names: q explored, s position."""
     picked = {}
     if columns.explored is not None and _is_flag(table[columns.explored]):
@@ -24,32 +24,32 @@ def attention_of(table: Any, columns: Columns) -> dict[str, Any]:
     return picked
 
 
-def attention_sums(have: dict[str, Any], y: Any) -> dict[str, Detail]:
+def exposure_details(have: dict[str, Any], y: Any) -> dict[str, Detail]:
     """What to sum up.
 
     The exposure at rank k, from 1, is 1 / log2(k + 1). Positions begin at 0 or at 1, which shows
     only in the end: exposure is summed up for both.
 
     Args:
-        have: what `attention_of` picked.
+        have: what `exposure_columns` picked.
         y: the reward, NULL where it is missing.
     """
-    wanted: dict[str, Detail] = {}
+    details: dict[str, Detail] = {}
     if "q" in have:
         q = have["q"]
-        wanted |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
+        details |= {"q_n": Detail(q, "count"), "q": Detail(q), "qq": Detail(q, "squares")}
         rewarded = y.notnull().ifelse(q, number(0.0))
-        wanted |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
+        details |= {"qy_n": Detail(rewarded), "qy": Detail(q * y), "qyy": Detail(q * y * y)}
     if "s" in have:
         s = have["s"]
-        wanted |= {"s_n": Detail(s, "count")}
-        wanted |= {"s_low": Detail(s, "min"), "s_high": Detail(s, "max")}
+        details |= {"s_n": Detail(s, "count")}
+        details |= {"s_low": Detail(s, "min"), "s_high": Detail(s, "max")}
         for first in (0, 1):
             place = s + number(2.0 - first)
             # Below the first position there is no exposure: there may be no logarithm.
             seen = (place > number(1.0)).ifelse(number(1.0) / place.log2(), number(0.0))
-            wanted |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
-    return wanted
+            details |= {f"s{first}": Detail(seen), f"ss{first}": Detail(seen, "squares")}
+    return details
 
 
 # All of them may be missing in a row, and so may their sums.
@@ -70,7 +70,7 @@ OPTIONAL = (
 )
 
 
-def attention(
+def exposure_sums(
     frame: pd.DataFrame, groups: pd.Series[str], every: pd.Series[float], centre: float
 ) -> Sums:
     """Columns of the sums per group, of what is known of every row of the log.
@@ -95,7 +95,7 @@ def attention(
         }
     if "s_n" in total and (total["s_n"] == every).all():
         low, high = numbers["s_low"].min(), numbers["s_high"].max()
-        if 0.0 <= low < high:  # at a single position nobody has more attention than others
+        if 0.0 <= low < high:  # at a single position nobody has more exposure than others
             first = 0 if low < 1.0 else 1
             sums |= {
                 "n_exposure": total["s_n"].to_numpy(),

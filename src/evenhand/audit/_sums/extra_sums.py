@@ -29,7 +29,7 @@ class Detail(NamedTuple):
 
 
 def details(rows: Any) -> dict[str, Detail]:
-    """What to sum up in rows that `prepared` made, besides attention."""
+    """What to sum up in rows that `prepared` made, besides exposure."""
     y, have = rows["y"], set(rows.columns)
     wanted = dict[str, Detail]()
     if "w" in have:

@@ -21,7 +21,7 @@ from evenhand.audit._input.expressions import as_number, is_missing, number
 from evenhand.audit._input.scan import Look
 from evenhand.audit._input.sources import Source
 from evenhand.audit._settings import AuditSettings
-from evenhand.audit._sums.exposure import attention_of, attention_sums
+from evenhand.audit._sums.exposure import exposure_columns, exposure_details
 from evenhand.events.columns import Columns
 
 # What was done about a missing value.
@@ -92,8 +92,8 @@ def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
         ibis.null("float64"), as_number(table[look.columns.reward]) - number(look.reward_centre)
     )
     wanted |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
-    attended = attention_sums(attention_of(table, look.columns), reward)
-    wanted |= {name: detail.asked for name, detail in attended.items()}
+    exposure = exposure_details(exposure_columns(table, look.columns), reward)
+    wanted |= {name: detail.asked for name, detail in exposure.items()}
     counts = source.fetch(table.group_by("evenhand_group").aggregate(**wanted))
     known = counts["evenhand_group"].astype(object)
     no_group = MISSING if MISSING not in set(known) else f"({MISSING})"

@@ -103,11 +103,11 @@ def _beyond_median(source: Source, rows: Any, n: float, unfavourable: bool) -> A
 
 def _counted(source: Source, rows: Any, beyond: Any) -> pd.DataFrame:
     """The rows of each group, and those that are selected."""
-    wanted = {"n": rows.count(), "selected": beyond.sum()}
+    aggregates = {"n": rows.count(), "selected": beyond.sum()}
     if "w" in rows.columns:
         w = rows["w"]
-        wanted = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
-    counts = fetch_by(source, rows, ["g"], wanted)
+        aggregates = {"n": w.sum(), "selected": (w * beyond).sum(), "square": (w * w).sum()}
+    counts = fetch_by(source, rows, ["g"], aggregates)
     return counts.assign(g=counts["g"].astype(str)).set_index("g").astype(float)
 
 

@@ -114,13 +114,13 @@ class _Totals:
             self.middle.add(batch, x[-1])
         self.weighted = batch.has("w")
         heavy = batch.column("w") * x if self.weighted else x
-        for cell, here in batch.runs():
-            self.products[cell] += heavy[:, here] @ x[:, here].T
+        for cell, columns in batch.runs():
+            self.products[cell] += heavy[:, columns] @ x[:, columns].T
         self.low[at] = np.minimum(self.low[at], np.minimum.reduceat(x, starts, axis=1).T)
         self.high[at] = np.maximum(self.high[at], np.maximum.reduceat(x, starts, axis=1).T)
-        columns = {column: batch.column(column) for column, _ in self.more.values()}
+        values_of = {column: batch.column(column) for column, _ in self.more.values()}
         for name, (column, how) in self.more.items():
-            values, merge, total = columns[column], MERGE.get(how, np.add), self.details[name]
+            values, merge, total = values_of[column], MERGE.get(how, np.add), self.details[name]
             if how == "count":
                 values = (~np.isnan(values)).astype(np.float64)
             elif batch.nulls(column):

@@ -21,13 +21,13 @@ from evenhand.leastsquares._vectors import (
     added,
     at_least,
     below,
+    broadcast,
     few_numbers,
     four,
     place,
-    plus,
+    plus_product,
     put,
     root,
-    same,
     times,
 )
 from evenhand.policies._kernels import FREE, PICKS, chance, draw, kernel, score
@@ -110,7 +110,7 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
     """
     out, points = place(work, 0), place(contexts, 0)
     columns, u = work.shape[1], d * (d + 1) // 2
-    limit, zero, unit = same(HUGE), same(0.0), same(own.common[REWARD_UNIT])
+    limit, zero, unit = broadcast(HUGE), broadcast(0.0), broadcast(own.common[REWARD_UNIT])
     per_unit = of_all(own, PER_UNIT, d)
     for block in range(own.arms.shape[0]):
         i = block * LANES
@@ -122,26 +122,26 @@ def _fill_in(own, contexts, x, work, d):  # type: ignore[no-untyped-def]
         put(x, 2 * LANES, third)
         put(x, 3 * LANES, fourth)
         for k in range(d):
-            put(x, LANES * k, times(four(x, LANES * k), same(per_unit[k])))
+            put(x, LANES * k, times(four(x, LANES * k), broadcast(per_unit[k])))
         estimate, correction, square, p = zero, zero, zero, 0
         for k in range(d):
             of_x, of_mean = zero, zero
             for j in range(k):
                 number = four(table, LANES * (p + j))
-                of_x = plus(of_x, number, four(x, LANES * j))
-                of_mean = plus(of_mean, number, four(table, LANES * (u + d + j)))
+                of_x = plus_product(of_x, number, four(x, LANES * j))
+                of_mean = plus_product(of_mean, number, four(table, LANES * (u + d + j)))
             p += k + 1
             here = four(x, LANES * k)
-            whole = plus(of_x, four(table, LANES * (p - 1)), here)
-            square = plus(square, here, added(of_x, whole))
-            estimate = plus(estimate, here, added(of_mean, four(table, LANES * (u + k))))
-            estimate = plus(estimate, whole, four(table, LANES * (u + d + k)))
-            correction = plus(correction, here, four(table, LANES * (u + 2 * d + k)))
+            whole = plus_product(of_x, four(table, LANES * (p - 1)), here)
+            square = plus_product(square, here, added(of_x, whole))
+            estimate = plus_product(estimate, here, added(of_mean, four(table, LANES * (u + k))))
+            estimate = plus_product(estimate, whole, four(table, LANES * (u + d + k)))
+            correction = plus_product(correction, here, four(table, LANES * (u + 2 * d + k)))
         estimate = below(times(estimate, unit), limit, zero)
         correction = below(times(correction, unit), limit, zero)
-        bonus = times(root(at_least(below(square, limit, same(np.inf)), zero)), unit)
+        bonus = times(root(at_least(below(square, limit, broadcast(np.inf)), zero)), unit)
         if own.common[NUMBER] == 0.0:
-            bonus = same(np.inf)
+            bonus = broadcast(np.inf)
         put(out, ESTIMATE * columns + i, estimate)
         put(out, WIDTH * columns + i, bonus)
         put(out, CORRECTION * columns + i, correction)

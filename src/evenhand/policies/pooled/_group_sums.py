@@ -22,17 +22,17 @@ from evenhand.leastsquares._linear import clear
 from evenhand.leastsquares._vectors import (
     LANES,
     added,
-    apart,
     at_least,
+    broadcast,
     few_numbers,
     four,
-    less,
+    minus_product,
     over,
     place,
-    plus,
+    plus_product,
     put,
-    same,
     times,
+    unpacked,
 )
 
 
@@ -115,30 +115,32 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
     """Add four arms to the sums: S = (A / sigma^2 + p I)^-1, u = S b / sigma^2, B = I - p S."""
     b, has = place(here, LANES * d * d), four(here, LANES * (d * d + d + 1))
     S, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
-    noise, prior, zero = same(per_noise), same(p), same(0.0)
+    noise, prior, zero = broadcast(per_noise), broadcast(p), broadcast(0.0)
     for k in range(d):
         for j in range(k):
             put(S, LANES * (k * d + j), times(four(here, LANES * (k * d + j)), noise))
-        put(S, LANES * (k * d + k), plus(prior, four(here, LANES * (k * d + k)), noise))
+        put(S, LANES * (k * d + k), plus_product(prior, four(here, LANES * (k * d + k)), noise))
     _invert(S, prior, column, d)
     for k in range(d):
         total = zero
         for j in range(d):
-            total = plus(total, four(S, LANES * (k * d + j)), four(b, LANES * j))
+            total = plus_product(total, four(S, LANES * (k * d + j)), four(b, LANES * j))
         total = times(total, noise)
         put(u, LANES * k, total)
         r[k] += p * _sum(total)
     for k in range(d):  # B = I - p S
         for j in range(d):
             start = has if j == k else zero
-            value = less(start, times(prior, has), four(S, LANES * (k * d + j)))
+            value = minus_product(start, times(prior, has), four(S, LANES * (k * d + j)))
             put(S, LANES * (k * d + j), value)
             sum_B[k * d + j] += _sum(value)
     for k in range(d):
         for j in range(k + 1):
             total = zero
             for i in range(d):
-                total = plus(total, four(S, LANES * (k * d + i)), four(S, LANES * (j * d + i)))
+                total = plus_product(
+                    total, four(S, LANES * (k * d + i)), four(S, LANES * (j * d + i))
+                )
             value = _sum(total)
             sum_BB[k * d + j] += value
             if j < k:
@@ -148,7 +150,7 @@ def _block(here, per_noise, p, column, sum_B, sum_BB, r, d):  # type: ignore[no-
 @inlined
 def _sum(value):  # type: ignore[no-untyped-def]
     """The sum of four numbers."""
-    first, second, third, fourth = apart(value)
+    first, second, third, fourth = unpacked(value)
     return (first + second) + (third + fourth)
 
 
@@ -159,7 +161,7 @@ def _invert(matrix, least, column, d):  # type: ignore[no-untyped-def]
     By sweeping (Gauss-Jordan): sweeping every row gives minus the inverse. No pivot can be smaller
     than `least`, except by rounding.
     """
-    zero, one = same(0.0), same(1.0)
+    zero, one = broadcast(0.0), broadcast(1.0)
     for k in range(d):
         pivot = over(one, at_least(four(matrix, LANES * (k * d + k)), least))
         for i in range(d):
@@ -169,18 +171,22 @@ def _invert(matrix, least, column, d):  # type: ignore[no-untyped-def]
             factor = times(four(column, LANES * i), pivot)
             for j in range(i + 1):
                 value = four(matrix, LANES * (i * d + j))
-                put(matrix, LANES * (i * d + j), less(value, factor, four(column, LANES * j)))
+                put(
+                    matrix,
+                    LANES * (i * d + j),
+                    minus_product(value, factor, four(column, LANES * j)),
+                )
             put(matrix, LANES * (max(i, k) * d + min(i, k)), factor)
-        put(matrix, LANES * (k * d + k), less(zero, one, pivot))
+        put(matrix, LANES * (k * d + k), minus_product(zero, one, pivot))
     for i in range(d):
         for j in range(i + 1):
-            value = less(zero, one, four(matrix, LANES * (i * d + j)))
+            value = minus_product(zero, one, four(matrix, LANES * (i * d + j)))
             put(matrix, LANES * (i * d + j), value)
             put(matrix, LANES * (j * d + i), value)
 
 
 @subroutine
-def look_around(blocks, means, sums, d):  # type: ignore[no-untyped-def]
+def residual_sums(blocks, means, sums, d):  # type: ignore[no-untyped-def]
     """How far the arms are from the means of their groups, and rewards from the arms' estimates."""
     stays_a_function()
     sums.residual[0], size = 0.0, blocks.numbers.shape[1] * LANES
@@ -189,29 +195,29 @@ def look_around(blocks, means, sums, d):  # type: ignore[no-untyped-def]
         for block in range(blocks.starts[g], blocks.starts[g + 1]):
             here, mean = place(blocks.numbers, block * size), place(means, g * d)
             if d == 2:
-                spread, residual = _look(here, mean, few_numbers(), 2)
+                spread, residual = _residual_sums_here(here, mean, few_numbers(), 2)
             else:
-                spread, residual = _look(here, mean, place(sums.room, 0), d)
+                spread, residual = _residual_sums_here(here, mean, place(sums.room, 0), d)
             sums.spread[g] += spread
             sums.residual[0] += residual
 
 
 @inlined
-def _look(here, mean, theta, d):  # type: ignore[no-untyped-def]
+def _residual_sums_here(here, mean, theta, d):  # type: ignore[no-untyped-def]
     """The sums of |theta_i^ - m_g^|^2 and of squared residuals over four arms."""
     b = place(here, LANES * d * d)
     B, u = place(here, LANES * (d * d + d + 2)), place(here, LANES * (2 * d * d + d + 2))
-    spread, zero, two = same(0.0), same(0.0), same(2.0)
+    spread, zero, two = broadcast(0.0), broadcast(0.0), broadcast(2.0)
     for k in range(d):  # theta - m = u - B m
         deviation = four(u, LANES * k)
         for j in range(d):
-            deviation = less(deviation, four(B, LANES * (k * d + j)), same(mean[j]))
-        spread = plus(spread, deviation, deviation)
-        put(theta, LANES * k, added(same(mean[k]), deviation))
+            deviation = minus_product(deviation, four(B, LANES * (k * d + j)), broadcast(mean[j]))
+        spread = plus_product(spread, deviation, deviation)
+        put(theta, LANES * k, added(broadcast(mean[k]), deviation))
     residual = four(here, LANES * (d * d + d))
     for k in range(d):  # y'y - 2 theta . X'y + theta' X'X theta
-        total = less(zero, two, four(b, LANES * k))
+        total = minus_product(zero, two, four(b, LANES * k))
         for j in range(d):
-            total = plus(total, four(here, LANES * (k * d + j)), four(theta, LANES * j))
-        residual = plus(residual, four(theta, LANES * k), total)
+            total = plus_product(total, four(here, LANES * (k * d + j)), four(theta, LANES * j))
+        residual = plus_product(residual, four(theta, LANES * k), total)
     return _sum(spread), _sum(at_least(residual, zero))

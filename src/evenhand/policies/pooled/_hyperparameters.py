@@ -18,7 +18,7 @@ from evenhand.leastsquares._linear import (
     times_vector,
 )
 from evenhand.leastsquares._vectors import place
-from evenhand.policies.pooled._group_sums import blank_sums, blocks_of, look_around, sum_up
+from evenhand.policies.pooled._group_sums import blank_sums, blocks_of, residual_sums, sum_up
 from evenhand.policies.pooled._posterior import (
     Variances,
     work_out_groups,
@@ -102,7 +102,7 @@ def _across(v, k, j):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def _take_stock(variances, post, sums, v, freedom):  # type: ignore[no-untyped-def]
+def _effective_numbers(variances, post, sums, v, freedom):  # type: ignore[no-untyped-def]
     """How many numbers the data fit (gamma), and the expected squared bias across v.
 
     `freedom` is filled in from its second number on: how many numbers the deviations of a group's
@@ -110,13 +110,13 @@ def _take_stock(variances, post, sums, v, freedom):  # type: ignore[no-untyped-d
     """
     stays_a_function()
     if v.size == 2:  # a compile-time constant: its loops are unrolled
-        return _take_stock_here(variances, post, sums, v, freedom, 2)
-    return _take_stock_here(variances, post, sums, v, freedom, v.size)
+        return _effective_numbers_here(variances, post, sums, v, freedom, 2)
+    return _effective_numbers_here(variances, post, sums, v, freedom, v.size)
 
 
 @inlined
-def _take_stock_here(variances, post, sums, v, freedom, d):  # type: ignore[no-untyped-def]
-    """`_take_stock`, with d as a constant.
+def _effective_numbers_here(variances, post, sums, v, freedom, d):  # type: ignore[no-untyped-def]
+    """`_effective_numbers`, with d as a constant.
 
     With F = Omega^-1 V_g and W = V_g + F' C F, the posterior variances are
 
@@ -164,7 +164,7 @@ def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def
         omega^2 = E sum |psi_g across v|^2 / (m (d - 1) - 1)
         lambda^2 = E |mu across v|^2 / (d - 1)
 
-    with q_g = sum |theta_i^ - m_g^|^2, and gamma and ef_g of `_take_stock`.
+    with q_g = sum |theta_i^ - m_g^|^2, and gamma and ef_g of `_effective_numbers`.
 
     `known_sigma2` is negative where it is not known. `post` is a posterior to work in.
     """
@@ -191,8 +191,8 @@ def estimate_variances(data, known_sigma2, post):  # type: ignore[no-untyped-def
             for k in range(d * d):
                 V[k] = p * B[k]
         work_out_groups(m, variances, post)
-        look_around(blocks, post.m, sums, d)
-        fitted, bias = _take_stock(variances, post, sums, v, freedom)
+        residual_sums(blocks, post.m, sums, d)
+        fitted, bias = _effective_numbers(variances, post, sums, v, freedom)
         freedom[0] = max(number - fitted, 0.0)
         if known_sigma2 < 0.0:
             sigma2 = (sums.residual[0] + first_sigma2) / (freedom[0] + 1.0)

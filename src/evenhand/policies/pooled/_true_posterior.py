@@ -75,7 +75,7 @@ def blank_seen(m, d):  # type: ignore[no-untyped-def]
 
 
 @subroutine
-def look(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped-def]
+def information_of_truth(data, variances, post, truth, sigma2, seen):  # type: ignore[no-untyped-def]
     """Fill in the information of true rewards whose noise is sigma2."""
     stays_a_function()
     d = post.mu.size
@@ -195,7 +195,7 @@ def blend(data, variances, post, truth, weights, free, kappa2):  # type: ignore[
     seen, size = blank_seen(m, d), m * d
     out, sigma2 = blank_blend(size, size, d, free), variances.sigma2[0]
     for _ in range(PASSES):
-        look(data, variances, post, truth, sigma2, seen)
+        information_of_truth(data, variances, post, truth, sigma2, seen)
         blend_in(data, variances, post, weights, seen, kappa2, out)
         out.numbers[1] = sigma2
         sigma2 = _noise_of_truth(data, variances, post, truth, weights, out)

@@ -65,7 +65,7 @@ def blend_in(data, kinds, variances, post, truth, reference, basis, sigma2, kapp
     size, d = post.M.size, variances.v.size
     info, means = blank_information(size, out.n.size), post.M.copy()
     if data.number.size:
-        _look(data, variances, post, truth, reference, sigma2, info)
+        _information_of_truth(data, variances, post, truth, reference, sigma2, info)
     else:
         _look_at_once(truth, reference, sigma2, d, info)
     precision = np.empty((size, size))
@@ -148,7 +148,7 @@ def _look_at_once(truth, reference, sigma2, d, info):  # type: ignore[no-untyped
 
 
 @subroutine
-def _look(data, variances, post, truth, reference, sigma2, info):  # type: ignore[no-untyped-def]
+def _information_of_truth(data, variances, post, truth, reference, sigma2, info):  # type: ignore[no-untyped-def]
     """The information of truth where arms recur."""
     stays_a_function()
     size, d, n_e = post.M.size, variances.v.size, info.of_e.size

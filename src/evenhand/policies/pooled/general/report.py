@@ -211,9 +211,11 @@ class GeneralBias(Reported):
             sentences.append("All intersections borrow from their levels.")
         elif borrows:
             is_single = len(borrows) == 1
-            verb, it = ("borrows from its", "it") if is_single else ("borrow from their", "them")
+            verb, pronoun = (
+                ("borrows from its", "it") if is_single else ("borrow from their", "them")
+            )
             sentences.append(
-                f"{', '.join(borrows)} {verb} levels: there is too little feedback to tell {it} "
-                "from these."
+                f"{', '.join(borrows)} {verb} levels: there is too little feedback to tell "
+                f"{pronoun} from these."
             )
         return sentences
