@@ -61,12 +61,9 @@ def add(commands: Any) -> None:
         "--feature", action="append", metavar="COLUMN", help="may be repeated (default: the rest)"
     )
     columns.add_argument(
-        "--nominal-column",
-        "--nominal",
-        action="append",
-        metavar="COLUMN",
+        "--nominal-column", action="append", metavar="COLUMN",
         help="a feature whose numbers are names",
-    )
+    )  # fmt: skip
     columns.add_argument(
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
     )
