@@ -25,12 +25,12 @@ MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_E
 # Settings with another name on the command line, and those that may be repeated there.
 FLAGS = {
     "features": "--feature",
-    "nominal_columns": "--nominal",
+    "nominal_columns": "--nominal-column",
     "client": "--dask",
     "log": "LOG",
     "target": "--policy",
 }
-REPEATED = ("features", "leave_out", "nominal", "nominal_columns")
+REPEATED = ("features", "leave_out", "nominal_columns")
 KEYS = {"data": "file"}  # settings with another name in files
 
 

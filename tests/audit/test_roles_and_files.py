@@ -377,7 +377,7 @@ def test_a_flag_that_is_given_twice_is_refused(flags, tmp_path, capsys):
 
 def test_flags_that_are_lists_may_be_repeated(tmp_path, capsys):
     made_log(217, n=60, d=3).to_csv(tmp_path / "log.csv", index=False)
-    flags = ["--feature", "x0", "--feature", "x1", "--nominal", "x0", "--missing-marks", "?"]
+    flags = ["--feature", "x0", "--feature", "x1", "--nominal-column", "x0", "--missing-marks", "?"]
     call = [tmp_path / "log.csv", *flags, "--missing-marks", "NA", "--out", tmp_path / "r.json"]
     assert called(capsys, *call)[0] == 0
 

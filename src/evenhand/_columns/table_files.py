@@ -27,13 +27,13 @@ from evenhand._columns.missing_marks import Given, Marks, with_point, without_ma
 from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
-SEPARATORS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
 TRUTHS = {
     word: word.lower() == "true" for word in ("True", "TRUE", "true", "False", "FALSE", "false")
 }
 CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
-LOOKED_AT = 50  # records, to find the separator
+LOOKED_AT = 50  # records, to find the delimiter
 UNREADABLE = (  # what damaged files raise
     pd.errors.ParserError,
     csv.Error,
@@ -48,7 +48,6 @@ UNREADABLE = (  # what damaged files raise
 def read_table(
     data: Any,
     missing_marks: Given | Marks = (),
-    separator: str | None = None,
     columns: Collection[str] | None = None,
     reading: Reading | None = None,
     labels: Collection[str] = (),
@@ -64,7 +63,6 @@ def read_table(
             .parquet, .json, .jsonl, .ndjson, .xlsx, .xlsm or .xls.
         missing_marks: what stands for a missing value, ["?", -9], or such lists by column,
             {"age": [-1], "*": ["?"]}, with "*" for every column.
-        separator: between the columns of a CSV file; detected unless given.
         columns: those that will be used; all unless given.
         reading: how a file is read, where it does not say so itself.
         labels: columns of names. Numbers with a zero in front are text there: "01" is not 1.
@@ -75,13 +73,12 @@ def read_table(
         (2, 2)
     """
     how = reading or Reading()
-    frame = _read(data, separator, columns, how, labels)
+    frame = _read(data, columns, how, labels)
     return without_marks(frame, Marks.of(missing_marks), how.decimal or ".")
 
 
 def _read(
     data: Any,
-    separator: str | None,
     columns: Collection[str] | None,
     reading: Reading,
     labels: Collection[str],
@@ -102,13 +99,9 @@ def _read(
             )
         reading.check(form, path.name)
         if form == "csv":
-            return _read_csv(path, separator or reading.delimiter, columns, reading, labels)
+            return _read_csv(path, columns, reading, labels)
     else:
         reading.check("", f"a {type(data).__name__}")
-    if separator is not None:
-        raise InputError(
-            f"{setting('separator')} is for CSV files, which data is not; leave it out"
-        )
     if not isinstance(data, (str, os.PathLike)):
         frame = _pandas(data)
     elif form == "excel":
@@ -177,26 +170,17 @@ def _read_excel(
     """A sheet, by way of CSV, so that it reads like the same sheet saved as CSV."""
     with TemporaryDirectory(prefix="evenhand-") as folder:
         sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
-        return _read_csv(Path(sheet), ",", columns, Reading(), labels)
+        return _read_csv(Path(sheet), columns, Reading(delimiter=","), labels)
 
 
 def _read_csv(
-    path: Path,
-    separator: str | None,
-    columns: Collection[str] | None,
-    reading: Reading,
-    labels: Collection[str],
+    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
 ) -> pd.DataFrame:
-    if separator is not None and (
-        not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
-    ):
-        raise InputError(
-            f"{setting('separator')} is {separator!r}; allowed is a single character",
-            value=separator,
-        )
     try:
         code = "utf-8-sig" if reading.is_utf8 else str(reading.encoding)
-        mark = separator or max(SEPARATORS, key=lambda guess: _fit(_head(path, guess, code)))
+        mark = reading.delimiter or max(
+            DELIMITERS, key=lambda guess: _fit(_head(path, guess, code))
+        )
         head = _head(path, mark, code)
         if not head:
             raise DataError(f"{path.name} is empty; give a file with a line of column names")
@@ -251,7 +235,7 @@ def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:
 
 
 def _fit(records: list[list[str]]) -> tuple[bool, int]:
-    """How well a separator fits: first whether all records have the same length, then how many."""
+    """How well a delimiter fits: first whether all records have the same length, then how many."""
     width = len(records[0]) if records else 0
     return width > 1 and all(len(record) == width for record in records), width
 
@@ -261,7 +245,7 @@ def _check_first_row(path: Path, head: list[list[str]], mark: str) -> None:
     if len(head) > 1 and any(head[1][len(head[0]) :]):
         raise DataError(
             f"{path.name} has {len(head[0])} column names, but {len(head[1])} values in row 2 "
-            f"(separator {mark!r}); correct it, or give the separator"
+            f"(delimiter {mark!r}); correct it, or give the {setting('delimiter')}"
         )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError, setting
+
+if TYPE_CHECKING:
+    from evenhand._columns.file_formats import Reading
 
 HELP = "the CONFIG of a service, for its ledger"
 
@@ -54,6 +58,13 @@ def add_reading(group: Any) -> None:
     group.add_argument("--decimal", metavar=".|,", help="point or comma, in CSV files (default .)")
     group.add_argument("--delimiter", metavar="CHARACTER", help="of CSV files (default: detected)")
     group.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the only one)")
+
+
+def reading_of(options: argparse.Namespace) -> Reading:
+    """How files are read, by these flags."""
+    from evenhand._columns.file_formats import Reading
+
+    return Reading(options.encoding, options.decimal, options.delimiter, options.sheet)
 
 
 def marks_of(text: str) -> dict[str, list[str]]:

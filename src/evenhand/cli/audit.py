@@ -30,7 +30,7 @@ HELP = {
     "count": "how many people a row stands for, a whole number, 0 included",
     "cluster": "rows with the same value belong together",
 }
-LISTS = {"feature": "features", "nominal": "nominal_columns", "leave-out": "leave_out"}
+LISTS = {"feature": "features", "nominal-column": "nominal_columns", "leave-out": "leave_out"}
 LISTED = {name: key for key, name in LISTS.items()}
 VALUES = ("reward-values", "missing-marks", "group-probability")
 SETTINGS = (
@@ -61,8 +61,9 @@ def add(commands: Any) -> None:
         "--feature", action="append", metavar="COLUMN", help="may be repeated (default: the rest)"
     )
     columns.add_argument(
-        "--nominal", action="append", metavar="COLUMN", help="a feature whose numbers are names"
-    )
+        "--nominal-column", action="append", metavar="COLUMN",
+        help="a feature whose numbers are names",
+    )  # fmt: skip
     columns.add_argument(
         "--leave-out", action="append", metavar="COLUMN", help="neither a role nor a feature"
     )
@@ -208,6 +209,8 @@ def _report(options: argparse.Namespace, named: dict[str, Any]) -> tuple[Audit, 
 def _named(options: argparse.Namespace) -> dict[str, Any]:
     """Roles, lists of columns, what values mean, and settings: flags win over the file."""
     given = _read(options.columns) if options.columns is not None else {}
+    if "nominal" in given:  # an older name
+        given.setdefault("nominal-column", given.pop("nominal"))
     roles = {role.replace("-", "_"): given.pop(role, None) for role in ROLES}
     lists = {name: given.pop(key, None) for key, name in LISTS.items()}
     values = _values(options, {key: given.pop(key, None) for key in VALUES})

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import InputError
+from evenhand.cli._log_options import add_reading, reading_of
+from evenhand.errors import InputError, setting
 
 
 def add(commands: Any) -> None:
@@ -23,8 +24,12 @@ def add(commands: Any) -> None:
         help="default experiment.toml",
     )  # fmt: skip
     command.add_argument(
-        "--data", type=Path, metavar="TABLE", help="your CSV or Parquet file: lists its columns"
+        "--data",
+        type=Path,
+        metavar="TABLE",
+        help="your table, such as a CSV file: lists its columns",
     )
+    add_reading(command)
     command.add_argument("--like", metavar="NAME", help="copy a bundled one, such as compas")
     command.add_argument("--force", action="store_true", help="overwrite an existing file")
     command.set_defaults(command=_init)
@@ -39,10 +44,13 @@ def _init(options: argparse.Namespace) -> int:
         raise InputError("--like and --data are both given; keep one of them")
     if options.data and not options.data.is_file():
         raise InputError(f"--data is {str(options.data)!r}, but there is no such file")
+    reading = reading_of(options)
+    if reading.chosen and not options.data:
+        raise InputError(f"{setting(next(iter(reading.chosen)))} is for --data; give it as well")
     if options.like:
         text = bundled.copy_of(options.like)
     elif options.data:
-        text = template.for_table(options.data, options.file)
+        text = template.for_table(options.data, options.file, reading)
     else:
         text = template.example(options.file)
     options.file.parent.mkdir(parents=True, exist_ok=True)

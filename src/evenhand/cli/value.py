@@ -61,7 +61,10 @@ def add(commands: Any) -> None:
         "policy's groups for arms 0, 1, ..., or else those in the log)",
     )  # fmt: skip
     others.add_argument(
-        "--nominal", action="append", metavar="COLUMN", help="a feature whose numbers are names"
+        "--nominal-column",
+        action="append",
+        metavar="COLUMN",
+        help="a feature whose numbers are names",
     )
     others.add_argument(
         "--categories", type=int, metavar="N", default=20,
@@ -104,7 +107,7 @@ def _value(options: argparse.Namespace) -> int:
             features=options.feature or (),
             shared=options.shared,
             groups=options.groups,
-            nominal_columns=options.nominal or (),
+            nominal_columns=options.nominal_column or (),
             categories=options.categories,
             missing=choice_of(options.missing),
             missing_marks=marks,

@@ -135,10 +135,11 @@ TABLE = {
     "intercept": SWITCH,
     "missing": CHOICES,
     "missing_marks": MARKS,
-    "separator": CHARACTER,
     "encoding": TEXT,
     "decimal": TEXT,
+    "delimiter": TEXT,
     "sheet": TEXT,
+    "separator": CHARACTER,  # an older name of the delimiter
     "noise": NUMBER,
     "absolute_rewards": SWITCH,
 }

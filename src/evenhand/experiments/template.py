@@ -11,6 +11,7 @@ from warnings import catch_warnings
 import pandas as pd
 
 from evenhand._columns.diagnosis import likely_marks
+from evenhand._columns.file_formats import Reading
 from evenhand._columns.identifiers import identifiers
 from evenhand._columns.missing_marks import Marks, without_marks
 from evenhand._columns.table_files import read_table
@@ -107,12 +108,13 @@ def example(file: Path) -> str:
     return _head(file, "Mortgage applications: what would each policy do?") + _EXAMPLE
 
 
-def for_table(path: Path, file: Path) -> str:
+def for_table(path: Path, file: Path, reading: Reading | None = None) -> str:
     """The text of an experiment file for a table: its columns are listed, the choices left open.
 
     Args:
         path: the table.
         file: where the experiment file will be saved; the path of the table is relative to that.
+        reading: how the table is read, where it does not say so itself; the file repeats it.
 
     Example:
         >>> import pathlib, tempfile, pandas as pd
@@ -123,11 +125,12 @@ def for_table(path: Path, file: Path) -> str:
         >>> [line for line in text.splitlines() if line.startswith("file")]
         ['file = "pay.csv"']
     """
-    frame = read_table(path)
+    how = reading or Reading()
+    frame = read_table(path, reading=how)
     if frame.empty:
         raise DataError(f"{path.name} has no rows; give a table with some")
     gaps = likely_marks(frame)
-    frame = without_marks(frame, Marks.of(gaps))
+    frame = without_marks(frame, Marks.of(gaps), how.decimal or ".")
     with catch_warnings(action="ignore"):
         usable = [name for name in frame.columns if len(_counts(frame[name]))]
         apart = identifiers(frame, usable)
@@ -139,6 +142,7 @@ def for_table(path: Path, file: Path) -> str:
     ]
     listed = "\n".join(lines)
     few = [names[name] for name in frame.columns if 2 <= len(_counts(frame[name])) <= 10]
+    read_by = "".join(f"\n{name} = {_text(value)}" for name, value in how.chosen.items())
     source = Path(os.path.relpath(path.resolve(), file.resolve().parent)).as_posix()
     return (
         _head(file, f"{path.stem}: what would each policy do?")
@@ -150,7 +154,7 @@ def for_table(path: Path, file: Path) -> str:
 # Fill in the four lines with a ?, then run it: mistakes are reported with their line.
 
 [data]
-file = {_text(source)}
+file = {_text(source)}{read_by}
 group = "?"                       # the column that says which group a row belongs to{_among(few)}
 sensitive = "?"                   # the group whose feedback may be distorted
 reward = "?"                      # the observed reward, a column of numbers

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._checks import LARGEST
+from evenhand._columns.words import INTERCEPT, category
 from evenhand._membership import membership
 from evenhand.errors import InputError
 from evenhand.groups import Attribute, Groups
@@ -19,7 +20,6 @@ from evenhand.service._problems import Refused
 NUMBER, WHOLE, YES_NO, CATEGORY, TEXT = "number", "whole", "yes-no", "category", "text"
 TYPES = (NUMBER, WHOLE, YES_NO, CATEGORY, TEXT)
 LONGEST = 200  # characters of a text
-INTERCEPT = "intercept"
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,17 @@ class CandidateFeature:
     def columns(self) -> tuple[str, ...]:
         """One for a number; for a category, one per value except the first, which is the base.
 
+        The configuration fixes the values and their order, and what is learned depends on it. So
+        the base is not the most frequent value, as in tables, which nobody knows before the first
+        decision.
+
         A text has none: it is not learned, and only its keyed hash is kept.
         """
         if self.type == TEXT:
             return ()
         if self.type != CATEGORY:
             return (self.name,)
-        return tuple(f"{self.name}={value}" for value in self.values[1:])
+        return tuple(category(self.name, value) for value in self.values[1:])
 
     @property
     def allowed(self) -> str:

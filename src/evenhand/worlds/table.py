@@ -114,10 +114,11 @@ class TableWorld(World):
             it too if they cover all its values.
         noise: the standard deviation of normal noise to add to rewards.
         absolute_rewards: take the absolute value of the noisy reward, as the authors' code does.
-        separator: the separator of columns in a CSV file, by default detected.
         encoding: of a CSV file, such as "latin-1", "windows-1252" or "utf-16"; UTF-8 unless given.
         decimal: "," for a CSV file that writes 1,5 for one and a half.
+        delimiter: between the columns of a CSV file; detected unless given.
         sheet: of an Excel file; without it the only one that holds anything.
+        separator: an older name of `delimiter`.
 
     Example:
         >>> import numpy as np, pandas as pd, evenhand as eh
@@ -158,10 +159,11 @@ class TableWorld(World):
         true_reward: str | None = None,
         noise: float = 0.0,
         absolute_rewards: bool = False,
-        separator: str | None = None,
         encoding: str | None = None,
         decimal: str | None = None,
+        delimiter: str | None = None,
         sheet: str | None = None,
+        separator: str | None = None,
     ) -> None:
         one_hot = _checks.one_of("nominal", nominal, ("codes", "one-hot")) == "one-hot"
         scaled = _checks.one_of("scale", scale, ("none", "standardise")) == "standardise"
@@ -183,8 +185,8 @@ class TableWorld(World):
         listed = None if features is None else _names("features", features)
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
-        reading = Reading(encoding, decimal, None, sheet)
-        frame = read_table(data, marks, separator, needed, reading, group_columns)
+        reading = Reading(encoding, decimal, delimiter or separator, sheet)
+        frame = read_table(data, marks, needed, reading, group_columns)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))
