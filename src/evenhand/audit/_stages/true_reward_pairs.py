@@ -275,7 +275,13 @@ def _arrival(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Ar
 
 
 def _clustered(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
-    """Rows that belong together: the scores of a cluster are summed up first (CR1)."""
+    """Rows that belong together: the scores of a cluster are summed up first (CR1).
+
+    A row has 2 d + 1 scores: d of theta, e x; d of gamma, u x, which are 0 without a true reward;
+    and v e, of arrival. So in the products of two regressions, [:d] is theta, [d:-1] is gamma and
+    [-1] is arrival. CR1 multiplies the scores of theta by the root of one factor and those of gamma
+    by the root of another, so their product has the root of both.
+    """
     fits, source, d = pairs.fits, run.source, pairs.gram.shape[1]
     paired = rows.filter(rows["known"])
     counts, all_counts = cluster_counts(source, paired), cluster_counts(source, rows)
