@@ -51,10 +51,10 @@ PEOPLE: dict[str, tuple[eh.World, str]] = {
     ),
     "6 offices, sex told": (eh.PeopleWorld(6, SHARES), "M"),
     "6 offices, a fifth did not say": (eh.PeopleWorld(6, SHARES, missing=0.2), "M"),
-    "6 offices, probabilities": (eh.PeopleWorld(6, SHARES, certainty=1.0), "M"),
+    "6 offices, probabilities": (eh.PeopleWorld(6, SHARES, concentration=1.0), "M"),
     "6 candidates once, sex told": (eh.PeopleWorld(6, SHARES, coefficient_range=0.0), "M"),
     "6 candidates once, probabilities": (
-        eh.PeopleWorld(6, SHARES, certainty=1.0, coefficient_range=0.0),
+        eh.PeopleWorld(6, SHARES, concentration=1.0, coefficient_range=0.0),
         "M",
     ),
 }
@@ -163,11 +163,11 @@ def probabilities_table(number: int) -> Iterator[str]:
     """Coverage and ratio of the bias with probabilities, and with the likelier level."""
     yield "| world | probabilities: coverage | ratio | likelier level: coverage | ratio |"
     yield "|---|---|---|---|---|"
-    for certainty in (0.5, 1.0, 4.0):
+    for concentration in (0.5, 1.0, 4.0):
         for once in (False, True):
             words = "candidates once" if once else "6 offices"
-            cells = _coverage(certainty, once, number)
-            yield f"| {words}, certainty {certainty:g} | {' | '.join(cells)} |"
+            cells = _coverage(concentration, once, number)
+            yield f"| {words}, concentration {concentration:g} | {' | '.join(cells)} |"
 
 
 PARTS: dict[str, tuple[str, str, Callable[[int], Iterator[str]]]] = {
@@ -233,10 +233,10 @@ def _of_cells(
     return held.mean(), (0.5 * (high - low)).mean(), np.abs(estimate - truth).mean()
 
 
-def _coverage(certainty: float, once: bool, number: int) -> list[str]:
+def _coverage(concentration: float, once: bool, number: int) -> list[str]:
     """Of the bias by feature: with probabilities, and with the likelier level."""
     spread = 0.0 if once else 10.0
-    world = eh.PeopleWorld(6, SHARES, certainty=certainty, coefficient_range=spread)
+    world = eh.PeopleWorld(6, SHARES, concentration=concentration, coefficient_range=spread)
     arms = "once" if once else "recurring"
     held: dict[str, list[bool]] = {"as told": [], "likelier": []}
     ratio: dict[str, list[float]] = {"as told": [], "likelier": []}

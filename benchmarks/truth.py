@@ -99,7 +99,7 @@ GENERAL: dict[str, tuple[eh.World, dict[str, Any]]] = {
     "6 offices, sex told": (_people(), {"reference": "M"}),
     "6 offices, sex told, F better by 3": (_people(advantage=3.0), {"reference": "M"}),
     "6 offices, probabilities, F better by 3": (
-        _people(advantage=3.0, certainty=1.0),
+        _people(advantage=3.0, concentration=1.0),
         {"reference": "M"},
     ),
     "6 candidates once": (_people(coefficient_range=0.0), ONCE),

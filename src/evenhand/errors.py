@@ -1,72 +1,46 @@
 """Errors and warnings: one line each, in the language of the caller.
 
-A message names settings by `setting`, which inserts an invisible mark. The mark becomes words when
-the message is shown. So the same message reads `missing="drop"` in Python, `--missing drop` on the
-command line and `missing = "drop"` in a file. Only this module translates; `speaking` sets the
-language.
+Messages name settings by `setting`; `evenhand._setting_names` puts them into the caller's words.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from shlex import quote
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
 
-Language = Literal["python", "command line", "file"]
+from evenhand._setting_names import (
+    MARK,
+    Language,
+    blank,
+    in_language,
+    literal,
+    setting,
+    speaking,
+)
 
-# Characters for private use, which no ordinary text contains.
-_BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
-_MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
+__all__ = [
+    "DamagedError",
+    "DataError",
+    "DownloadError",
+    "EvenhandError",
+    "InputError",
+    "InputWarning",
+    "MissingExtraError",
+    "SeenWarning",
+    "blank",
+    "in_language",
+    "is_outside",
+    "literal",
+    "setting",
+    "speaking",
+]
+
 _NAMED = re.compile(r"([a-z][a-z_]*) (?:is|has|are|names)\b")  # a parameter, as plain text
 _HOUSE_FORM = re.compile(r"; allowed (?:is|are) (?P<allowed>.*?)(?:: (?P<hint>.*))?$", re.DOTALL)
-
-# Settings with another name on the command line, and those that may be repeated there.
-FLAGS = {
-    "features": "--feature",
-    "nominal_columns": "--nominal",
-    "client": "--dask",
-    "log": "LOG",
-    "target": "--policy",
-}
-REPEATED = ("features", "leave_out", "nominal", "nominal_columns")
-KEYS = {"data": "file"}  # settings with another name in files
-
-
-class _Speech(NamedTuple):
-    language: Language
-    flags: Collection[str] | None  # those of the command; None if any flag may be named
-
-
-_TO_PYTHON = _Speech("python", None)
-_SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_TO_PYTHON)
-
-
-@contextmanager
-def speaking(language: Language, flags: Collection[str] | None = None) -> Iterator[None]:
-    """Show messages in this language inside a `with` block.
-
-    Args:
-        language: the language of the caller.
-        flags: on the command line, the flags of the command. A setting without a flag is written as
-            in Python, because there is no flag to suggest.
-
-    Example:
-        >>> from evenhand.errors import InputError, setting, speaking
-        >>> error = InputError(f"give {setting('seed', 1)}")
-        >>> with speaking("command line"):
-        ...     print(error)
-        give --seed 1
-    """
-    token = _SPEECH.set(_Speech(language, flags))
-    try:
-        yield
-    finally:
-        _SPEECH.reset(token)
 
 
 class _Told:
@@ -78,7 +52,13 @@ class _Told:
         return in_language(self.message)
 
     def told(self, language: Language) -> str:
-        """The message as a caller in this language reads it."""
+        """The message as a caller in this language reads it.
+
+        Example:
+            >>> from evenhand.errors import InputError, setting
+            >>> InputError(f"choose {setting('missing', 'drop')}").told("command line")
+            'choose --missing drop'
+        """
         return in_language(self.message, language)
 
 
@@ -136,7 +116,7 @@ class InputError(EvenhandError, ValueError):
         hint: str | None = None,
     ) -> None:
         super().__init__(message or _composed(parameter, value, allowed, hint))
-        first = _MARK.match(self.message) or _NAMED.match(self.message)
+        first = MARK.match(self.message) or _NAMED.match(self.message)
         form = _HOUSE_FORM.search(in_language(self.message, "python"))
         self.parameter = first[1] if parameter is None and first else parameter
         self.value = value
@@ -144,7 +124,14 @@ class InputError(EvenhandError, ValueError):
         self.hint = form["hint"] if hint is None and form else hint
 
     def reworded(self, change: Callable[[str], str]) -> Self:
-        """The same error with a changed message, in which settings can still be translated."""
+        """The same error with a changed message, in which settings can still be translated.
+
+        Example:
+            >>> from evenhand.errors import InputError
+            >>> error = InputError("age is 200; allowed is up to 120")
+            >>> print(error.reworded(lambda message: f"row 7: {message}"))
+            row 7: age is 200; allowed is up to 120
+        """
         return self._again(change(self.message), *self._facts)
 
     @property
@@ -207,6 +194,16 @@ class MissingExtraError(EvenhandError, ImportError):
     """
 
 
+class DownloadError(EvenhandError, OSError):
+    """A data set could not be downloaded or kept; the message says why, and how to get it by hand.
+
+    Example:
+        >>> from evenhand.errors import DownloadError
+        >>> issubclass(DownloadError, OSError)
+        True
+    """
+
+
 class InputWarning(_Told, UserWarning):
     """The user's input can be used, but may not mean what it seems to.
 
@@ -237,129 +234,24 @@ class SeenWarning(InputWarning):
     """
 
 
-def setting(name: str, value: Any = None) -> str:
-    """A setting in a message, alone or with the value to give it.
+def is_outside(error: OSError) -> bool:
+    """Whether an error is about a file or a connection of the user, and not about a file of ours.
 
-    Args:
-        name: the name in Python, such as "missing_marks".
-        value: the value to give it: text, a number, True or False, or a list or dict of these. Use
-            `blank` for a part that the reader has to fill in.
+    Packages derive errors of their own from OSError, such as a template that is not found; the
+    operating system did not raise those, and they have no number.
 
     Example:
-        >>> from evenhand.errors import blank, in_language, setting
-        >>> advice = f"say {setting('leave_out', ['age', blank('COLUMN')])}"
-        >>> in_language(advice, "python")
-        'say leave_out=["age", COLUMN]'
-        >>> in_language(advice, "command line")
-        'say --leave-out age --leave-out COLUMN'
+        >>> import evenhand as eh
+        >>> from evenhand.errors import is_outside
+        >>> is_outside(FileNotFoundError(2, "No such file or directory", "loans.csv"))
+        True
+        >>> is_outside(FileNotFoundError(2, "No such file or directory", eh.__file__))
+        False
     """
-    return (
-        f"{_BEGIN}{name}{_END}"
-        if value is None
-        else f"{_BEGIN}{name}{_BETWEEN}{_code(value)}{_END}"
-    )
-
-
-def literal(value: Any) -> str:
-    """A value in a message, as the caller would write it.
-
-    Example:
-        >>> from evenhand.errors import in_language, literal
-        >>> message = f"give {literal({'age': 5})}"
-        >>> in_language(message, "python"), in_language(message, "file")
-        ('give {"age": 5}', 'give { age = 5 }')
-    """
-    return setting("", value)
-
-
-def blank(word: str) -> str:
-    """A placeholder in the value of a setting, for the reader to fill in.
-
-    Example:
-        >>> from evenhand.errors import blank, in_language, setting
-        >>> in_language(setting("group", blank("COLUMN")), "command line")
-        '--group COLUMN'
-    """
-    return _BLANK + word
-
-
-def in_language(message: str, language: Language | None = None) -> str:
-    """A message with its settings in a language, by default that of `speaking`.
-
-    Example:
-        >>> from evenhand.errors import in_language, setting
-        >>> in_language(f"{setting('delta')} is 2", "command line")
-        '--delta is 2'
-    """
-    speech = _SPEECH.get()
-    if language is not None and language != speech.language:
-        speech = _Speech(language, None)
-    return _MARK.sub(lambda mark: _put(mark[1], mark[2], speech), message)
-
-
-def _code(value: Any) -> str:
-    # Escaped, so that no text of a user ends the mark. NumPy's numbers are written as Python's.
-    return json.dumps(
-        value, default=lambda item: item.item() if hasattr(item, "item") else str(item)
-    )
-
-
-def _put(name: str, code: str | None, speech: _Speech) -> str:
-    value = None if code is None else json.loads(code)
-    if not name:
-        return _literal(value, speech.language == "file")
-    if speech.language == "command line":
-        whole, bracket, part = name.partition("[")  # one entry of it: reward_values['paid']
-        flag = FLAGS.get(whole, "--" + whole.replace("_", "-"))
-        if speech.flags is None or flag in speech.flags:
-            return _flag(name, flag, value) + bracket + part
-    if speech.language == "file":
-        key = KEYS.get(name, name)
-        return key if value is None else f"{key} = {_literal(value, file=True)}"
-    return name if value is None else f"{name}={_literal(value)}"
-
-
-def _flag(name: str, flag: str, value: Any) -> str:
-    if value is None or value is True:
-        return flag
-    if isinstance(value, list) and name in REPEATED:
-        return " ".join(_flag(name, flag, item) for item in value)
-    if isinstance(value, dict):  # by value or column; "*" stands for all columns
-        pairs = [(key, item) for key, items in value.items() for item in _listed(items)]
-        value = [_word(item) if key == "*" else f"{key}={_word(item)}" for key, item in pairs]
-    text = ",".join(map(_word, value)) if isinstance(value, list) else _word(value)
-    blanks = _BLANK in text
-    text = text.replace(_BLANK, "")
-    # A value that begins with a minus would be taken for a flag.
-    return f"{flag}{'=' if text.startswith('-') else ' '}{text if blanks else quote(text)}"
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _literal(value: Any, file: bool = False) -> str:
-    """A value as Python or TOML writes it; a placeholder has no quotes."""
-    if isinstance(value, str):
-        if value.startswith(_BLANK):
-            return value[1:]
-        return json.dumps(value, ensure_ascii=False)  # valid in Python and in TOML
-    if isinstance(value, list):
-        return f"[{', '.join(_literal(item, file) for item in value)}]"
-    if isinstance(value, dict):
-        pairs = [(_key(key, file), _literal(item, file)) for key, item in value.items()]
-        if file:
-            return "{ " + ", ".join(f"{key} = {item}" for key, item in pairs) + " }"
-        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
-    return json.dumps(value) if file else repr(value)
-
-
-def _key(key: str, file: bool) -> str:
-    return key if file and re.fullmatch(r"[\w-]+", key, re.ASCII) else _literal(key, file)
+    if isinstance(error.filename, (str, bytes)):
+        path = Path(os.fsdecode(error.filename)).absolute()
+        return not path.is_relative_to(Path(__file__).parent)
+    return error.errno is not None
 
 
 def _composed(parameter: str | None, value: Any, allowed: str | None, hint: str | None) -> str:

@@ -55,6 +55,8 @@ class Groups:
         >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
         >>> groups.names, groups.sizes.tolist(), groups.of.tolist()
         (('F', 'M'), [2, 2], [0, 0, 1, 1])
+        >>> groups.index("M"), groups.n_arms
+        (1, 4)
     """
 
     def __init__(self, labels: Sequence[object], sensitive: object = None) -> None:
@@ -225,6 +227,14 @@ class Groups:
         """Warn of groups with a single arm, whose bias cannot be told from the arm's worth.
 
         The paper assumes more than one arm in every group.
+
+        Example:
+            >>> import warnings, evenhand as eh
+            >>> with warnings.catch_warnings(record=True) as warned:
+            ...     warnings.simplefilter("always")
+            ...     eh.Groups(["F", "M", "M"]).warn_of_single_arms()
+            >>> str(warned[0].message).split(":")[0]
+            'group F has a single arm'
         """
         single = [name for name, size in zip(self.names, self.sizes, strict=True) if size == 1]
         if single:

@@ -394,7 +394,7 @@ def test_equal_averages_are_held_or_given_up_in_words():
     assert held.blend.measured.equal
     words = held.to_words()
     assert "That rests on the true rewards and on the assumption that the true averages" in words
-    assert "do not speak against it clearly enough to give it up (test of equal averages:" in words
+    assert "do not contradict it clearly enough to drop it (test of equal averages:" in words
     assert "By equal averages and true_reward together, among people with the same" in words
     assert "shows no sign of the contrary (p = " in words and "WARNING" not in words
     other = eh.audit(log_of(3), reference="M")

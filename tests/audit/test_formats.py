@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 
@@ -98,6 +99,14 @@ def test_a_key_that_comes_late_is_a_column(tmp_path):
 
 
 # What cannot be read, in one line
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_damaged_gzip_file_is_told(encoding, tmp_path):
+    path, content = tmp_path / "log.csv.gz", gzip.compress(b"group,x,reward\na,1,2\n" * 50, mtime=0)
+    for at in range(10, len(content) - 8, 3):  # after the header
+        path.write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+        assert refused(path, encoding=encoding).startswith(str(path))
 
 
 def test_a_byte_that_is_no_utf8_names_the_file_and_the_flag(log, tmp_path, capsys):

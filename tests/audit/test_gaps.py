@@ -96,7 +96,7 @@ def test_a_number_changes_the_gap_and_the_gap_is_told_where_there_is_somebody():
     log["reward"] = 1.0 - (log["group"] == "F") * log["debt"] + 0.1 * rng.normal(size=n)
     audit = eh.audit(log, reference="M")
     said = audit.to_words()
-    assert "With every additional 10 of debt the gap (mean reward of group F" in said
+    assert "With every additional 10 of debt, the mean reward of group F" in said
     assert "falls by 10.0" in said
     at = audit.bias.gaps()["at"].astype(float)
     # One standard deviation below the average would be a debt that nobody has.
@@ -190,7 +190,7 @@ def test_words_for_one_and_for_none():
     many = np.column_stack([np.ones(200), rng.normal(size=(200, 2))])
     y = np.where(np.arange(200) < 100, many @ [1.0, 5.0, 9.0], 0.0) + 0.01 * rng.normal(size=200)
     report = bias_report(Statistics.from_rows(many, y, ["F"] * 100 + ["M"] * 100), reference="M")
-    assert "1 more interval leaves out zero" in report.to_words(most=1)
+    assert "1 more interval excludes zero" in report.to_words(most=1)
 
 
 def test_names_with_blanks_are_quoted():

@@ -9,8 +9,11 @@ import warnings
 from pathlib import Path
 from urllib.parse import unquote
 
+import duckdb
 import numpy as np
 import pandas as pd
+import psycopg
+import pyarrow as pa
 import pytest
 
 import evenhand as eh
@@ -228,7 +231,7 @@ def test_utf16_is_told_as_such(encoding, tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(made_log(213, n=50, d=1).to_csv(index=False).encode(encoding))
     said = refused(path)
-    assert said.startswith(f"{path} is UTF-16") and 'say encoding="utf-16' in said
+    assert said.startswith(f"{path} is UTF-16") and 'give encoding="utf-16' in said
     assert "LATIN1" not in said
 
 
@@ -253,7 +256,7 @@ def test_damaged_files_are_told_in_one_line(tmp_path, capsys):
         assert turn % 2 == 0 or (code == 2 and "is no Parquet file, or not a whole one" in lines[0])
 
 
-@pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), OverflowError("large")])
+@pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError()])
 @pytest.mark.parametrize("where", ["fetch", "build"])
 def test_errors_of_engines_are_one_line(error, where, tmp_path, monkeypatch, capsys):
     made_log(215, n=60, d=1).to_parquet(tmp_path / "log.parquet")
@@ -268,6 +271,72 @@ def test_errors_of_engines_are_one_line(error, where, tmp_path, monkeypatch, cap
     code, _, lines = called(capsys, tmp_path / "log.parquet", "--out", tmp_path / "r.json")
     assert code == 2 and len(lines) == 1
     assert lines[0].startswith(f"evenhand: {tmp_path / 'log.parquet'} ")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TypeError("unsupported operand"),
+        ZeroDivisionError("division by zero"),
+        KeyError("x"),
+        duckdb.BinderException("Binder Error: there is no column"),
+        duckdb.ParserException("Parser Error: at or near SELEC"),
+        pa.ArrowKeyError("no field"),
+        psycopg.errors.UndefinedColumn("there is no column"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("where", ["fetch", "build"])
+def test_mistakes_of_ours_are_not_called_bad_input(error, where, tmp_path, monkeypatch, capsys):
+    made_log(215, n=60, d=1).to_parquet(tmp_path / "log.parquet")
+
+    def fail(*_, **__):
+        raise error
+
+    if where == "fetch":
+        monkeypatch.setattr(sources, "answer_of", fail)
+    else:
+        monkeypatch.setattr("evenhand.audit.api.look", fail)
+    with pytest.raises(type(error)) as caught:
+        eh.audit(tmp_path / "log.parquet")
+    assert caught.value is error
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code, _, lines = called(capsys, tmp_path / "log.parquet", "--out", tmp_path / "r.json")
+    assert code == 70 and len(lines) == 1 and "this is a bug in evenhand" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (duckdb.IOException, "disk quota"),
+        (duckdb.ConversionException, "a value does not fit"),
+        (duckdb.InternalException, "Information loss on integer cast"),  # a damaged file
+        (pa.ArrowInvalid, "a time out of bounds"),
+        (psycopg.errors.InsufficientPrivilege, "permission denied for table loans"),
+        (psycopg.OperationalError, "the connection was lost"),
+        (ConnectionResetError, "reset by peer"),
+    ],
+    ids=lambda part: getattr(part, "__name__", None),
+)
+def test_what_an_engine_says_about_a_log_is_about_the_log(kind, words, tmp_path, monkeypatch):
+    made_log(215, n=60, d=1).to_parquet(tmp_path / "log.parquet")
+
+    def fail(*_, **__):
+        raise kind(words)
+
+    monkeypatch.setattr(sources, "answer_of", fail)
+    assert refused(tmp_path / "log.parquet").startswith(f"{tmp_path / 'log.parquet'} ")
+
+
+def test_a_date_that_no_calendar_of_python_has_is_about_the_log(tmp_path):
+    path = tmp_path / "a.duckdb"
+    made_log(215, n=60, d=1).to_parquet(tmp_path / "log.parquet")
+    with duckdb.connect(str(path)) as con:
+        con.execute(
+            "CREATE TABLE loans AS SELECT *, DATE '99999-01-01' AS due "
+            f"FROM '{tmp_path / 'log.parquet'}'"
+        )
+    assert "year 99999 is out of range" in refused(f"duckdb://{path}::loans")
 
 
 def test_complaints_are_cut_at_a_word_and_have_no_internals():
@@ -461,7 +530,7 @@ def test_a_decision_in_words_is_no_arm():
 def test_a_column_that_decides_the_reward_is_no_arm():
     log = decided()
     (said,), audit = warned(log, reference="M", logistic=False)
-    assert "column 'action' is left out and not taken for the arm by its name" in said
+    assert "column 'action' is left out, and not used as the arm by its name" in said
     assert 'arm="action"' in said
     assert audit.facts.columns.arm is None and "action" not in audit.facts.columns.features
     without = eh.audit(log.drop(columns="action"), reference="M", logistic=False)
@@ -499,7 +568,7 @@ def test_with_features_no_role_is_guessed():
     log["arm"] = log["group"] + (np.arange(400) % 2).astype(str)
     guessed = eh.audit(log)
     assert guessed.summary[0].endswith(
-        " Known by name alone: arm is the arm, time is the time, position is the position."
+        " Recognised by name only: arm is the arm, time is the time, position is the position."
     )
     audit = eh.audit(log, features=["x0", "x1"])
     columns = audit.facts.columns

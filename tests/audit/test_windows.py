@@ -1,4 +1,4 @@
-"""Time: where level and mix of the groups shift together, only people of the same time compare."""
+"""Time: where level and mix of the groups shift together, people of a period are compared."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_shift_of_level_and_mix_is_no_bias():
     )
     whole = next(sentence for sentence in said if sentence.startswith("Over the whole log"))
     assert "lower than that of group M" in whole
-    assert "Believe the one within time windows" in " ".join(said)
+    assert "Rely on the one within time windows" in " ".join(said)
     assert audit.to_dict()["believe"] == "within windows"
     assert audit.to_dict()["within_windows"]["totals"]
 

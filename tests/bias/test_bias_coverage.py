@@ -97,7 +97,7 @@ def rates(study, truth, replications, seed, **choices):
         rows = report._by_feature
         alone += np.mean((rows.low <= truth) & (truth <= rows.high))
         together += np.all((rows.all_low <= truth) & (truth <= rows.all_high))
-        if number < 3:  # an interval leaves out zero if and only if its p value says so
+        if number < 3:  # an interval excludes zero if and only if its p value says so
             holds = (rows.all_low <= 0.0) & (rows.all_high >= 0.0)
             clear = np.abs(rows.all_p_value - (1.0 - LEVEL)) > 1e-6
             np.testing.assert_array_equal(holds[clear], rows.all_p_value[clear] > 1.0 - LEVEL)
@@ -134,7 +134,7 @@ def test_intervals_cover(d, sizes, per_arm, replications, weighting):
 
 @pytest.mark.parametrize(("d", "sizes", "per_arm", "replications"), STUDIES[1::2])
 def test_no_false_alarms_without_bias(d, sizes, per_arm, replications):
-    """Any interval at all leaves out zero in at most 5 % of reports: 1 of 230 by chance."""
+    """Any interval at all excludes zero in at most 5 % of reports: 1 of 230 by chance."""
     study = Study(d, sizes, per_arm, seed=1)
     alarms = sum(
         bool((report._by_feature.all_p_value < 1.0 - LEVEL).any())

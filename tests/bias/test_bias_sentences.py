@@ -34,8 +34,7 @@ def test_sentences(loans):
     assert said[0].startswith("At the average context the feedback for group F is 4.1")
     # Numbers with as many digits as they are worth; the most important first.
     starts = [
-        "With every additional 1,000 of income the gap (feedback for group F less that for group "
-        "M) falls by 0.099",
+        "With every additional 1,000 of income, the feedback for group F falls by 0.099",
         "Where married is 1 the gap (feedback for group F less that for group M) is 0.3",
         "The feedback for group F compared with that for group M, by married, with all other "
         "features at their average: ",
@@ -44,12 +43,12 @@ def test_sentences(loans):
     assert [
         sentence[: len(start)] for sentence, start in zip(said[1:], starts, strict=False)
     ] == starts
-    assert "; 95 % interval 0." in said[1]
+    assert " relative to that for group M; 95 % interval 0." in said[1]
     assert " below the gap where married is 0; 95 % interval 0." in said[2]
     assert said[-1] == ASSUMPTION
     assert str(bias_report(loans, "M", feature_names=NAMES)) == "\n".join(said)
     short = bias_report(loans, "M").to_words(most=1).splitlines()
-    assert short[2] == "1 more interval leaves out zero: see the table of all features."
+    assert short[2] == "1 more interval excludes zero: see the table of all features."
 
 
 def test_sentences_agree_with_the_table(loans):
@@ -58,16 +57,16 @@ def test_sentences_agree_with_the_table(loans):
     low, high = -500.0 * row["simultaneous_high"], -500.0 * row["simultaneous_low"]
     digits = int(1 - np.floor(np.log10((high - low) / 2.0)))
     expected = (
-        "With every additional 500 of income the gap (feedback for group F less that for group M) "
-        f"falls by {-500.0 * row['estimate']:.{digits}f}; 90 % interval {low:.{digits}f} to "
-        f"{high:.{digits}f}."
+        "With every additional 500 of income, the feedback for group F falls by "
+        f"{-500.0 * row['estimate']:.{digits}f} relative to that for group M; 90 % interval "
+        f"{low:.{digits}f} to {high:.{digits}f}."
     )
     assert expected in report.to_words().splitlines()
 
 
 def test_two_groups_against_their_mean_are_said_once(loans):
     said = bias_report(loans, "mean", feature_names=NAMES).to_words()
-    assert said.count("of income the gap") == 1
+    assert said.count("of income, the feedback") == 1
     assert "group F is" in said and "lower than the average of the groups" in said
     assert "higher" not in said
 

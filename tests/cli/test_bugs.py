@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jinja2 import TemplateNotFound
 
+import evenhand
 from evenhand.cli import data, main
-from evenhand.errors import DamagedError, MissingExtraError, setting
+from evenhand.errors import DamagedError, DownloadError, MissingExtraError, setting
 from evenhand.experiments import _policies
 
 
@@ -38,6 +40,10 @@ def run(monkeypatch, capsys, error):
         ImportError("no module"),
         np.linalg.LinAlgError("singular"),
         AssertionError(),
+        RecursionError("maximum recursion depth exceeded"),
+        OverflowError("large"),
+        TemplateNotFound("audit.html"),  # an OSError
+        FileNotFoundError(2, "No such file or directory", f"{evenhand.__path__[0]}/style.css"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -84,8 +90,8 @@ def test_an_error_in_a_users_policy_is_not_our_bug(monkeypatch, capsys, tmp_path
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "x.csv: No such file or "
          "directory"),
         (MemoryError(), "not enough memory"),
-        (RecursionError("deep"), "something is nested too deeply"),
-        (OverflowError("large"), "a number is too large"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (DownloadError("student could not be downloaded"), "student could not be downloaded"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_not_a_bug(error, words, monkeypatch, capsys):

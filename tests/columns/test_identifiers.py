@@ -104,7 +104,7 @@ def test_words_do_not_count_codes_of_categories(people, scale):
         .to_words()
     )
     assert "additional 1 of region" not in words and "of region" not in words
-    assert "Nothing is said about the bias on region: the numbers there are codes" in words
+    assert "Nothing is said about the bias on region: the numbers stand for categories" in words
     # Two categories can be compared, by their names.
     first, second = world.codes["job"]
     two = (

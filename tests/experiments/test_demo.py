@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-import evenhand as eh
 from evenhand.experiments import _demo
 
 
@@ -61,30 +60,3 @@ def test_the_command_needs_no_network(tmp_path):
     text = page.read_text()
     assert text.count("<svg") == 1 and "src=" not in text and "href=" not in text
     assert "equally good" in text  # the assumption is on the page
-
-
-def test_prices_are_paired_and_missing_where_nothing_was_bought():
-    # By hand: replication 1 and 2 of three policies.
-    runs = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.5, 2.0), (0.7, 4.0)]})
-    row = eh.metrics.prices(runs).iloc[0]
-    assert row["policy"] == "A"
-    np.testing.assert_allclose([row["share_gained"], row["regret_paid"]], [0.3, 1.0])
-    np.testing.assert_allclose([row["share_reach"], row["regret_reach"]], [0.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(row["price"], 1.0 / 30.0)
-    worse = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.1, 2.0), (0.2, 4.0)]})
-    assert np.isnan(eh.metrics.prices(worse).iloc[0]["price"])
-    unsure = _runs({"TopInterval": [(0.2, 1.0), (0.4, 3.0)], "A": [(0.9, 2.0), (0.41, 4.0)]})
-    assert np.isnan(eh.metrics.prices(unsure).iloc[0]["price"])  # the interval contains zero
-    with pytest.raises(ValueError, match="reference is 'B'"):
-        eh.metrics.prices(runs, reference="B")
-
-
-def _runs(values):
-    import pandas as pd
-
-    rows = [
-        (policy, number, share, regret)
-        for policy, pairs in values.items()
-        for number, (share, regret) in enumerate(pairs)
-    ]
-    return pd.DataFrame(rows, columns=["policy", "replication", "share", "perceived_regret"])

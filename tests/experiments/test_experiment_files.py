@@ -8,14 +8,15 @@ from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import TemplateNotFound
 
 import evenhand as eh
-from evenhand._toml import line_of
 from evenhand.cli import main
 from evenhand.experiments import bundled, template
 from evenhand.experiments.file import read_experiment
+from evenhand.experiments.model import Experiment
 from experiment_files import BOTH, MINE, PEOPLE, SWEPT, VALUES, WORLD, people, put, quick
 
 BROKEN = {
@@ -329,79 +330,22 @@ def test_a_table_that_cannot_be_read_is_reported(folder, capsys, kind):
     assert "line 1" in refused(path, capsys)
 
 
+@pytest.mark.parametrize(
+    "error", [TypeError("odd"), OverflowError("large"), TemplateNotFound("a.html")], ids=repr
+)
+def test_a_bug_is_no_mistake_in_the_file(error, folder, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Experiment, "points", fail)
+    with pytest.raises(type(error)) as caught:
+        read_experiment(put(folder, WORLD))
+    assert caught.value is error
+
+
 def test_a_byte_order_mark_does_no_harm(folder):
     path = put(folder, b"\xef\xbb\xbf" + WORLD.replace("\n", "\r\n").encode())
     assert read_experiment(path).title == "made up"
-
-
-# The lines of keys --------------------------------------------------------------------------------
-
-BARE = st.from_regex(r"[A-Za-z0-9_-]{1,6}", fullmatch=True)
-NAMES = st.one_of(BARE, st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=6))
-TRAPS = st.sampled_from(["seed = 1", "[data]", "# x", '"""', "a.b = [", "}", "]", "'", "=", "\\"])
-
-
-def quoted(text):
-    return json.dumps(text, ensure_ascii=False)
-
-
-VALUES_IN_LINES = st.one_of(
-    st.integers(-5, 5).map(str),
-    st.booleans().map(lambda value: str(value).lower()),
-    st.lists(TRAPS, max_size=3).map(lambda parts: quoted(" ".join(parts))),
-    st.lists(TRAPS, max_size=4).map(
-        lambda parts: (
-            "[  # many\n" + "".join(f"    {quoted(part)},  # [x]\n" for part in parts) + "]"
-        )
-    ),
-    st.lists(TRAPS, max_size=4).map(
-        lambda parts: "'''\n" + "\n".join(part.replace("'", "") for part in parts) + "\n'''"
-    ),
-    st.lists(BARE, max_size=2, unique=True).map(
-        lambda names: "{ " + ", ".join(f"{name} = 1" for name in names) + " }"
-    ),
-)
-FILLING = st.lists(st.sampled_from(["", "   ", "# a = 1", "# [table]"]), max_size=2)
-SECTIONS = st.dictionaries(
-    NAMES, st.dictionaries(NAMES, st.tuples(VALUES_IN_LINES, FILLING), max_size=4), max_size=3
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=150)
-@given(top=st.dictionaries(NAMES, st.tuples(VALUES_IN_LINES, FILLING), max_size=3), rest=SECTIONS)
-def test_the_line_of_every_key(top, rest):
-    lines, where = [], {}
-    for table, content in [("", top), *rest.items()]:
-        if table and table not in top:
-            lines.append(f"[{quoted(table)}]  # [other]")
-            where[table] = len(lines)
-        elif table:
-            continue
-        for name, (value, filling) in content.items():
-            lines += filling
-            where[f"{table}.{name}" if table else name] = len(lines) + 1
-            lines += f"{quoted(name)} = {value}".split("\n")
-    text = "\n".join(lines)
-    known = tomllib.loads(text)
-    for key, line in where.items():
-        if sum(written == key or key.startswith(f"{written}.") for written in where) > 2:
-            continue  # "a.b" is a key of its own beside b of [a]: either may be meant
-        if key in known or "." not in key or key.split(".")[0] not in top:
-            assert line_of(text, key) == line, (key, text)
-    for table in rest:
-        if table in where and f"{table}.absent" not in where:
-            assert line_of(text, f"{table}.absent") == where[table]
-    assert line_of(text, "nowhere at all") == 0
-
-
-def test_the_line_of_a_table_in_a_list():
-    text = (
-        'seed = 1\n[[policies]]\npolicy = "A"\n[[policies]]\npolicy = "B"\n[under.X.run]\nb = 1\n'
-    )
-    assert line_of(text, "policies") == 2
-    assert line_of(text, "under.X") == line_of(text, "under.X.world") == 6
-    assert line_of(text, "under.X.run.b") == 7
 
 
 # Damage -------------------------------------------------------------------------------------------
@@ -415,6 +359,10 @@ ODD = st.sampled_from(
 ).map(deepcopy)  # fmt: skip
 GOOD = [WORLD, PEOPLE, template.example(Path("x.toml")), bundled.copy_of("error"),
         bundled.copy_of("mortgage")]  # fmt: skip
+
+
+def quoted(text):
+    return json.dumps(text, ensure_ascii=False)
 
 
 def to_toml(value):

@@ -595,7 +595,7 @@ def test_init_writes_what_run_reads(tmp_path, monkeypatch, capsys):
     assert main(["init"]) == 0
     assert capsys.readouterr().out == "wrote experiment.toml; next: evenhand run experiment.toml\n"
     assert main(["init"]) == 2
-    assert "FILE experiment.toml exists already; give another, or --force" in (
+    assert "FILE experiment.toml already exists; give another, or --force" in (
         capsys.readouterr().err
     )
     assert main(["init", "--force"]) == 0

@@ -32,6 +32,20 @@ def test_a_decision_comes_back_bit_for_bit(name):
     assert bits(policy) == bits(twin)
 
 
+def test_a_true_reward_may_come_after_the_journey():
+    """It is learned with the observed reward, which the decision carries."""
+    policy, twin = (Calls(1).many(make("PooledGroupFair"), 12) for _ in range(2))
+    first, two = policy.select(contexts_of(1)), twin.select(contexts_of(1))
+    policy.update(first, 0.5)
+    twin.update(two, 0.5)
+    policy.update(first, true_reward=2.0)
+    twin.update(there_and_back(two), true_reward=2.0)
+    assert bits(policy) == bits(twin)
+    old = first.to_dict()
+    del old["reward"]
+    assert eh.Decision.from_dict(old).reward is None and there_and_back(first).reward == 0.5
+
+
 def test_scores_that_json_has_no_word_for():
     table = np.array([[0.1, -0.0], [np.inf, 5e-324], [-np.inf, 1.0], [np.nan, 0.0], [np.inf, 1.0]])
     decision = eh.Decision(np.int64(1), np.float64(0.5), np.bool_(True), 3, np.ones(2), None)
@@ -59,6 +73,7 @@ def test_a_log_takes_a_decision_that_was_elsewhere(tmp_path):
         lambda told: told["scores"].pop("width"),
         lambda told: told["scores"].update(width=[1.0]),
         lambda told: told.update(scores=None),
+        lambda told: told.update(reward="much"),
     ],
 )
 def test_what_is_no_decision_is_told(change):

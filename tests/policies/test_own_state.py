@@ -14,7 +14,9 @@ import evenhand as eh
 from evenhand.contracts import CONTRACTS
 from evenhand.leastsquares import Prior, absorb, coefficients, merge, regressions
 from evenhand.leastsquares._sums import sums
-from evenhand.policies._kernels import kernel, learn, score
+from evenhand.policies import saving
+from evenhand.policies._kernels import kernel, learn, score, settle
+from evenhand.policies._learned import with_more_arms
 from evenhand.policies._scores import add_up, score_arms
 from evenhand.policies._state import UPPER, absorb_reward, arm_count
 from evenhand.policies.saving import from_dict, to_dict
@@ -73,7 +75,7 @@ def test_a_learner_of_its_own_decides_by_what_it_learned():
     policy.absorb([0, 0, 1], np.ones((3, 2)), [1.0, 2.0, 5.0])
     decision = policy.select(np.ones((4, 2)))
     assert decision.scores.upper.tolist() == [4.0, 9.0, 0.0, 0.0]
-    assert policy._state.own.seen[:, 0].tolist() == [2, 1, 0, 0]
+    assert policy.own.seen[:, 0].tolist() == [2, 1, 0, 0]
 
 
 def test_it_is_saved_copied_and_hashed():
@@ -81,9 +83,95 @@ def test_it_is_saved_copied_and_hashed():
     text = json.dumps(to_dict(policy))
     for other in (from_dict(json.loads(text)), copy.deepcopy(policy)):
         assert json.dumps(to_dict(other)) == text and checksum(other) == checksum(policy)
-    policy._state.own.total[2] += 1e-9
+    policy.own.total[2] += 1e-9
     assert checksum(policy) != checksum(other)
     assert json.loads(text)["own"]["seen"] == [[10, 0], [10, 0], [0, 10], [0, 10]]
+
+
+class Kept(NamedTuple):
+    whole: NDArray[np.int64]
+    least: NDArray[np.float64]
+
+
+class Keeper(eh.Policy):
+    """Keeps whole numbers of any size, and the least reward by arm."""
+
+    def learns(self):
+        return Kept(np.zeros(3, dtype=np.int64), np.full((2, 1), np.inf))
+
+    def learn(self, arm, context, reward):
+        self.own.least[arm] = min(self.own.least[arm], reward)
+
+    def merge_own(self, mine, its):
+        np.minimum(mine.least, its.least, out=mine.least)
+
+    def score(self, contexts):
+        return -self.own.whole[:2].astype(float)
+
+
+def keeper(*whole):
+    policy = Keeper(["F", "M"], n_features=1, exploration="none", seed=1)
+    policy.own.whole[: len(whole)] = whole
+    return policy
+
+
+def test_every_bit_of_whole_numbers_and_infinities_is_saved():
+    policy = keeper(2**53 + 1, -(2**63), 2**63 - 1)
+    policy.absorb([1], [[1.0]], [0.1])
+    text = json.dumps(to_dict(policy), allow_nan=False)
+    again = from_dict(json.loads(text))
+    assert again.own.whole.dtype == np.int64
+    assert again.own.whole.tolist() == [2**53 + 1, -(2**63), 2**63 - 1]
+    assert again.own.least.tolist() == [[np.inf], [0.1]]
+    assert json.dumps(to_dict(again)) == text
+    for name, value in (("whole", 2**53), ("least", ["-inf"])):
+        saved = json.loads(text)
+        saved["own"][name][0] = value
+        with pytest.raises(ValueError, match="checksum"):
+            from_dict(saved)
+
+
+@pytest.mark.parametrize(
+    ("whole", "checksum"),
+    [
+        ((5, -7), "cef6e252520212166d147468aeb5d722dc3af12864e809eaaa3d75b8d30b9a20"),
+        ((2**53 + 1,), "7219ced535b82c6af6121081a700401a70a30c3a96ed8c6ad8f52a05d16a79cc"),
+    ],
+)
+def test_files_whose_checksum_takes_whole_numbers_for_floats_load(whole, checksum):
+    saved = to_dict(keeper(*whole))
+    saved["own"]["least"], saved["sha256"] = [[0.5], [0.5]], checksum
+    assert from_dict(saved).own.whole.tolist()[: len(whole)] == list(whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own: own.update(whole=[0, 0.5, 0]),
+        lambda own: own.update(whole=[0, "inf", 0]),
+        lambda own: own.update(least=[["1.5"], [2.0]]),
+        lambda own: own.update(least=[[None], [2.0]]),
+        lambda own: own.update(whole=[0, 2**63, 0]),
+    ],
+)
+def test_what_is_no_number_of_its_own_is_told(change, monkeypatch):
+    saved = to_dict(keeper())
+    change(saved["own"])
+    monkeypatch.setattr(saving, "_checksum", lambda head, tables: saved["sha256"])
+    with pytest.raises(ValueError, match="damaged"):
+        from_dict(saved)
+
+
+def test_what_cannot_be_saved_is_told_and_not_only_left_out_of_snapshots(tmp_path):
+    policy = keeper()
+    with eh.log_to(tmp_path / "log.csv", policy, snapshot_every=1) as logged:
+        policy.own.least[0] = np.nan
+        with pytest.raises(ValueError, match="least, which the policy learned, has a NaN"):
+            to_dict(policy)
+        decision = logged.select(np.ones((2, 1)))
+        with pytest.warns(UserWarning, match="gets no snapshots.*least.* has a NaN"):
+            logged.update(decision, 1.0)
+        policy.own.least[0] = np.inf
 
 
 @pytest.mark.parametrize(
@@ -108,7 +196,7 @@ def test_it_simulates_and_logs_like_any_other(tmp_path):
     world = eh.SyntheticWorld(n_arms=4, n_sensitive=2)
     frame = eh.simulate_log(Recall, world, 50, seed=3, path=tmp_path / "log.csv")
     again = eh.replay(tmp_path / "log.csv")
-    assert again._state.own.seen.sum() == len(frame) == 50
+    assert again.own.seen.sum() == len(frame) == 50
     runs = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=1).runs
     other = eh.simulate([Recall], world, 50, replications=3, seed=3, workers=2).runs
     assert runs["true_regret"].tolist() == other["true_regret"].tolist()
@@ -135,8 +223,72 @@ def test_merged_is_as_learned_together(settings, cut):
     assert first.counts.tolist() == together.counts.tolist()
     for mine, whole in zip(first.intervals(contexts), together.intervals(contexts), strict=True):
         np.testing.assert_allclose(mine, whole, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(first._state.own.total, together._state.own.total)
+    np.testing.assert_allclose(first.own.total, together.own.total)
     np.testing.assert_allclose(first._state.levels, together._state.levels, rtol=1e-8)
+
+
+class Mean(NamedTuple):
+    total: NDArray[np.float64]
+    seen: NDArray[np.int64]
+    mean: NDArray[np.float64]
+
+
+class MeanRule(NamedTuple):
+    pass
+
+
+@kernel(learn, MeanRule)
+def _learn_mean(rule, state, arm, group, x, reward):
+    absorb_reward(state, arm, group, x, reward)
+    state.own.total[arm] += reward
+    state.own.seen[arm] += 1
+
+
+@kernel(settle, MeanRule)
+def _settle_mean(rule, state):
+    for i in range(state.own.mean.size):
+        state.own.mean[i] = state.own.total[i] / state.own.seen[i]
+
+
+@kernel(score, MeanRule)
+def _score_mean(rule, memory, t):
+    score_arms(memory, t)
+    add_up(memory)
+    for i in range(memory.settings.n_arms):
+        memory.work[UPPER, i] = memory.own.mean[i]
+
+
+class Shrunk(eh.TopInterval):
+    """Plays by the mean reward of an arm, which begins with two rewards of 1."""
+
+    def learns(self):
+        n = self.n_arms
+        return Mean(np.full(n, 2.0), np.full(n, 2), np.ones(n))
+
+    def merge_own(self, mine, its):
+        super().merge_own(mine, its)
+        mine.mean[...] = np.nan  # `settle` works it out
+
+    def rule(self):
+        return MeanRule()
+
+
+def test_initial_values_count_once_and_what_follows_is_worked_out():
+    """Two untaught policies merged are an untaught one, and two taught ones are as one."""
+    one, two = (Shrunk(["F", "M"], n_features=1, seed=1) for _ in range(2))
+    one.merge(two)
+    assert [part.tolist() for part in one.own] == [[2.0, 2.0], [2, 2], [1.0, 1.0]]
+    one.absorb([0], [[1.0]], [4.0])
+    two.absorb([0, 1], [[1.0], [1.0]], [6.0, 7.0])
+    one.merge(two)
+    assert [part.tolist() for part in one.own] == [[12.0, 9.0], [4, 3], [3.0, 3.0]]
+    assert [part.tolist() for part in two.own] == [[8.0, 9.0], [3, 3], [8.0 / 3.0, 3.0]]
+    grown = with_more_arms(one, eh.Groups(["F", "M", "F"]))
+    assert [part.tolist() for part in grown.own] == [
+        [12.0, 9.0, 2.0],
+        [4, 3, 2],
+        [3.0, 3.0, 1.0],
+    ]
 
 
 def test_only_the_same_kind_is_merged():
@@ -148,6 +300,133 @@ def test_only_the_same_kind_is_merged():
     ):
         with pytest.raises(ValueError, match=words):
             policy.merge(other)
+
+
+# In plain Python ------------------------------------------------------------------------------
+
+
+class Totals(NamedTuple):
+    total: NDArray[np.float64]
+
+
+class Remembering(eh.Policy):
+    """Plays by the sum of an arm's rewards, which begins at 1."""
+
+    def learns(self):
+        return Totals(np.ones(self.n_arms))
+
+    def learn(self, arm, context, reward):
+        self.own.total[arm] += reward * context[0]
+
+    def score(self, contexts):
+        return self.own.total
+
+
+def remembering():
+    return Remembering(["F", "M"], n_features=1, exploration="none", seed=1)
+
+
+def test_a_plain_learner_is_saved_copied_and_merged(tmp_path):
+    policy = remembering()
+    policy.absorb([0, 1], [[1.0], [2.0]], [3.0, 4.0])
+    decision = policy.select(np.ones((2, 1)))
+    assert decision.arm == 1 and decision.scores.upper.tolist() == [4.0, 9.0]
+    policy.update(decision, 0.5)
+    with pytest.raises(ValueError, match="nan"):
+        policy.update(decision, np.nan)
+    assert policy.own.total.tolist() == [4.0, 9.5] and policy.counts.tolist() == [1, 2]
+    text = json.dumps(to_dict(policy))
+    for other in (from_dict(json.loads(text)), copy.deepcopy(policy)):
+        assert json.dumps(to_dict(other)) == text
+        other.absorb([0], [[1.0]], [1.0])
+        assert policy.own.total.tolist() == [4.0, 9.5]
+    twin = policy.clone()
+    assert twin.own.total.tolist() == [1.0, 1.0]
+    twin.absorb([0], [[1.0]], [1.0])
+    policy.merge(twin)
+    assert policy.own.total.tolist() == [5.0, 9.5]
+    assert with_more_arms(policy, eh.Groups(["F", "M", "M"])).own.total.tolist() == [5.0, 9.5, 1.0]
+
+
+def test_a_plain_learner_is_logged_and_simulated(tmp_path):
+    with eh.log_to(tmp_path / "log.csv", remembering(), snapshot_every=1) as logged:
+        for reward in (1.0, 2.0, -4.0, 0.5):
+            logged.update(logged.select(np.ones((2, 1))), reward)
+    assert eh.replay(tmp_path / "log.csv").own.total.tolist() == logged.own.total.tolist()
+    with eh.log_to(tmp_path / "log.csv") as again:
+        assert again.own.total.tolist() == logged.own.total.tolist()
+
+
+class Forgetful(eh.Policy):
+    """Keeps what it learns where nobody looks for it."""
+
+    def __init__(self, groups, n_features, horizon=None, delta=0.1, **common):
+        super().__init__(groups, n_features, horizon, delta, **common)
+        self.total = np.zeros(self.n_arms)
+
+    def update(self, decision, reward):
+        super().update(decision, reward)
+        self.total[decision.arm] += reward
+
+    def score(self, contexts):
+        return self.total
+
+
+class Derived(Remembering):
+    """Declares what its base learns, and not what it learns itself."""
+
+    sum = 0.0
+
+    def absorb(self, arms, contexts, rewards):
+        super().absorb(arms, contexts, rewards)
+        self.sum += float(np.sum(rewards))
+
+
+class Clipped(Forgetful):
+    """Its update keeps nothing, as it says."""
+
+    def learns(self):
+        return super().learns()
+
+    def update(self, decision, reward):
+        eh.Policy.update(self, decision, min(reward, 1.0))
+
+
+@pytest.mark.parametrize(("kind", "method"), [(Forgetful, "update"), (Derived, "absorb")])
+def test_what_would_be_lost_is_refused(kind, method, tmp_path):
+    policy = kind(["F", "M"], n_features=1, seed=1)
+    assert from_dict(to_dict(policy)).round == 0  # nothing to lose yet
+    other = policy.clone()
+    if method == "update":
+        policy.update(policy.select(np.ones((2, 1))), 1.0)
+    else:
+        policy.absorb([0], [[1.0]], [1.0])
+    for lossy in (
+        lambda: to_dict(policy),
+        lambda: policy.save(tmp_path / "policy.json"),
+        lambda: policy.merge(other),
+        lambda: other.merge(policy),
+        lambda: with_more_arms(policy, eh.Groups(["F", "M", "M"])),
+    ):
+        with pytest.raises(eh.errors.InputError, match=f"has its own {method}.*`learns`"):
+            lossy()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_update_that_keeps_nothing_says_so():
+    policy = Clipped(["F", "M"], n_features=1, seed=1)
+    decision = policy.select(np.ones((2, 1)))
+    policy.update(decision, 7.0)
+    again = from_dict(to_dict(policy))
+    assert decision.reward == 1.0 and again.counts.tolist() == policy.counts.tolist()
+
+
+def test_a_compiled_policy_learns_by_a_kernel():
+    with pytest.raises(eh.errors.InputError, match=r"Mixed has a rule.*@kernel\(learn"):
+
+        class Mixed(Recall):
+            def learn(self, arm, context, reward):
+                pass
 
 
 # Priors ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.policies.pooled._hyperparameters import estimate_variances
 from evenhand.policies.pooled._layout import LIMIT, STALE
-from evenhand.policies.pooled._learning import next_limit, work_out_all
+from evenhand.policies.pooled._learning import next_limit
 from evenhand.policies.pooled._posterior import (
     Variances,
     blank_posterior,
@@ -183,7 +183,8 @@ def test_steps_of_one_reward_are_the_posterior_of_all():
     for t in range(100, 138):  # up to the round before the next limit
         policy.absorb(arms[t : t + 1], contexts[t : t + 1], rewards[t : t + 1], rounds=[t + 1])
     before = scores(policy)
-    work_out_all(policy._rule, policy._state.own)
+    policy._state.own.common[STALE] = 1.0
+    policy._settle(policy._rule, policy._state)
     np.testing.assert_allclose(scores(policy), before, rtol=1e-9, atol=1e-9)
 
 
@@ -431,9 +432,9 @@ def test_words_are_true_for_the_data_at_hand():
     clear = table[known & ((table.simultaneous_low > 0) | (table.simultaneous_high < 0))]
     assert words.count("With one more of") == len(clear)
     for row in clear.itertuples():
-        direction = "higher" if row.estimate > 0 else "lower"
+        turn = "rises" if row.estimate > 0 else "falls"
         assert (
-            f"With one more of {row.feature}, the feedback for group {row.group} is {direction}"
+            f"With one more of {row.feature}, the feedback for group {row.group} {turn} by "
             in words
         )
     assert "For group X there is not enough feedback yet" in words

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import chi2
 
 import evenhand as eh
+from evenhand.policies.pooled._layout import STALE
 from evenhand.policies.pooled._posterior import Variances as FixedVariances
 from evenhand.policies.pooled._posterior import blank_posterior as fixed_blank
 from evenhand.policies.pooled._posterior import in_units as fixed_in_units
 from evenhand.policies.pooled._posterior import work_out as fixed_work_out
 from evenhand.policies.pooled.general._design import design_of
-from evenhand.policies.pooled.general._learning import work_out_all
 from evenhand.policies.pooled.general._posterior import (
     Variances,
     add_in_units,
@@ -174,7 +174,8 @@ def test_steps_are_the_posterior(make):
     own = policy._state.own
     assert own.fresh[-1] > 0
     means, arms = own.means.copy(), own.arms.copy()
-    work_out_all(policy._rule, own)
+    own.common[STALE] = 1.0
+    policy._settle(policy._rule, policy._state)
     np.testing.assert_allclose(own.means, means, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(own.arms, arms, rtol=1e-6, atol=1e-8)
 

@@ -350,7 +350,7 @@ def test_words_say_what_rests_on_truth(world: Any, more: Any) -> None:
     assert "rests on the assumption" in alone and "true reward" not in alone
     kept = after_run(world.with_true_rewards(0.1, 20), **more).bias()
     assert "true rewards, the first of round" in kept.to_words()
-    assert "do not speak against it clearly enough" in kept.to_words()
+    assert "do not contradict it clearly enough" in kept.to_words()
     world.advantage = (6.0, 0.0) if isinstance(world, eh.CrossedWorld) else 6.0
     policy = after_run(world.with_true_rewards(0.1, 20), **more)
     given_up = policy.bias()
@@ -381,7 +381,10 @@ def test_arrival_that_depends_on_the_outcome_is_told() -> None:
     [
         (eh.CrossedWorld(BOTH, [2, 1, 1, 2]), "recurring"),
         (eh.CrossedWorld(BOTH, [1] * 4, arms="once"), "once"),
-        (eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, certainty=1.0, missing=0.2), "recurring"),
+        (
+            eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, concentration=1.0, missing=0.2),
+            "recurring",
+        ),
         (eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, missing=0.2), "once"),
     ],
 )

@@ -373,7 +373,7 @@ def test_words_say_what_rests_on_truth() -> None:
     assert "rests on the assumption" in words and "true reward" not in words
     kept = _run(3, share=0.05, delay=50).bias().to_words()
     assert "true rewards, the first of round" in kept
-    assert "do not speak against it clearly enough" in kept and "WARNING" not in kept
+    assert "do not contradict it clearly enough" in kept and "WARNING" not in kept
     given_up = _run(3, advantage=6.0, share=0.05, delay=50).bias()
     assert "that assumption is given up" in given_up.to_words()
     table = given_up.to_frame().set_index(["group", "feature"])

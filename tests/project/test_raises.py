@@ -13,11 +13,11 @@ import evenhand
 ROOT = Path(evenhand.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 # Where messages may name flags: modules of the command line, and those about flags.
-OF_FLAGS = ("cli", "errors.py")
+OF_FLAGS = ("cli", "_setting_names.py")
 FILES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # Compiled code can raise nothing else; `telling` turns these into errors of our own.
 COMPILED = {"policies/_calls.py": 1, "simulation/_compiled_rounds.py": 1}
-ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError"}
+ERRORS = {"InputError", "DataError", "DamagedError", "MissingExtraError", "DownloadError"}
 TOLD = {"ValueError", "InputWarning", "SeenWarning", *ERRORS}
 
 

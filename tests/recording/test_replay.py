@@ -1,6 +1,8 @@
 """Replaying a log gives the same state, bit for bit."""
 
 import json
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -34,6 +36,49 @@ def test_every_policy_comes_back_bit_for_bit(name, suffix, tmp_path):
     again = eh.replay(path)
     assert type(again) is type(alone) and bits(again) == bits(logged.policy) == bits(alone)
     same_decisions(again, alone)
+
+
+def test_threads_take_turns(tmp_path):
+    """Each decision gets its own id, context and reward, in the policy and in its log."""
+    path, failed = tmp_path / "log.csv", []
+    before = sys.getswitchinterval()
+    logged = eh.log_to(path, make(), snapshot_every=20)
+
+    def decide(who):
+        try:
+            for number in range(50):
+                name = f"{who}-{number}"
+                decision = logged.select(contexts_of(100 * who + number), id=name)
+                assert logged.id_of(decision) == name
+                logged.update(name if number % 2 else decision, float(who))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=decide, args=(who,)) for who in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not failed, failed
+    logged.close()
+    assert logged.round == logged.counts.sum() == 200
+    assert bits(eh.replay(path)) == bits(logged.policy)
+    rows = eh.read_log(path)
+    assert sorted(rows["round"]) == list(range(1, 201))
+    for name, arm, reward, context in zip(
+        rows["decision_id"],
+        rows["item_id"],
+        rows["reward"],
+        rows[["x1", "x2"]].to_numpy(),
+        strict=True,
+    ):
+        who, number = map(int, name.split("-"))
+        assert reward == who
+        np.testing.assert_array_equal(context, contexts_of(100 * who + number)[arm])
 
 
 @pytest.mark.parametrize(

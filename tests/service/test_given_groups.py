@@ -322,4 +322,4 @@ def test_an_export_is_audited_by_the_candidates_group(tmp_path):
         audited = evenhand("audit", log, "--missing", "drop", "--out", out)
         assert audited.returncode == 0, audited.stderr
         assert "3 groups" in audited.stdout or "4 groups" in audited.stdout
-        assert "Held equal: intercept, income, age" in audited.stdout
+        assert "Held constant: intercept, income, age" in audited.stdout

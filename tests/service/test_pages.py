@@ -197,7 +197,7 @@ def test_pause_and_roll_back_by_page(served, page):
     page.goto(f"{served.url}/model")
     page.fill("#why-pause", "a complaint")
     page.click("text=Pause all decisions")
-    assert "paused by a human" in page.inner_text("header")
+    assert "A human has paused" in page.inner_text("header")
     assert served.decide().status_code == 503
     page.fill("#why-resume", "it was settled")
     page.click("text=Resume decisions")

@@ -95,7 +95,7 @@ def test_the_last_call_can_be_taken_back(store):
         logged.select([[1.0], [2.0]])
         ledger.take_back(before)
         assert ledger.head == before and len(list(ledger.read())) == before
-        with pytest.raises(InputError, match="before the last call"):
+        with pytest.raises(InputError, match="the last event before the last call"):
             ledger.take_back(0)
         policy.round = 1
         assert first.round == 1
@@ -121,7 +121,7 @@ def test_exports_are_logs_and_can_be_audited_and_evaluated(tmp_path):
         )
         assert audited.returncode == 0, audited.stderr
     refused = evenhand("ledger", "export", config, tmp_path / "out.parquet")
-    assert refused.returncode == 2 and "exists already" in refused.stderr
+    assert refused.returncode == 2 and "already exists" in refused.stderr
     engine.close()
 
 

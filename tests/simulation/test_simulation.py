@@ -7,11 +7,9 @@ import sys
 
 import dask
 import numpy as np
-import pandas as pd
 import pytest
 
 import evenhand as eh
-from evenhand.metrics import price_of_fairness, shares, summarise
 from plain_policies import Greedy
 
 WORLD = eh.SyntheticWorld(n_arms=6, n_features=2, n_sensitive=2)
@@ -115,23 +113,6 @@ def test_three_groups_are_brought_together():
     np.testing.assert_allclose(share["MultiGroupFairTopInterval"], 1 / 3, atol=0.12)
     regret = simulation.runs.groupby("policy")["true_regret"].mean()
     assert regret["MultiGroupFairTopInterval"] < regret["TopInterval"]
-
-
-def test_summary_intervals_are_students():
-    from scipy.stats import t
-
-    values = [1.0, 2.0, 4.0, 9.0]
-    table = pd.DataFrame({"policy": "a", "share": values})
-    row = summarise(table, ["policy"], "share", level=0.9).iloc[0]
-    low, high = t.interval(0.9, 3, np.mean(values), np.std(values, ddof=1) / 2)
-    np.testing.assert_allclose([row["low"], row["high"]], [low, high])
-
-
-def test_price_of_fairness_and_shares():
-    assert price_of_fairness(5.0, 4.0, 0.3, 0.5) != price_of_fairness(5.0, 4.0, 0.3, 0.5)  # NaN
-    assert price_of_fairness(5.0, 4.0, 0.5, 0.3) == pytest.approx(1 / 20)
-    with pytest.raises(ValueError, match="outside"):
-        shares([0, 7], eh.Groups(["a", "b"]))
 
 
 @pytest.mark.slow

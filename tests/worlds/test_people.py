@@ -41,9 +41,9 @@ def test_who_does_not_say_has_a_bias_all_the_same():
     assert instance.effects[1].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("certainty", [0.5, 4.0])
-def test_probabilities_are_calibrated(certainty):
-    _, rows, gaps = rounds_of(eh.PeopleWorld(5, SHARES, certainty=certainty), 4000)
+@pytest.mark.parametrize("concentration", [0.5, 4.0])
+def test_probabilities_are_calibrated(concentration):
+    _, rows, gaps = rounds_of(eh.PeopleWorld(5, SHARES, concentration=concentration), 4000)
     chances, is_woman = rows[:, 2], gaps != 0.0
     np.testing.assert_allclose(rows[:, 2:4].sum(axis=1), 1.0)
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
@@ -56,7 +56,7 @@ def test_probabilities_are_calibrated(certainty):
     "world",
     [
         pytest.param(
-            eh.PeopleWorld(4, {**SHARES, "age": {"old": 0.5, "young": 0.5}}, certainty=1.0),
+            eh.PeopleWorld(4, {**SHARES, "age": {"old": 0.5, "young": 0.5}}, concentration=1.0),
             id="people",
         ),
         pytest.param(

@@ -10,6 +10,7 @@ import codecs
 import csv
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
@@ -22,6 +23,7 @@ from evenhand._columns.words import word
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 PIECE = 1 << 22  # bytes
+DAMAGED = (OSError, EOFError, zlib.error)  # what reading a damaged gzip file raises
 # How to read what is written here, whatever an engine would guess.
 AS_WRITTEN = {"delim": ",", "quote": '"', "escape": '"', "header": True}
 AS_WRITTEN_SPARK = {"sep": ",", "multiLine": True}
@@ -50,7 +52,7 @@ def _transcode(path: str, encoding: str, target: Path) -> None:
         bad = error.object[error.start : error.start + 1].hex()
         lines += error.object[: error.start].count(b"\n")
         raise undecodable(path, f"has a byte (0x{bad}, near line {lines:,})", encoding) from error
-    except (OSError, EOFError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
 
 
@@ -179,7 +181,7 @@ def read_json(path: Path) -> pd.DataFrame:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8, as JSON must be; save it in UTF-8") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path.name} cannot be read as JSON: {error}; write it again") from error
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(

@@ -123,11 +123,16 @@ def tell_of_idle(mark: str, where: str) -> None:
     )
 
 
-def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
+def without_marks(frame: pd.DataFrame, marks: Marks, decimal: str = ".") -> pd.DataFrame:
     """The table with missing values in place of marks and, in columns with marks, of empty text.
 
     Text that held marks and otherwise only numbers becomes numbers. Without a mark it is left
     alone: "01" may be a code, and only its owner knows.
+
+    Args:
+        frame: a table.
+        marks: what stands for missing values in it.
+        decimal: what its text has in place of a decimal point.
 
     Example:
         >>> import pandas as pd
@@ -147,7 +152,7 @@ def without_marks(frame: pd.DataFrame, marks: Marks) -> pd.DataFrame:
             here = _is_one_of(column, ("", *words))
             _find(idle, column, here)
             if here.any() or str(name) in marks.own:
-                changed[place] = _cleared(column, here)
+                changed[place] = _cleared(column, here, decimal)
     for mark in sorted(idle):
         tell_of_idle(mark, "any column")
     if not changed:
@@ -182,7 +187,7 @@ def _is_one_of(column: pd.Series[Any], words: Collection[str]) -> pd.Series[bool
     return column.astype(object).map(written, na_action="ignore").isin(list(words))
 
 
-def _cleared(column: pd.Series[Any], here: pd.Series[bool]) -> pd.Series[Any]:
+def _cleared(column: pd.Series[Any], here: pd.Series[bool], decimal: str) -> pd.Series[Any]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.where(~here).cat.remove_unused_categories()
     if types.is_bool_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
@@ -190,7 +195,20 @@ def _cleared(column: pd.Series[Any], here: pd.Series[bool]) -> pd.Series[Any]:
     cleared = column.where(~here)
     if types.is_numeric_dtype(column.dtype):
         return cleared
-    values = cleared.dropna().map(written)
-    if len(values) and values.str.match(NUMBER).all():
-        return pd.to_numeric(cleared.astype(object).map(written, na_action="ignore"))
-    return cleared
+    values = with_point(cleared.astype(object).map(written, na_action="ignore"), decimal)
+    known = values.dropna()
+    return pd.to_numeric(values) if len(known) and known.str.match(NUMBER).all() else cleared
+
+
+def with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
+    """Text that may be numbers, with a decimal point; with a comma, points group thousands.
+
+    Example:
+        >>> import pandas as pd
+        >>> from evenhand._columns.missing_marks import with_point
+        >>> with_point(pd.Series(["1.200,5", "7"]), ",").tolist()
+        ['1200.5', '7']
+    """
+    if decimal == ".":
+        return text
+    return text.str.replace(".", "", regex=False).str.replace(decimal, ".", regex=False)

@@ -23,12 +23,16 @@ import pandas as pd
 
 from evenhand._columns.conversion import from_excel, read_json, undecodable
 from evenhand._columns.file_formats import ENDINGS, UTF8, Reading
-from evenhand._columns.missing_marks import Given, Marks, without_marks
-from evenhand._columns.words import tell
+from evenhand._columns.missing_marks import Given, Marks, with_point, without_marks
+from evenhand._columns.words import NUMBER, tell
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 SEPARATORS = (",", ";", "\t", "|")
 IN_FILE = "row of the file"  # the name of the index of a table from a CSV file
+TRUTHS = {
+    word: word.lower() == "true" for word in ("True", "TRUE", "true", "False", "FALSE", "false")
+}
+CODE = r"^[+-]?0[0-9]"  # a number with a zero in front, which would be lost
 LOOKED_AT = 50  # records, to find the separator
 UNREADABLE = (  # what damaged files raise
     pd.errors.ParserError,
@@ -47,7 +51,7 @@ def read_table(
     separator: str | None = None,
     columns: Collection[str] | None = None,
     reading: Reading | None = None,
-    text: Collection[str] = (),
+    labels: Collection[str] = (),
 ) -> pd.DataFrame:
     """`data` as a pandas frame whose column names are texts.
 
@@ -63,7 +67,7 @@ def read_table(
         separator: between the columns of a CSV file; detected unless given.
         columns: those that will be used; all unless given.
         reading: how a file is read, where it does not say so itself.
-        text: columns that stay as they are written, such as labels: "01" is not 1.
+        labels: columns of names. Numbers with a zero in front are text there: "01" is not 1.
 
     Example:
         >>> from evenhand._columns.table_files import read_table
@@ -71,7 +75,8 @@ def read_table(
         (2, 2)
     """
     how = reading or Reading()
-    return without_marks(_read(data, separator, columns, how, text), Marks.of(missing_marks))
+    frame = _read(data, separator, columns, how, labels)
+    return without_marks(frame, Marks.of(missing_marks), how.decimal or ".")
 
 
 def _read(
@@ -79,7 +84,7 @@ def _read(
     separator: str | None,
     columns: Collection[str] | None,
     reading: Reading,
-    text: Collection[str],
+    labels: Collection[str],
 ) -> pd.DataFrame:
     if isinstance(data, (str, os.PathLike)):
         path = Path(data).expanduser()
@@ -97,7 +102,7 @@ def _read(
             )
         reading.check(form, path.name)
         if form == "csv":
-            return _read_csv(path, separator or reading.delimiter, columns, reading, text)
+            return _read_csv(path, separator or reading.delimiter, columns, reading, labels)
     else:
         reading.check("", f"a {type(data).__name__}")
     if separator is not None:
@@ -107,7 +112,7 @@ def _read(
     if not isinstance(data, (str, os.PathLike)):
         frame = _pandas(data)
     elif form == "excel":
-        return _read_excel(path, columns, reading, text)
+        return _read_excel(path, columns, reading, labels)
     elif form == "json":
         frame = read_json(path)
     else:
@@ -167,12 +172,12 @@ def form_of(path: Path) -> str:
 
 
 def _read_excel(
-    path: Path, columns: Collection[str] | None, reading: Reading, text: Collection[str]
+    path: Path, columns: Collection[str] | None, reading: Reading, labels: Collection[str]
 ) -> pd.DataFrame:
     """A sheet, by way of CSV, so that it reads like the same sheet saved as CSV."""
     with TemporaryDirectory(prefix="evenhand-") as folder:
         sheet = from_excel([str(path)], reading.sheet, folder, "data")[str(path)]
-        return _read_csv(Path(sheet), ",", columns, Reading(), text)
+        return _read_csv(Path(sheet), ",", columns, Reading(), labels)
 
 
 def _read_csv(
@@ -180,7 +185,7 @@ def _read_csv(
     separator: str | None,
     columns: Collection[str] | None,
     reading: Reading,
-    text: Collection[str],
+    labels: Collection[str],
 ) -> pd.DataFrame:
     if separator is not None and (
         not isinstance(separator, str) or len(separator) != 1 or separator in '"\r\n'
@@ -208,7 +213,7 @@ def _read_csv(
                 low_memory=False,
                 encoding=code,
                 decimal=reading.decimal or ".",
-                dtype={place: str for place, name in enumerate(head[0]) if name in text},
+                dtype={place: str for place, name in enumerate(head[0]) if name in labels},
             )
     except UnicodeDecodeError as error:
         problem = f"has a byte (0x{error.object[error.start : error.start + 1].hex()})"
@@ -218,9 +223,23 @@ def _read_csv(
             f"{path.name} cannot be read: {_line(error)}; correct the file, or read it with pandas "
             "and give the frame"
         ) from error
+    for place in [place for place, name in enumerate(head[0]) if name in labels]:
+        frame[place] = _numbers_or_codes(frame[place], reading.decimal or ".")
     kept = _kept(path, head[0], columns)
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=IN_FILE)
     return frame[list(kept)].set_axis(list(kept.values()), axis=1)
+
+
+def _numbers_or_codes(text: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Numbers or truth values if all of a column are, as in others; codes such as "01" stay."""
+    truths = text.map(TRUTHS)
+    if truths.notna().any() and truths.notna().equals(text.notna()):
+        return truths.astype(object if truths.isna().any() else bool)
+    words = with_point(text.dropna().str.strip(), decimal)
+    numbers = len(words) > 0 and words.str.match(NUMBER).all()
+    if not numbers or words.str.match(CODE).any():
+        return text
+    return pd.to_numeric(words).reindex(text.index)
 
 
 def _head(path: Path, mark: str, encoding: str) -> list[list[str]]:

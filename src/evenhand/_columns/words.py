@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,37 @@ def category(column: str, value: Any) -> str:
         ('job=cook', 'black=1')
     """
     return f"{column}={word(value)}"
+
+
+def meant(value: object, names: Iterable[str]) -> str | None:
+    """The group that a value stands for: 0 for "black=0", "black=0" for "0", True for "true".
+
+    None if there is no such group, or if several could be meant.
+
+    Example:
+        >>> from evenhand._columns.words import meant
+        >>> meant(0, ["black=0", "black=1"]), meant("black=0", ["0", "1"]), meant("M", ["F"])
+        ('black=0', '0', None)
+    """
+    known, given = {name: _truth(name) for name in names}, _truth(word(value))
+    if word(value) in known:
+        return word(value)
+    tests: list[Callable[[str], bool]] = [
+        lambda name: name == given,
+        lambda name: name.endswith(f"={given}"),
+        lambda name: given.endswith(f"={name}"),
+    ]
+    for fits in tests:
+        close = [name for name, alike in known.items() if fits(alike)]
+        if close:
+            return close[0] if len(close) == 1 else None
+    return None
+
+
+def _truth(name: str) -> str:
+    """A name with true and false in one spelling."""
+    front, sign, value = name.rpartition("=")
+    return f"{front}{sign}{value.lower() if value.lower() in ('true', 'false') else value}"
 
 
 def gap(column: str) -> str:

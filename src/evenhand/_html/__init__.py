@@ -50,19 +50,16 @@ def drawn(svg: str) -> Markup:
     return Markup(svg)
 
 
-def stylesheet(more: str) -> str:
-    """The style of all pages, followed by that of some, for pages that have it in a file.
-
-    Args:
-        more: a file beside the common one, such as "service.css".
+@cache
+def stylesheet() -> str:
+    """The style of all pages, for those that have it in a file of its own.
 
     Example:
         >>> from evenhand._html import stylesheet
-        >>> "nav" in stylesheet("service.css")
+        >>> "nav" in stylesheet()
         True
     """
-    here = files(__name__)
-    return "".join((here / name).read_text(encoding="utf-8") for name in ("style.css", more))
+    return (files(__name__) / "style.css").read_text(encoding="utf-8")
 
 
 @cache
@@ -80,8 +77,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = (files(__name__) / "style.css").read_text(encoding="utf-8")
-    environment.globals["style"] = Markup(style)
+    environment.globals["style"] = Markup(stylesheet())
     return environment
 
 

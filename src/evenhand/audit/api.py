@@ -12,6 +12,7 @@ from evenhand._columns.encoding import CATEGORIES
 from evenhand._columns.file_formats import Reading
 from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given
+from evenhand._columns.words import meant
 from evenhand.audit._input.attributes import (
     as_labels,
     crossed,
@@ -26,7 +27,7 @@ from evenhand.audit._input.guesses import with_guesses
 from evenhand.audit._input.opening import open_log
 from evenhand.audit._input.probabilities import with_group_column, with_probabilities
 from evenhand.audit._input.references import as_text
-from evenhand.audit._input.roles import columns_of, with_reference
+from evenhand.audit._input.roles import columns_of
 from evenhand.audit._input.round_groups import with_round_groups
 from evenhand.audit._input.scan import Look, check_rows, look
 from evenhand.audit._input.sources import Source
@@ -86,7 +87,8 @@ def audit(
             are.
         leave_out: columns that are neither roles nor features.
         reference: the group to compare with, or "mean" for the mean of the groups; the largest
-            unless given. With several group columns, a category by column, {"sex": "M"}.
+            unless given. Group 1 of a column black may also be called "black=1". With several
+            group columns, a category by column, {"sex": "M"}.
         level: of all intervals.
         weighting: "pulls", "arms" for the plain average over arms, or "auto": by arms if there
             are arms and each has enough rows.
@@ -187,7 +189,7 @@ def _audit(
             tell("checksum of the log")
             repeat = provenance(log, source, checksum.result(), opened.table.columns, given)
         return replace(report, facts=replace(report.facts, provenance=repeat))
-    except (RecursionError, MemoryError, ArithmeticError) as error:
+    except (RecursionError, MemoryError) as error:
         raise told(source.label, error) from error
     finally:
         source.close()
@@ -208,13 +210,21 @@ def _audit_source(source: Source, settings: AuditSettings, tell: Tell, begin: fl
         return audit_by_probability(AuditRun(source, settings, seen, tell), membership, begin)
     source, settings, crossing = crossed(source, settings)
     source = with_guesses(source, settings)
-    settings = with_reference(source, settings)
     source = one_row_each(source, columns_of(source, settings).count)
     seen = look(source, settings)
+    settings = _with_reference(seen, settings)
     _check_roles(seen, settings)
     report = audit_log(AuditRun(source, settings, seen, tell, crossing), begin)
     _check_groups(report)
     return report
+
+
+def _with_reference(seen: Look, settings: AuditSettings) -> AuditSettings:
+    """The settings with the reference as the log spells it: "black=0" is group 0 of black."""
+    if settings.reference is None or seen.labels is None:
+        return settings
+    groups = {str(group) for group, *_ in seen.labels if group is not None}
+    return replace(settings, reference=meant(settings.reference, groups) or settings.reference)
 
 
 def _check_roles(seen: Look, settings: AuditSettings) -> None:

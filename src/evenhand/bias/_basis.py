@@ -56,7 +56,7 @@ def averages(truth: Measured, what: str = "The bias", them: str = "them") -> str
     if truth.equal:
         return (
             f"{what} rests on {them} and on the assumption that the true averages of the groups "
-            "are equal. They do not speak against it clearly enough to give it up"
+            "are equal. They do not contradict it clearly enough to drop it"
             f"{test}."
         )
     return (
@@ -78,7 +78,7 @@ def depends(p_arrival: float) -> bool | None:
 
 
 def _arrival(truth: Measured) -> str:
-    rule = "This holds if it does not depend on its value whether a true reward arrives"
+    rule = "This holds only if whether a true reward arrives does not depend on its value"
     dependent = depends(truth.p_arrival)
     if dependent is None:
         return f"{rule}. That could not be tested here."

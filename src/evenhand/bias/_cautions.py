@@ -138,8 +138,8 @@ def _together(report: BiasReport) -> list[str]:
             said.append(
                 f"The {report._terms.contexts} of groups {report.groups[a]} and "
                 f"{report.groups[b]} have little in "
-                f"common, all features together ({apart[a, b]:.1f} standard deviations apart): a "
-                "comparison rests on the linear model more than on data."
+                f"common, taking all features together ({apart[a, b]:.1f} standard deviations "
+                "apart): a comparison rests on the linear model more than on data."
             )
     return said
 

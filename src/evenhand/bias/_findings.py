@@ -1,4 +1,4 @@
-"""The findings of a report: which comparisons are worth a sentence, and which leave out zero.
+"""The findings of a report: which comparisons are worth a sentence, and which exclude zero.
 
 `_sentences` puts them into words, and audits compare those of two reports.
 """
@@ -35,7 +35,7 @@ def spoken_of(report: BiasReport) -> list[tuple[int, int]]:
 
 
 def clear_features(report: BiasReport) -> list[tuple[int, int]]:
-    """The comparisons whose interval, for all features and groups at once, leaves out zero.
+    """The comparisons whose interval, for all features and groups at once, excludes zero.
 
     Where another model of the same rewards was fitted, only those that it confirms.
     """
@@ -46,7 +46,7 @@ def clear_features(report: BiasReport) -> list[tuple[int, int]]:
 
 
 def clear_totals(report: BiasReport) -> dict[str, float]:
-    """The groups whose gap at the average context leaves out zero: their estimates."""
+    """The groups whose gap at the average context excludes zero: their estimates."""
     if report.overall is None:
         return {}
     table = report.by_group

@@ -59,8 +59,12 @@ def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
     said = comparisons(report, most)
     if said:
-        also = ", those of whole gaps for all groups" if report.overall is not None else ""
-        said.append(f"Intervals for features hold for all of them and all groups at once{also}.")
+        also = (
+            "; those for gaps at the average context hold for all groups at once"
+            if report.overall is not None
+            else ""
+        )
+        said.append(f"The intervals for features hold for all features and groups at once{also}.")
     else:
         said.append("The bias of no group is identified.")
     return [*said, *report.warnings, report.assumption]
@@ -78,8 +82,8 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         said += _within(report, g, column)
     hidden = len(clear) - len(shown)
     if hidden > 0:
-        more = "1 more interval leaves" if hidden == 1 else f"{hidden} more intervals leave"
-        said.append(f"{more} out zero: see the table of all features.")
+        more = "1 more interval excludes" if hidden == 1 else f"{hidden} more intervals exclude"
+        said.append(f"{more} zero: see the table of all features.")
     elsewhere = report._second.changes
     unclear = [row for row in spoken if row not in clear and row not in elsewhere]
     if unclear:
@@ -93,9 +97,9 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         where = "" if few_rows else " that the column `detectable` of the table has"
         said.append(
             "Whether the gap changes cannot be told for "
-            f"{', '.join(rows) if few_rows else named}, where the interval holds zero: this is no "
-            f"proof that there is no bias. Changes of the size{where or ' in brackets'} would have "
-            f"been found with {_power()}."
+            f"{', '.join(rows) if few_rows else named}, where the interval contains zero; this is "
+            f"no proof that there is no bias. Changes of the size{where or ' in brackets'} would "
+            f"have been found with {_power()}."
         )
     return said + list(report._second.about_changes) + _of_codes(report)
 
@@ -107,8 +111,8 @@ def _of_codes(report: BiasReport) -> list[str]:
         return []
     return [
         f"Nothing is said about the bias on {few([quoted(name) for name in names])}: the numbers "
-        "there are codes of categories, and one more of a code means nothing. A feature for each "
-        'category (nominal="one-hot") would tell.'
+        "stand for categories, and a step from one code to the next means nothing. A feature for "
+        'each category (nominal="one-hot") would tell.'
     ]
 
 
@@ -191,15 +195,16 @@ def _change(report: BiasReport, g: int, k: int) -> str:
     size = f"{rounded(abs(estimate), half)}"
     ends = f"{_percent(report)} interval {rounded(near, half)} to {rounded(far, half)}"
     compared = report._terms.compared(quoted(report.groups[g]))
-    gap = f"the gap ({compared} less {_reference(report)})"
     if column.categories or report.features[k] in report.codes:
+        # Not "F is lower in B": it may be higher there, by less than in A.
         side = "below" if estimate < 0.0 else "above"
         here, there = _in_category(report, column, k)
+        gap = f"the gap ({compared} less {_reference(report)})"
         return f"{here} {gap} is {size} {side} the gap {there}; {ends}."
     turn = "falls" if estimate < 0.0 else "rises"
     return (
-        f"With every additional {_amount(unit)} of {quoted(report.features[k])} {gap} {turn} by "
-        f"{size}; {ends}."
+        f"With every additional {_amount(unit)} of {quoted(report.features[k])}, the {compared} "
+        f"{turn} by {size} relative to {_reference(report)}; {ends}."
     )
 
 
@@ -238,7 +243,7 @@ def _within(report: BiasReport, g: int, column: Column) -> list[str]:
         f"The {report._terms.compared(quoted(name))} compared with {_reference(report)}, by "
         f"{quoted(column.name)}{others}: {', '.join(gaps)}"
         f"{f' (and {hidden} more in the table of gaps)' if hidden else ''}. These "
-        f"{_percent(report)} intervals hold for all gaps of that table at once."
+        f"{_percent(report)} intervals hold for all gaps in the table of gaps at once."
     ]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from evenhand import _checks
 from evenhand._checks import numbers
 from evenhand._columns.column import Column
+from evenhand._columns.words import meant
 from evenhand.bias._contexts import columns_of, describe, units_of
 from evenhand.bias._contrasts import contrasts
 from evenhand.bias._fit import (
@@ -158,7 +159,7 @@ def _reference_of(given: object, statistics: Statistics) -> str | None:
         return names[0] if sizes[0] > sizes[1] else names[1]
     if given is None or (given == MEAN and MEAN not in names):
         return None
-    return str(_checks.one_of("reference", str(given), names))
+    return str(_checks.one_of("reference", meant(given, names) or str(given), names))
 
 
 def _features(given: Sequence[object] | None, d: int) -> tuple[str, ...]:

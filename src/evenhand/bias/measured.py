@@ -46,7 +46,7 @@ class Measured:
         scale: offset + scale * true reward is in units of the observed reward.
         offset: the same.
         p_equal: the p-value of the test that the groups' true averages are equal.
-        equal: whether averages are still held equal; if not, groups may differ.
+        equal: whether averages are still held constant; if not, groups may differ.
         p_arrival: the p-value of the test that arrival does not depend on the outcome; NaN where
             it cannot be tested, because no observed reward of the same decisions is known.
         arrived_better: whether decisions with a true reward had better feedback than others.
@@ -66,6 +66,16 @@ class Measured:
         ...     policy.update(decision, true_reward=worth[decision.arm])
         >>> policy.measured().number, (policy.measured().bias.round(0) + 0.0).tolist()
         (60, [[-4.0], [0.0]])
+        >>> measured = policy.measured()
+        >>> measured.of_contexts([[1.0], [2.0]], np.array([0, 0]), 0.9)[0].round(3).tolist()
+        [-4.0, -8.0]
+        >>> estimate, covariance = measured.of_groups()
+        >>> (estimate[0] - estimate[1]).round(3).tolist()
+        [-4.0]
+        >>> contrast = np.array([[1.0, -1.0]])  # F less M, which has the reference's bias of 0
+        >>> whole = np.array([False])
+        >>> measured.of_contrasts(np.ones((1, 1)), contrast, whole, 0.9)[0].round(3).tolist()
+        [-4.0]
     """
 
     def __init__(

@@ -57,6 +57,19 @@ class BiasReport:
         >>> report = policy.bias(reference="M", feature_names=["all"])
         >>> report.to_frame()[["group", "estimate", "low", "high"]].round(2).values.tolist()
         [['F', -4.0, -5.39, -2.61], ['M', 0.0, 0.0, 0.0]]
+        >>> print(report.to_words().split(",")[0])
+        At the average context the feedback for group F is 4.0 lower than that for group M
+        >>> round(report.difference().estimate, 9), report.ratio().why.split(":")[0]
+        (4.0, 'not identified')
+        >>> report.totals().query("context == 'overall'")["estimate"].round(9).tolist()
+        [-4.0, 0.0]
+        >>> report.weightings()["disagrees"].tolist()
+        [False, <NA>]
+        >>> import json
+        >>> json.loads(report.to_json()) == report.to_dict()
+        True
+        >>> report.chart(title="Loans").to_dict()["title"]["text"]
+        'Loans'
     """
 
     groups: tuple[str, ...]

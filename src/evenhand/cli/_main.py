@@ -22,14 +22,9 @@ from typing import Any, NoReturn
 from evenhand import __version__
 from evenhand.cli import _terminal, audit, data, demo, init, ledger, paper, run, serve, value
 from evenhand.cli._terminal import BAD_INPUT, BUG, INTERRUPTED
-from evenhand.errors import EvenhandError, InputError, InputWarning, speaking
+from evenhand.errors import EvenhandError, InputError, InputWarning, is_outside, speaking
 
-TOO_MUCH = {
-    MemoryError: "not enough memory; give fewer arms, features, rows or replications",
-    RecursionError: "something is nested too deeply, such as a file with very many levels; give a "
-    "flatter one",
-    OverflowError: "a number is too large to compute with; give smaller ones",
-}
+TOO_LARGE = "not enough memory; give fewer arms, features, rows or replications"
 COMMANDS = (demo, audit, value, serve, ledger, paper, run, init, data)
 
 
@@ -116,11 +111,12 @@ def _flags(command: argparse.ArgumentParser) -> set[str]:
 
 def _verdict(error: Exception) -> tuple[int, str]:
     """The exit code of an error, and a line about it."""
-    if isinstance(error, (EvenhandError, InputWarning, OSError)):
+    if isinstance(error, (EvenhandError, InputWarning)) or (
+        isinstance(error, OSError) and is_outside(error)
+    ):
         return BAD_INPUT, _one_line(error)
-    for kind, words in TOO_MUCH.items():
-        if isinstance(error, kind):
-            return BAD_INPUT, f"{words} ({_one_line(error)})"
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"{TOO_LARGE} ({_one_line(error)})"
     place = _terminal.in_own_code(error)
     if place is not None:
         return BAD_INPUT, f"{place}: {type(error).__name__}: {_one_line(error)}; correct that file"

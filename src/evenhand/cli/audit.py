@@ -149,9 +149,11 @@ def _audit(options: argparse.Namespace) -> int:
 
 def _place_in_file(options: argparse.Namespace, parameter: str | None) -> str | None:
     """Where in the file of columns a setting is, if it was not given as a flag."""
-    name = (parameter or "").partition("[")[0]
+    if options.columns is None or parameter is None:
+        return None
+    name = parameter.partition("[")[0]
     words = {name, name.replace("_", "-"), LISTED.get(name, name)}
-    if options.columns is None or any(getattr(options, word, None) for word in words):
+    if any(getattr(options, word, None) for word in words):
         return None
     from evenhand._toml import line_of
 

@@ -34,7 +34,7 @@ def _init(options: argparse.Namespace) -> int:
     from evenhand.experiments import bundled, template
 
     if options.file.exists() and not options.force:
-        raise InputError(f"FILE {options.file} exists already; give another, or --force")
+        raise InputError(f"FILE {options.file} already exists; give another, or --force")
     if options.like and options.data:
         raise InputError("--like and --data are both given; keep one of them")
     if options.data and not options.data.is_file():

@@ -101,5 +101,5 @@ def _backup(options: argparse.Namespace) -> int:
     from evenhand.service._ledger.copies import copy
 
     if options.file.exists():
-        raise InputError(f"FILE {options.file} exists already; give another name")
+        raise InputError(f"FILE {options.file} already exists; give another name")
     return _say(f"backed up {copy(store, f'sqlite:{options.file.resolve()}').to_words()}")

@@ -75,7 +75,7 @@ def _init(options: argparse.Namespace) -> int:
 
     path = options.config or Path("service.toml")
     if path.exists():
-        raise InputError(f"CONFIG {path} exists already; give another name")
+        raise InputError(f"CONFIG {path} already exists; give another name")
     if not options.init.is_file():
         raise InputError(f"--init is {str(options.init)!r}, but there is no such file")
     text = for_table(options.init, path, options.group, options.arm, options.reward, options.given)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.cli._log_options import HELP as LIVE
-from evenhand.cli._log_options import add_reading, add_values, as_log, marks_of, worth_of
+from evenhand.cli._log_options import add_reading, add_values, as_log, choice_of, marks_of, worth_of
 from evenhand.cli._terminal import check_file
 from evenhand.errors import InputError
 
@@ -57,8 +57,20 @@ def add(commands: Any) -> None:
     )
     others.add_argument(
         "--groups", type=Path, metavar="FILE",
-        help="a CSV file with the columns arm and group, in the policy's order (default: the "
+        help="a table with the columns arm and group, in the policy's order (default: the "
         "policy's groups for arms 0, 1, ..., or else those in the log)",
+    )  # fmt: skip
+    others.add_argument(
+        "--nominal", action="append", metavar="COLUMN", help="a feature whose numbers are names"
+    )
+    others.add_argument(
+        "--categories", type=int, metavar="N", default=20,
+        help="categories kept for each feature; the rest are merged (default 20)",
+    )  # fmt: skip
+    others.add_argument(
+        "--missing", metavar="error|drop|fill", default="error",
+        help="what to do about missing values other than rewards (default error); by column: "
+        "COLUMN=fill,others=drop",
     )  # fmt: skip
     add_values(others)
     add_reading(others)
@@ -92,8 +104,11 @@ def _value(options: argparse.Namespace) -> int:
             features=options.feature or (),
             shared=options.shared,
             groups=options.groups,
-            reward_values=worth,
+            nominal_columns=options.nominal or (),
+            categories=options.categories,
+            missing=choice_of(options.missing),
             missing_marks=marks,
+            reward_values=worth,
             encoding=options.encoding,
             decimal=options.decimal,
             delimiter=options.delimiter,

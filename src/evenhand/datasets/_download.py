@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from evenhand._atomic_files import write_whole
 from evenhand.datasets import _checked_files as files
 from evenhand.datasets._checked_files import File
-from evenhand.errors import DataError
+from evenhand.errors import DataError, DownloadError
 
 PIECE = 2**16  # bytes; pooch's own 1,024 would flush a large file twenty thousand times
 
@@ -48,7 +48,7 @@ def download(name: str, folder: Path, progress: bool) -> Path:
         except (OSError, ValueError) as error:  # what requests raises is an OSError
             reasons.append(f"{urlsplit(file.address).hostname}: {_why(error)}")
     why = "; ".join(dict.fromkeys(reasons))
-    raise OSError(f"{name} could not be downloaded ({why}): {files.by_hand(name, folder)}")
+    raise DownloadError(f"{name} could not be downloaded ({why}): {files.by_hand(name, folder)}")
 
 
 def _retrieve(file: File, folder: Path, progress: bool) -> Path:
@@ -75,7 +75,7 @@ def _make_writable(name: str, folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise OSError(
+        raise DownloadError(
             f"{name} is not in {folder}, and nothing can be written there "
             f"({error.strerror or error}): {files.by_hand(name, folder)}"
         ) from error

@@ -144,7 +144,7 @@ def from_json(texts: pd.Series, first: int) -> pd.Series:
     for number, text in enumerate(texts, start=first):
         try:
             arrays.append(None if pd.isna(text) else np.array(json.loads(text), dtype=np.float64))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise DataError(
                 f"{texts.name} in row {number} is {str(text)[:40]!r}; allowed is a JSON list of "
                 "numbers, with null for an arm that was not available"

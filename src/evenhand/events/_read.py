@@ -25,7 +25,7 @@ from evenhand.events._tables import beside, log_path
 from evenhand.events.event import TrueRewardObserved, from_line
 
 ATTRS = "evenhand"
-Prepare = Callable[[pd.DataFrame], pd.DataFrame]
+Others = Callable[[Path], pd.DataFrame]
 TRIES = 5
 
 
@@ -81,7 +81,7 @@ class Whole(NamedTuple):
 
 
 def read_whole(
-    path: Path, columns: Mapping[str, str] | None = None, prepare: Prepare | None = None
+    path: Path, columns: Mapping[str, str] | None = None, others: Others | None = None
 ) -> Whole | None:
     """The header of a log and its rows; None if there is no log.
 
@@ -91,16 +91,16 @@ def read_whole(
     Args:
         path: the path of the log.
         columns: the roles of columns with other names, for logs that evenhand did not write.
-        prepare: applied to the rows of such a log before they are checked.
+        others: how to read such a log instead of here.
     """
     for _ in range(TRIES - 1):
         before = _files(path)
         try:
-            return _read_once(path, columns, prepare)
+            return _read_once(path, columns, others)
         except ValueError:
             if _files(path) == before:
                 raise
-    return _read_once(path, columns, prepare)
+    return _read_once(path, columns, others)
 
 
 def _files(path: Path) -> list[tuple[int, ...] | None]:
@@ -115,11 +115,11 @@ def _files(path: Path) -> list[tuple[int, ...] | None]:
 
 
 def _read_once(
-    path: Path, columns: Mapping[str, str] | None, prepare: Prepare | None
+    path: Path, columns: Mapping[str, str] | None, others: Others | None
 ) -> Whole | None:
     journal = read_journal(path)  # first: closing moves the journal into the table
     try:
-        written = read_table(path, columns, journal is not None, prepare)
+        written = read_table(path, columns, journal is not None, others)
     except FileNotFoundError:
         written = None
     if journal is None and (written is None or written[0] is None):
@@ -222,7 +222,7 @@ def read_table(
     path: Path,
     columns: Mapping[str, str] | None = None,
     going_on: bool = False,
-    prepare: Prepare | None = None,
+    others: Others | None = None,
 ) -> tuple[About | None, pd.DataFrame]:
     """The header of a file, None if evenhand did not write it, and its rows, checked.
 
@@ -231,7 +231,7 @@ def read_table(
         columns: the roles of columns with other names, for logs that evenhand did not write.
         going_on: whether there is a journal. Then a CSV file may be older than the file beside it:
             a crash came between the two, and the journal has the difference.
-        prepare: applied to the rows of such a log before they are checked.
+        others: how to read a log that evenhand did not write instead of here.
     """
     is_csv = path.suffix == ".csv"
     first = 2 if is_csv else 0
@@ -239,13 +239,16 @@ def read_table(
         if is_csv:
             header = beside(path)
             about = About.from_json(header.read_bytes(), header) if header.exists() else None
+        else:
+            about = parquet_about(file)
+        if about is None and others is not None:
+            return None, others(path)
+        if is_csv:
             group = (columns or {}).get("group", NAMES["group"])
             frame = read_csv(file, group, ids=about is not None)
             torn = not _ends_with_a_line(file)
         else:
-            about, frame, torn = parquet_about(file), read_parquet(file), False
-    if about is None and prepare is not None:
-        frame = prepare(frame)
+            frame, torn = read_parquet(file), False
     try:
         if about is None:
             return None, checked(frame, given=columns, first=first)

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._checks import LARGEST
+from evenhand._columns.table_files import IN_FILE
 from evenhand.errors import DataError
 from evenhand.events.columns import ORDER, ROLES, find_roles
 
@@ -65,7 +66,8 @@ def checked(
         frame: a log.
         features: columns of the context, which must be finite numbers.
         given: roles of columns with other names.
-        first: the number of the first row in messages; in a CSV file it is 2.
+        first: the number of the first row in messages; in a CSV file it is 2. Not used where the
+            index of the frame numbers the rows of a file.
         order: whether evenhand wrote the log, so that it has the columns that order events.
     """
     names = [str(name) for name in frame.columns]
@@ -105,7 +107,13 @@ def _stop(wrong: pd.Series, column: pd.Series, first: int, words: str) -> None:
     bad = np.flatnonzero(wrong.to_numpy(dtype=bool, na_value=False))
     if bad.size:
         row = int(bad[0])
-        raise DataError(f"{column.name} in row {row + first} is {column.iloc[row]}, {words}")
+        where = _place(column.index, row, first)
+        raise DataError(f"{column.name} in row {where} is {column.iloc[row]}, {words}")
+
+
+def _place(index: pd.Index, row: int, first: int) -> Any:
+    """The number of a row in messages: that of the file, if the index has it."""
+    return index[row] if index.name == IN_FILE else row + first
 
 
 def _typed(values: pd.Series, column: LogColumn, first: int) -> pd.Series:
@@ -132,8 +140,8 @@ def _typed(values: pd.Series, column: LogColumn, first: int) -> pd.Series:
     if bad.size:
         row = int(bad[0])
         raise DataError(
-            f"{values.name} in row {row + first} is {_shown(values.iloc[row])}; "
-            f"allowed is {column.words}"
+            f"{values.name} in row {_place(values.index, row, first)} is "
+            f"{_shown(values.iloc[row])}; allowed is {column.words}"
         )
     return pd.Series(result, values.index, name=values.name)
 

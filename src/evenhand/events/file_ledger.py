@@ -42,6 +42,21 @@ class FileLedger:
         >>> ledger = FileLedger(path, write=False)
         >>> ledger.head, [type(event).__name__ for event in ledger.read()]
         (2, ['DecisionMade', 'RewardObserved'])
+        >>> copy = FileLedger(path.with_name("copy.csv"))
+        >>> copy.begin(ledger.about)
+        >>> copy.append(list(ledger.read()))
+        >>> copy.take_back(0)  # the last call
+        >>> copy.head
+        0
+        >>> copy.append(list(ledger.read()))
+        >>> copy.snapshot({"round": 1}, seq=2)
+        >>> copy.newest_snapshot()
+        Snapshot(seq=2, state={'round': 1})
+        >>> copy.sync()
+        >>> copy.close()
+        >>> ledger.release()
+        >>> eh.replay(path.with_name("copy.csv")).counts.sum().item()
+        1
     """
 
     def __init__(self, path: str | Path, sync: float = 1.0, write: bool = True) -> None:
@@ -58,7 +73,10 @@ class FileLedger:
         except BaseException:
             self.release()
             raise
-        self._last = (self._head, Mark(0, 0))  # before the last call, to take it back
+        self._last = (
+            self._head,
+            Mark(0, 0),
+        )  # the last event before the last call, to take it back
 
     @property
     def name(self) -> str:
@@ -107,7 +125,9 @@ class FileLedger:
             return
         before, mark = self._last
         if seq != before:
-            raise InputError(f"seq is {seq}; allowed is {before}, before the last call")
+            raise InputError(
+                f"seq is {seq}; allowed is {before}, the last event before the last call"
+            )
         self._writing().cut(mark)
         self._head = before
 

@@ -40,6 +40,37 @@ class Ledger(Protocol):
         >>> ledger = FileLedger(pathlib.Path(tempfile.mkdtemp()) / "decisions.csv", write=False)
         >>> isinstance(ledger, Ledger), ledger.head, list(ledger.read(after=0))
         (True, 0, [])
+        >>> class MemoryLedger:
+        ...     name, about = "memory", None
+        ...     def __init__(self):
+        ...         self.events = []
+        ...     @property
+        ...     def head(self):
+        ...         return len(self.events)
+        ...     def begin(self, about):
+        ...         self.about = about
+        ...     def append(self, events):
+        ...         self.events.extend(events)
+        ...     def take_back(self, seq):
+        ...         del self.events[seq:]
+        ...     def read(self, after=0):
+        ...         return iter(self.events[after:])
+        ...     def snapshot(self, state, seq):
+        ...         pass
+        ...     def newest_snapshot(self, before=None):
+        ...         return None
+        ...     def sync(self):
+        ...         pass
+        ...     def close(self, ended=None):
+        ...         pass
+        ...     def release(self):
+        ...         pass
+        >>> import evenhand as eh
+        >>> ledger = MemoryLedger()
+        >>> with eh.log_to(ledger, eh.UniformRandom(["F", "M"], n_features=1)) as logged:
+        ...     logged.update(logged.select([[1.0], [2.0]]), reward=0.5)
+        >>> isinstance(ledger, Ledger), ledger.head, eh.replay(ledger).counts.sum().item()
+        (True, 2, 1)
     """
 
     @property

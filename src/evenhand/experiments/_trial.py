@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn
 
+from evenhand._setting_names import KEYS
 from evenhand._toml import TomlFile
 from evenhand.conventions import Conventions
-from evenhand.errors import KEYS, EvenhandError, InputError
+from evenhand.errors import EvenhandError, InputError, is_outside
 from evenhand.experiments._policies import is_own
 from evenhand.experiments.model import Experiment, Point
 
@@ -45,7 +46,8 @@ def _told(error: Exception, own: bool = False) -> InputError:
     """
     if isinstance(error, InputError):
         return InputError(error.told("file"), parameter=error.parameter)
-    if own or isinstance(error, (EvenhandError, OSError, ArithmeticError, MemoryError)):
+    outside = isinstance(error, OSError) and is_outside(error)
+    if own or outside or isinstance(error, (EvenhandError, MemoryError)):
         return InputError(f"{type(error).__name__}: {error}")
     raise error
 

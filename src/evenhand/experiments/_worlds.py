@@ -179,12 +179,12 @@ def _crossed_world(settings: dict[str, Any]) -> CrossedWorld:
     unknown = sorted(set(settings) - known)
     if unknown:
         raise InputError(
-            f"{setting(unknown[0])} is no setting of a world with attributes; allowed are "
+            f"{setting(unknown[0])} is not a setting of a world with attributes; allowed are "
             f"{', '.join(sorted(known))}"
         )
     for name in ("attributes", "sizes"):
         if name not in settings:
-            raise InputError(f"{setting(name)} is missing, which a world with attributes needs")
+            raise InputError(f"{setting(name)} is missing; a world with attributes needs it")
     return CrossedWorld(**settings)
 
 

@@ -124,6 +124,13 @@ class Experiment:
         >>> experiment = paper_experiments()["T"].with_(seeds=10)
         >>> experiment.is_table, experiment.rounds(eh.PAPER)
         (False, 1020000)
+        >>> list(experiment.readings())
+        ['AUTHORS_CODE', 'PAPER']
+        >>> [point.horizon for point in experiment.points(eh.PAPER)][:3]
+        [20, 40, 60]
+        >>> from dataclasses import replace
+        >>> replace(experiment, panels=experiment.sweep).panel_name(20.0)
+        'horizon = 20'
     """
 
     name: str

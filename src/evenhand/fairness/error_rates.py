@@ -53,6 +53,11 @@ class ErrorRates:
         ... )
         >>> error_rates(table).differences.loc["precision", ["lower", "higher"]].tolist()
         ['F', 'M']
+        >>> rates = error_rates(table)
+        >>> print(rates.to_words()[0].split(",")[0])
+        The true positive rate is 80.0 % for group M and 60.0 % for group F
+        >>> list(rates.to_dict())
+        ['level', 'counts', 'by_group', 'differences']
     """
 
     counts: pd.DataFrame
@@ -103,7 +108,7 @@ class ErrorRates:
         return float(self.differences.loc[list(ODDS), "estimate"].max())
 
     def to_words(self) -> list[str]:
-        """How far groups are apart, in sentences: only where the interval leaves out zero."""
+        """How far groups are apart, in sentences: only where the interval excludes zero."""
         said, unclear = [], []
         for name, row in zip(RATES, self.differences.to_dict(orient="records"), strict=True):
             words = name.replace("_", " ")

@@ -59,6 +59,25 @@ class FairnessReport:
         >>> report = eh.fairness.fairness_report(sums)
         >>> report.by_group.loc[("share", "F"), ["estimate", "low", "high"]].round(3).tolist()
         [0.3, 0.272, 0.329]
+        >>> sums = sums.assign(n_reward=[300, 700], sum_reward=[90, 350], square_reward=[90, 350])
+        >>> report = eh.fairness.fairness_report(sums.assign(positives=[90, 350]))
+        >>> report.difference().loc["mean_reward", ["lower", "higher"]].tolist()
+        ['F', 'M']
+        >>> report.ratio()["estimate"].round(2).to_dict()["mean_reward"]
+        0.6
+        >>> report.pairs("mean_reward")["what"].tolist()
+        ['difference', 'ratio']
+        >>> report.demographic_parity()["estimate"].round(2).tolist()
+        [0.08, 0.43, 0.2, 0.6]
+        >>> report.parity()[["parity", "group", "difference"]].round(2).values.tolist()[:2]
+        [['proportional', 'F', -0.2], ['proportional', 'M', 0.2]]
+        >>> report.screening()[["group", "screen"]].values.tolist()[:2]
+        [['F', 'below'], ['M', 'the highest rate']]
+        >>> print(report.to_words().split(" (")[0])
+        Group F got 30.0 % of 1,000 decisions
+        >>> import json
+        >>> report.to_frame().shape, json.loads(report.to_json()) == report.to_dict()
+        ((10, 8), True)
     """
 
     sums: GroupSums

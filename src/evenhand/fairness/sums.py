@@ -58,6 +58,8 @@ class GroupSums:
         >>> day = GroupSums(pd.DataFrame({"group": ["F", "M"], "n": [30, 70], "arms": [5, 5]}))
         >>> (day + day).table["n"].to_dict(), (day + day).table["arms"].to_dict()
         ({'F': 60.0, 'M': 140.0}, {'F': 5.0, 'M': 5.0})
+        >>> day.has("arms"), day.has("positives"), day.column("n").tolist(), day.chances().tolist()
+        (True, False, [30.0, 70.0], [500.0, 500.0])
     """  # noqa: E501
 
     table: pd.DataFrame

@@ -53,8 +53,8 @@ def warn_if_seen(policy: Any, log: Logged, after: int | None) -> None:
             warnings.warn(
                 SeenWarning(
                     f"{setting('target')} is in the state in which this log ended: it has learned "
-                    "from the rows that it is evaluated on, which flatters it; use rows that it "
-                    "has not seen"
+                    "from the rows that it is evaluated on, which makes it look better than it is; "
+                    "use rows that it has not seen"
                 ),
                 stacklevel=3,
             )

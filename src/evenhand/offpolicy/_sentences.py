@@ -180,7 +180,7 @@ def warnings(table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.DataF
     for overlap in overlaps:
         if overlap.why:
             where = "" if overlap.group == "all" else f" in group {overlap.group}"
-            said.append(f"Weak overlap{where}: {overlap.why}. Do not rely on the values there.")
+            said.append(f"Weak overlap{where}: {overlap.why}. Do not rely on these values.")
     if (table["why"] == FEW_DECIDE).any():
         said.append(f"In some values {FEW_DECIDE}.")
     unknown = table[(table["evidence"] == UNKNOWN) & table["why"].str.startswith("the bias")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import Array, Bools, Whole, numbers, whole_numbers
+from evenhand._columns.encoding import CATEGORIES
+from evenhand._columns.missing import DEFAULT, Choice
 from evenhand._columns.missing_marks import Given, Marks, without_marks
 from evenhand._columns.rewards import numbers_for, observed_rewards
 from evenhand.errors import DataError, InputError, blank, setting
 from evenhand.events._decisions import parts_of_log
 from evenhand.events.columns import ROLES
 from evenhand.groups import Groups
+from evenhand.offpolicy._features import with_contexts
 from evenhand.offpolicy._seen_rows import Origin
 
 
@@ -136,8 +139,11 @@ class Logged:
         propensity: str | None = None,
         arm_names: Sequence[object] | None = None,
         all_propensities: Sequence[str] | None = None,
-        reward_values: Mapping[Any, float] | None = None,
+        nominal_columns: Collection[str] = (),
+        categories: int = CATEGORIES,
+        missing: Choice = DEFAULT,
         missing_marks: Given = (),
+        reward_values: Mapping[Any, float] | None = None,
     ) -> Logged:
         """From a table. Columns with the names of the log format are recognised.
 
@@ -147,16 +153,24 @@ class Logged:
         Args:
             log: a row per decision.
             groups: the group of every arm.
-            features: the columns of the context.
+            features: the columns of the context. Categories become features as in `TableWorld`, 0
+                or 1 for each but the most frequent, with an intercept.
             shared: whether they are the same for all arms; False if they are the chosen arm's.
             arm: the column of the arm: item_id, arm or action unless given.
             reward: the column of the observed reward: reward or click unless given.
             propensity: the column of the propensity: propensity_score, propensity or pscore.
             arm_names: the names of the arms in the log, in order; numbers from 0 unless given.
             all_propensities: a column for each arm with its probability, if they were logged.
-            reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
+            nominal_columns: columns of numbers that are really categories. Columns of text always
+                are.
+            categories: how many categories of a column get a feature; the rest is "other".
+            missing: "error", "drop" (rows) or "fill" (features, with the mean and a column that
+                says where, or with a category of their own; rows without an arm or a propensity
+                are left out); or one of these by column, {"age": "fill", "others": "drop"}. A
+                reward may always be missing: it may still be to come, and the report counts them.
             missing_marks: marks of missing values, such as ("?", "NA", -9), in every column; or
                 such lists by column, {"reward": [-1], "*": ["?"]}.
+            reward_values: numbers for a reward in words, {"paid": 1, "default": 0}.
 
         Example:
             >>> import pandas as pd, evenhand as eh
@@ -167,7 +181,25 @@ class Logged:
         known = groups if isinstance(groups, Groups) else Groups(groups)
         marks, worth = Marks.of(missing_marks), numbers_for(reward_values)
         log = without_marks(log, marks)
-        arms = log[_name(log, "arm", arm)]
+        roles = {"arm": _name(log, "arm", arm), "reward": _name(log, "reward", reward)}
+        roles["propensity"] = _name(log, "propensity", propensity)
+        needed = [roles["arm"], roles["propensity"]]
+        absent = [name for name in all_propensities or () if name not in log]
+        if absent:
+            raise InputError(
+                f"{absent[0]!r} is not a column; the log has {', '.join(map(str, log.columns))}"
+            )
+        log, names = with_contexts(
+            log,
+            needed,
+            roles["reward"],
+            features,
+            nominal_columns,
+            categories,
+            missing,
+            marks,
+        )
+        arms = log[roles["arm"]]
         if arm_names is not None:
             number = {str(name): i for i, name in enumerate(arm_names)}
             unknown = [name for name in arms if str(name) not in number]
@@ -179,18 +211,13 @@ class Logged:
         elif pd.to_numeric(arms, errors="coerce").isna().any():
             wrong = arms[pd.to_numeric(arms, errors="coerce").isna()].iloc[0]
             raise DataError(f"arm has {wrong!r}; allowed are numbers from 0, or give arm_names")
-        missing = [name for name in (*features, *(all_propensities or ())) if name not in log]
-        if missing:
-            raise InputError(
-                f"{missing[0]!r} is not a column; the log has {', '.join(map(str, log.columns))}"
-            )
         columns = None if all_propensities is None else list(all_propensities)
         return cls(
             arms=whole_numbers("arm", arms, len(log), known.n_arms),
-            rewards=observed_rewards(log[_name(log, "reward", reward)], worth, marks),
-            propensities=log[_name(log, "propensity", propensity)].to_numpy(dtype=np.float64),
+            rewards=observed_rewards(log[roles["reward"]], worth, marks),
+            propensities=log[roles["propensity"]].to_numpy(dtype=np.float64),
             groups=known,
-            contexts=log[list(features)].to_numpy(dtype=np.float64) if len(features) else None,
+            contexts=log[names].to_numpy(dtype=np.float64) if names else None,
             shared=shared,
             all_propensities=None if columns is None else log[columns].to_numpy(dtype=np.float64),
             overridden=_overridden(log),
@@ -236,7 +263,14 @@ class Logged:
         return self.groups.names if self.members is None else self.member_names
 
     def inside(self, group: int | None) -> Bools:
-        """Whether each arm is in a group, in every row: (rows, arms). None is all of them."""
+        """Whether each arm is in a group, in every row: (rows, arms). None is all of them.
+
+        Example:
+            >>> import evenhand as eh
+            >>> log = eh.offpolicy.Logged([0, 2], [1.0, 0.0], [0.5, 0.5], ["F", "F", "M"])
+            >>> log.inside(0).tolist()
+            [[True, True, False], [True, True, False]]
+        """
         shape = self.n, self.groups.n_arms
         if group is None:
             return np.ones(shape, dtype=np.bool_)
@@ -252,12 +286,15 @@ class Logged:
         chosen: Array = self.contexts[np.arange(self.n), self.arms]
         return chosen
 
-    def of_origin(self, origin: Origin) -> Logged:
-        """The same decisions, with their origin."""
-        return replace(self, origin=origin)
-
     def rows(self, keep: Bools) -> Logged:
-        """Some of the rows."""
+        """Some of the rows.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> log = eh.offpolicy.Logged([0, 2, 1], [1.0, 0.0, 1.0], [0.5] * 3, ["F", "F", "M"])
+            >>> log.rows(log.rewards > 0).arms.tolist()
+            [0, 1]
+        """
         optional: dict[str, Any] = {
             name: None if (values := getattr(self, name)) is None else values[keep]
             for name in ("contexts", "all_propensities", "available", "overridden", "members")

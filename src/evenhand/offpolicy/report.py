@@ -40,6 +40,18 @@ class ValueReport:
         ValueReport(groups=F, M, trusted=True)
         >>> report.shares.loc["target", "estimate"].to_dict()
         {'F': 0.5, 'M': 0.5}
+        >>> report = eh.offpolicy.evaluate(log, np.full((1000, 2), [0.2, 0.8]), estimators="snips")
+        >>> values = report.to_frame().query("quantity == 'value'")
+        >>> values[["estimator", "estimate"]].round(2).values.tolist()
+        [['snips', 1.79], ['logged', 1.49]]
+        >>> gain = report.gain().loc[("observed", "snips", "value", "all")]
+        >>> gain[["low", "high"]].astype(float).round(2).tolist()
+        [0.29, 0.31]
+        >>> print(report.to_words().split(" (")[0])
+        In observed reward per round the target would have earned 1.794 by SNIPS
+        >>> import json
+        >>> json.loads(report.to_json()) == report.to_dict()
+        True
     """
 
     groups: tuple[str, ...]

@@ -147,6 +147,12 @@ def teach_true(rule, state, arm, group, x, value, observed, t, last):  # type: i
     return True
 
 
+@live
+def settle_now(rule, state):  # type: ignore[no-untyped-def]
+    """`settle` by itself, after something else than `learn` has changed the state."""
+    settle(borrowed(rule), borrowed(state))
+
+
 @open_to_users
 def propensity(rule, memory, schedule, available, t, arm):  # type: ignore[no-untyped-def]
     """The probability that round t chooses `arm`, with the present scores."""

@@ -16,8 +16,8 @@ from evenhand.leastsquares._saved import from_saved, to_saved
 from evenhand.policies import _calls as calls
 from evenhand.policies import _checks as checking
 from evenhand.policies._live import Live
-from evenhand.policies._settings import same_kind
-from evenhand.policies._state import estimate_noise
+from evenhand.policies._settings import declared, same_kind
+from evenhand.policies._state import NOTHING, estimate_noise
 
 if TYPE_CHECKING:
     from evenhand.bias import BiasReport
@@ -30,7 +30,19 @@ class Learned(Live):
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rewards each arm has learned from."""
-        return counts(self._state.arms)
+        with self._lock:
+            return counts(self._state.arms)
+
+    @property
+    def own(self) -> Any:
+        """What `learns` declares, with what was learned so far: the policy's own arrays.
+
+        Example:
+            >>> import evenhand as eh
+            >>> eh.TopInterval(["F", "M"], n_features=1).own  # it learns regressions alone
+            Nothing()
+        """
+        return self._state.own
 
     def merge(self, other: Policy) -> None:
         """Learn everything that another policy of the same class has learned, such as a replica.
@@ -51,16 +63,28 @@ class Learned(Live):
             ([2, 1], [2.0, 5.0])
         """
         same_kind(self, other)
+        declared(self)
+        declared(other)
+        its, _ = other._learned_so_far()  # a copy, so that nobody holds two locks
         with self._lock:
-            mine, its = self._state, other._state
+            mine = self._state
             merge(mine.arms, its.arms, self.prior())
             merge(mine.groups, its.groups, self.prior())
             self.merge_own(mine.own, its.own)
-            if mine.settings.noise < 0.0:
-                estimate_noise(mine.arms, mine.levels)
+            self._after_merging()
+
+    def _after_merging(self) -> None:
+        """Work out what follows from sums that were merged."""
+        state = self._state
+        if state.settings.noise < 0.0:
+            estimate_noise(state.arms, state.levels)
+        if self._rule_of_learning is not NOTHING:
+            self._settle(self._rule_of_learning, state)
 
     def merge_own(self, mine: Any, its: Any) -> None:
-        """Add what another policy's `learns` has to this one's; sums are added.
+        """Add what another policy has learned in its `own` arrays to this one's.
+
+        By default they are sums: what was added to the other's initial values is added here.
 
         Example:
             >>> import numpy as np, evenhand as eh
@@ -75,8 +99,8 @@ class Learned(Live):
             >>> mine.reward.tolist()
             [2.0, 5.0]
         """
-        for table, added in zip(mine, its, strict=True):
-            table += added
+        for table, other, initial in zip(mine, its, self.learns(), strict=True):
+            table += other - initial
 
     def intervals(self, contexts: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Estimate and width of every arm at its context, before any correction.
@@ -90,7 +114,8 @@ class Learned(Live):
             ([2.0, 0.0], [3.48, inf])
         """
         rows, out = checking.rows_of(contexts, self._shape), np.empty((2, self.n_arms))
-        bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, out)
+        with self._lock:
+            bad = calls.arm_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return out[0], out[1]
@@ -116,7 +141,8 @@ class Learned(Live):
             )
         rows = checking.rows_of(contexts, self._shape)
         out = np.empty((2, len(self.groups), self.n_arms))
-        bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, out)
+        with self._lock:
+            bad = calls.group_intervals(self._regressions, self._members, self.round + 1, rows, out)
         if bad >= 0:
             raise checking.bad_contexts(bad, rows)
         return out[0], out[1]
@@ -163,8 +189,10 @@ class Learned(Live):
         """
         from evenhand.bias import bias_report, statistics_of
 
+        with self._lock:
+            statistics = statistics_of(self.groups, self._state.arms, self.prior())
         return bias_report(
-            statistics_of(self.groups, self._state.arms, self.prior()),
+            statistics,
             reference=self.groups.reference if reference is None else reference,
             level=level,
             weighting=weighting,
@@ -176,7 +204,17 @@ class Learned(Live):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write settings and everything learned to a JSON file that `evenhand.load` reads."""
+        """Write settings and everything learned to a JSON file that `evenhand.load` reads.
+
+        Example:
+            >>> import pathlib, tempfile, evenhand as eh
+            >>> policy = eh.UniformRandom(["F", "M"], n_features=1)
+            >>> policy.absorb([0, 1, 1], [[1.0], [1.0], [2.0]], [3.0, 4.0, 5.0])
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "loans.json"
+            >>> policy.save(path)
+            >>> eh.load(path).counts.tolist()
+            [1, 2]
+        """
         from evenhand.policies.saving import save
 
         save(cast("Policy", self), Path(path))
@@ -206,21 +244,19 @@ def with_more_arms(policy: Policy, groups: Groups) -> Policy:
             f"groups are {', '.join(groups.labels)}; allowed are those of the present arms, "
             f"{', '.join(policy.groups.labels)}, and more arms of the same groups"
         )
-    grown = policy.clone(groups=groups)
-    mine, its = grown._state, policy._state
+    declared(policy)
+    grown, (its, round) = policy.clone(groups=groups), policy._learned_so_far()
+    mine = grown._state
     for fits, old in ((mine.arms, its.arms), (mine.groups, its.groups)):
         saved = to_saved(old)
         if saved.size:  # arms fill blocks; lanes of a block without an arm yet are blank
             table = to_saved(fits)
             table[: len(saved)] = saved
             from_saved(fits, table)
-    tables = zip(mine.own, its.own, strict=True)
-    padded = (
-        np.pad(old, [(0, new - size) for new, size in zip(fresh.shape, old.shape, strict=True)])
-        for fresh, old in tables
-    )
-    grown.merge_own(mine.own, type(its.own)(*padded))
-    if grown.noise == "estimate":
-        estimate_noise(mine.arms, mine.levels)
-    grown.round = policy.round
+    wider = type(its.own)(*(table.copy() for table in mine.own))
+    for fresh, old in zip(wider, its.own, strict=True):
+        fresh[tuple(map(slice, old.shape))] = old
+    grown.merge_own(mine.own, wider)
+    grown._after_merging()
+    grown.round = round
     return grown

@@ -24,6 +24,7 @@ from evenhand.policies._state import (
     Members,
     State,
     WidthSettings,
+    copied,
     make_state,
     members_of,
 )
@@ -31,6 +32,14 @@ from evenhand.policies._state import (
 
 class Live(Settled):
     """The part of `Policy` that holds the state and calls compiled code."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.is_compiled() and cls.learn is not Live.learn:
+            raise InputError(
+                f"{cls.__name__} has a rule, and `learn` in plain Python would not be called; mark "
+                "a function with @kernel(learn, ...) for the rule"
+            )
 
     learns_groups: ClassVar[bool] = False
     """Whether group regressions are kept. They cost as much as those of the arms."""
@@ -54,19 +63,52 @@ class Live(Settled):
     # The maths, written by subclasses ------------------------------------------------------------
 
     def rule(self) -> NamedTuple:
-        """The policy's own numbers, for its compiled functions."""
+        """The policy's own numbers, for its compiled functions.
+
+        Example:
+            >>> import evenhand as eh
+            >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+            >>> rule = eh.GroupFairTopInterval(groups, n_features=1).rule()
+            >>> rule.sensitive, rule.other, rule.offset
+            (0, 1, 0.0)
+        """
         return NOTHING
 
     def learns(self) -> NamedTuple:
         """The initial value of what the policy learns besides its regressions.
 
-        A NamedTuple of NumPy arrays: `state.own` in the kernel `learn`, `memory.own` in the others.
-        It is saved, copied and replayed with the rest, and merged by adding, so keep sums.
+        A NamedTuple of NumPy arrays. `learn` changes them: as `self.own` in plain Python, as
+        `state.own` in a kernel. They are saved, copied and replayed with the rest, and merged by
+        adding, so keep sums.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from typing import NamedTuple
+            >>> class Beta(NamedTuple):
+            ...     good: np.ndarray
+            ...     bad: np.ndarray
+            >>> class Successes(eh.TopInterval):
+            ...     def learns(self):
+            ...         return Beta(np.ones(self.n_arms), np.ones(self.n_arms))
+            >>> Successes(["F", "M"], n_features=1).learns()
+            Beta(good=array([1., 1.]), bad=array([1., 1.]))
         """
         return NOTHING
 
     def prior(self) -> Prior | None:
-        """A prior of all coefficients, in place of a ridge."""
+        """A prior of all coefficients, in place of a ridge.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> from evenhand.leastsquares import Prior
+            >>> class Expecting(eh.TopInterval):
+            ...     def prior(self):
+            ...         return Prior(np.full(self.n_features, 30.0), np.eye(self.n_features))
+            >>> policy = Expecting(["F", "M"], n_features=1)
+            >>> policy.absorb([0], np.ones((1, 1)), [20.0])
+            >>> policy.intervals(np.ones((2, 1)))[0].tolist()
+            [25.0, 30.0]
+        """
         return None
 
     def score(self, contexts: NDArray[np.float64]) -> ArrayLike:  # noqa: ARG002
@@ -74,8 +116,26 @@ class Live(Settled):
 
         `self.intervals(contexts)` has the arms' estimates and widths. The result may also be a
         table of five rows: estimate, width, correction, correction_width and upper.
+
+        Example:
+            >>> import numpy as np, evenhand as eh
+            >>> class HalfBonus(eh.Policy):
+            ...     def score(self, contexts):
+            ...         estimate, width = self.intervals(contexts)
+            ...         return estimate + 0.5 * width
+            >>> policy = HalfBonus(["F", "M"], n_features=1, horizon=100)
+            >>> policy.absorb([0, 1], np.ones((2, 1)), [2.0, 3.0])
+            >>> policy.score(np.ones((2, 1))).round(2).tolist()
+            [3.74, 4.74]
         """
         raise InputError(f"{type(self).__name__} has neither a rule nor a score; write one of them")
+
+    def learn(self, arm: int, context: NDArray[np.float64], reward: float) -> None:
+        """Learn more from a reward than regressions do, in plain Python in place of a kernel.
+
+        It is called once for every reward, after the regressions have learned it, and changes the
+        arrays of `self.own`. Nobody decides or saves meanwhile.
+        """
 
     @classmethod
     def is_compiled(cls) -> bool:
@@ -118,7 +178,7 @@ class Live(Settled):
     ) -> Callable[..., Any]:
         """A compiled function that takes rules, for the rule of this policy or another."""
         rule = self._rule if rule is None else rule
-        return for_sources(function, kernels.sources_for(rule, self._state.own))
+        return for_sources(function, kernels.sources_for(rule, self._compiled_state.own))
 
     # The compiled functions of a live policy, for its own types: see `entry_point`.
 
@@ -129,7 +189,7 @@ class Live(Settled):
             return entry_point(
                 self._compiled(calls.decide),
                 self._any_rule,
-                self._state,
+                self._compiled_state,
                 self._members,
                 self._schedule,
                 self._all_arms,
@@ -147,7 +207,7 @@ class Live(Settled):
             return entry_point(
                 self._compiled(calls.teach, self._rule_of_learning),
                 self._rule_of_learning,
-                self._state,
+                self._compiled_state,
                 0,
                 np.int64(0),
                 np.empty(1),
@@ -162,7 +222,7 @@ class Live(Settled):
             return entry_point(
                 self._compiled(calls.teach_true),
                 self._rule,
-                self._state,
+                self._compiled_state,
                 0,
                 np.int64(0),
                 np.empty(1),
@@ -172,25 +232,40 @@ class Live(Settled):
                 True,
             )
 
+    @cached_property
+    def _settle(self) -> Callable[..., None]:
+        with telling(type(self).__name__):
+            return entry_point(
+                self._compiled(calls.settle_now, self._rule_of_learning),
+                self._rule_of_learning,
+                self._compiled_state,
+            )
+
     def __getstate__(self) -> dict[str, Any]:
-        """For pickling and copying: all but the locks and the compiled functions."""
+        """For pickling and copying: all but the lock and the compiled functions."""
         remade = (
             "_decide",
             "_teach",
             "_teach_true",
+            "_settle",
             "_lock",
-            "_making",
+            "_compiled_state",
             "_regressions",
         )
-        return {k: v for k, v in self.__dict__.items() if k not in remade}
+        with self._lock:
+            kept = {k: v for k, v in self.__dict__.items() if k not in remade}
+            if "_state" in kept:
+                kept["_state"] = copied(kept["_state"])
+        return kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._make_locks()
+        self._make_lock()
 
-    def _make_locks(self) -> None:
-        self._lock = threading.Lock()  # held while a round is taken, or a reward learned
-        self._making = threading.RLock()  # held while the state is made, on its first use
+    def _make_lock(self) -> None:
+        # Held while a round is decided, while rewards are learned, and while what was learned is
+        # read. A score in plain Python reads it within a round, so a thread may take it twice.
+        self._lock = threading.RLock()
 
     @cached_property
     def _members(self) -> Members:
@@ -208,11 +283,21 @@ class Live(Settled):
 
     @cached_property
     def _state(self) -> State:
-        with self._making:
+        with self._lock:
             if "_state" not in self.__dict__:  # another thread may have been here first
                 self.__dict__["_state"] = self._new_state()
         state: State = self.__dict__["_state"]
         return state
+
+    def _learned_so_far(self) -> tuple[State, int]:
+        """A copy of the state, and the round, at a moment when nobody learns."""
+        with self._lock:
+            return copied(self._state), self.round
+
+    @cached_property
+    def _compiled_state(self) -> State:
+        """The part of the state that compiled functions take: plain Python has its own part."""
+        return self._state if self._is_compiled else self._regressions
 
     @cached_property
     def _regressions(self) -> State:

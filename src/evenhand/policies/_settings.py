@@ -139,6 +139,35 @@ def own_state(own: Any, policy: str) -> None:
             )
 
 
+def own_learner(kind: type[Any]) -> str:
+    """The method in which a user's policy may learn what its `learns` does not declare, or "".
+
+    An `update` or `absorb` of its own may keep what it learns anywhere. A `learns` of the same
+    class, or of one derived from it, says what that is.
+    """
+
+    def place(name: str) -> int:
+        return next(i for i, base in enumerate(kind.__mro__) if name in vars(base))
+
+    for name in ("update", "absorb"):
+        users = not kind.__mro__[place(name)].__module__.startswith("evenhand.")
+        if users and place(name) < place("learns"):
+            return name
+    return ""
+
+
+def declared(policy: Any) -> None:
+    """Refuse to copy what a policy has learned if that may be more than its state."""
+    kind = type(policy)
+    name = own_learner(kind)
+    if name and (policy.round or policy.counts.any()):
+        raise InputError(
+            f"{kind.__name__} has its own {name}, and what that keeps would be lost; "
+            "declare that in `learns` and learn it in `learn`, or let `learns` return "
+            "super().learns() if it keeps nothing"
+        )
+
+
 def same_kind(policy: Any, other: Any) -> None:
     """Refuse to merge policies of different classes or settings."""
     if other is policy:

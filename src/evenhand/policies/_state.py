@@ -175,6 +175,26 @@ def room_of_call(state):  # type: ignore[no-untyped-def]
     return contexts, np.empty((N_ROWS, columns)), np.empty(room_for(d))
 
 
+def copied(state: State) -> State:
+    """The state in arrays of its own.
+
+    Example:
+        >>> import evenhand as eh
+        >>> from evenhand.policies._state import copied
+        >>> policy = eh.TopInterval(["F", "M"], n_features=1)
+        >>> before = copied(policy._state)
+        >>> policy.absorb([0], [[1.0]], [2.0])
+        >>> float(before.arms.array.sum()) < float(policy._state.arms.array.sum())
+        True
+    """
+    return state._replace(
+        arms=state.arms._replace(array=state.arms.array.copy()),
+        groups=state.groups._replace(array=state.groups.array.copy()),
+        own=type(state.own)(*(table.copy() for table in state.own)),
+        levels=state.levels.copy(),
+    )
+
+
 def blank_of(state: State) -> tuple[NDArray[Any], ...]:
     """A copy of the state before anything was learned, for `wipe`."""
     return tuple(table.copy() for table in tables_of(state))

@@ -117,7 +117,7 @@ class Policy(Learned):
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         self.seed = _checks.whole("seed", seed, least=0, most=2**64 - 1)
-        self._make_locks()
+        self._make_lock()
         self.round = 0
         """How many decisions have been made."""
 
@@ -147,13 +147,13 @@ class Policy(Learned):
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
         context, scores = np.empty(self._shape[1]), np.empty((N_SCORES, self._all_arms.size))
-        with self._lock:  # a round belongs to one decision
+        with self._lock:  # a round belongs to one decision, and so do its scores
             t = self.round + 1
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
             arm, propensity, explored = self._decide(
                 rule,
-                self._state,
+                self._compiled_state,
                 self._members,
                 self._schedule,
                 open_arms,
@@ -200,22 +200,24 @@ class Policy(Learned):
         open_arms = (
             self._all_arms if available is None else checking.open_arms(available, self.n_arms)
         )
-        rule = self._rule if self._is_compiled else self._scored_in_python(rows)
-        t = self.round + 1 if round is None else _checks.whole("round", round)
+        given = None if round is None else _checks.whole("round", round)
         chances = np.empty(self.n_arms)
-        arm, _, _ = self._decide(
-            rule,
-            self._state,
-            self._members,
-            self._schedule,
-            open_arms,
-            t,
-            self._key,
-            rows,
-            UNASKED,
-            np.empty((0, 0)),
-            chances,
-        )
+        with self._lock:
+            t = self.round + 1 if given is None else given
+            rule = self._rule if self._is_compiled else self._scored_in_python(rows)
+            arm, _, _ = self._decide(
+                rule,
+                self._compiled_state,
+                self._members,
+                self._schedule,
+                open_arms,
+                t,
+                self._key,
+                rows,
+                UNASKED,
+                np.empty((0, 0)),
+                chances,
+            )
         if arm < 0:
             raise checking.bad_contexts(-1 - arm, rows)
         return chances
@@ -281,7 +283,7 @@ class Policy(Learned):
         with self._lock:
             good = self._teach(
                 self._rule_of_learning,
-                self._state,
+                self._compiled_state,
                 arm,
                 groups[arm],
                 context,
@@ -289,6 +291,8 @@ class Policy(Learned):
                 int(decision.round),
                 True,
             )
+            if good and not self._is_compiled:
+                self.learn(int(arm), context, value)
         if not good:
             raise checking.bad_context(context)
         decision.reward = value
@@ -314,7 +318,7 @@ class Policy(Learned):
             for place, item in enumerate(decisions):
                 self._teach_true(
                     self._rule,
-                    self._state,
+                    self._compiled_state,
                     int(arms[place]),
                     groups[arms[place]],
                     contexts[place],
@@ -362,7 +366,7 @@ class Policy(Learned):
             for place, (arm, row, value) in enumerate(zip(*checked, strict=True)):
                 self._teach(
                     self._rule_of_learning,
-                    self._state,
+                    self._compiled_state,
                     int(arm),
                     group_of[arm],
                     row,
@@ -370,6 +374,8 @@ class Policy(Learned):
                     numbers[place],
                     place == last,
                 )
+                if not self._is_compiled:
+                    self.learn(int(arm), row, float(value))
 
     def _scored_in_python(self, rows: NDArray[np.float64]) -> NamedTuple:
         """The scores of a round from `score`, as a rule that holds them."""

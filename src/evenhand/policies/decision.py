@@ -147,18 +147,27 @@ class Decision:
             "context": np.asarray(self.context, dtype=np.float64).tolist(),
             "scores": dict(zip(SCORES, rows, strict=True)),
             "groups": None if self.groups is None else np.asarray(self.groups).tolist(),
+            "reward": self.reward,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """The decision that `to_dict` described."""
+        """The decision that `to_dict` described.
+
+        Example:
+            >>> import evenhand as eh
+            >>> decision = eh.UniformRandom(["F", "M"], n_features=1).select([[1.0], [2.0]])
+            >>> again = eh.Decision.from_dict(decision.to_dict())
+            >>> (again.arm, again.round) == (decision.arm, decision.round)
+            True
+        """
         try:
-            groups = data.get("groups")
+            groups, reward = data.get("groups"), data.get("reward")  # older ones lack them
             scores = [
                 [np.inf if score is None else float(score) for score in data["scores"][name]]
                 for name in SCORES
             ]
-            return cls(
+            decision = cls(
                 arm=operator.index(data["arm"]),
                 propensity=float(data["propensity"]),
                 explored=bool(data["explored"]),
@@ -167,6 +176,7 @@ class Decision:
                 scores=Scores(np.array(scores, dtype=np.float64).reshape(len(SCORES), -1)),
                 groups=None if groups is None else np.array(groups, dtype=np.float64),
             )
+            decision.reward = None if reward is None else float(reward)
         except (TypeError, ValueError, LookupError, OverflowError) as error:
             raise DataError(
                 parameter="data",
@@ -174,6 +184,7 @@ class Decision:
                 allowed="the result of Decision.to_dict",
                 hint="do not change it",
             ) from error
+        return decision
 
 
 SCORES = ("estimate", "width", "correction", "correction_width", "upper")

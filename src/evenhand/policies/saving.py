@@ -9,22 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import _checks
 from evenhand._atomic_files import write_whole
+from evenhand._checks import LARGEST_WHOLE
 from evenhand.errors import DamagedError, InputError
 from evenhand.leastsquares import Regressions
 from evenhand.leastsquares._layout import COUNT, PRIOR, RANK, RIDGE
 from evenhand.leastsquares._saved import from_saved, saved_tail, shape_for, to_saved
 from evenhand.leastsquares._vectors import LANES
 from evenhand.policies._saved_settings import plain_setting, rich_setting
-from evenhand.policies._settings import POLICIES
+from evenhand.policies._settings import POLICIES, declared
 from evenhand.policies._state import estimate_noise
-from evenhand.policies.base import Policy
+
+if TYPE_CHECKING:
+    from evenhand.policies.base import Policy
 
 FORMAT, VERSION = "evenhand policy", 3
 _HEAD = ("format", "version", "policy", "settings", "round")
@@ -46,14 +49,15 @@ def to_dict(policy: Policy) -> dict[str, Any]:
         >>> saved["policy"], saved["version"], saved["settings"]["seed"]
         ('TopInterval', 3, 3)
     """
-    state = policy._state
+    declared(policy)
+    state, round = policy._learned_so_far()
     tables = [to_saved(state.arms), to_saved(state.groups), *state.own]
     head = {
         "format": FORMAT,
         "version": VERSION,
         "policy": type(policy).__name__,
         "settings": {name: plain_setting(name, value) for name, value in policy.settings().items()},
-        "round": int(policy.round),
+        "round": int(round),
     }
     return {
         **head,
@@ -65,11 +69,16 @@ def to_dict(policy: Policy) -> dict[str, Any]:
 
 
 def _plain_table(name: str, table: NDArray[Any]) -> Any:
-    if not np.isfinite(table).all():
+    """A table of the policy's own as lists; JSON has no infinity, so that is text."""
+    if np.isnan(table).any():
         raise InputError(
-            f"{name}, which the policy learned, has a NaN or an infinity and cannot be saved; "
-            "allowed are finite numbers"
+            f"{name}, which the policy learned, has a NaN and cannot be saved; allowed are numbers "
+            "and infinities"
         )
+    if np.isinf(table).any():
+        words = {np.inf: "inf", -np.inf: "-inf"}
+        plain = [words.get(number, number) for number in table.ravel().tolist()]
+        table = np.array(plain, dtype=object).reshape(table.shape)
     return table.tolist()
 
 
@@ -95,8 +104,12 @@ def from_dict(saved: dict[str, Any]) -> Policy:
         raise _damaged(f"version {version} has {', '.join(sorted(KEYS[version]))}; look at {wrong}")
     try:
         kind, arms, groups = _kind(saved["policy"]), _table(saved["arms"]), _table(saved["groups"])
-        own = {name: _table(table) for name, table in saved.get("own", {}).items()}
-        if version > 1 and saved["sha256"] != _checksum(saved, [arms, groups, *own.values()]):
+        own = {name: _own_table(table) for name, table in saved.get("own", {}).items()}
+        tables = [arms, groups, *own.values()]
+        if version > 1 and saved["sha256"] not in (
+            _checksum(saved, tables),
+            _checksum(saved, [table.astype(np.float64) for table in tables]),  # as it once was
+        ):
             raise _damaged("its checksum is wrong; use an undamaged copy")
         settings = saved["settings"].items()
         policy = kind(**{name: rich_setting(name, value) for name, value in settings})
@@ -113,8 +126,14 @@ def from_dict(saved: dict[str, Any]) -> Policy:
 def _checksum(head: dict[str, Any], tables: Tables) -> str:
     """The SHA-256 of a saved policy: of its head as JSON, then of the numbers in its tables."""
     text = json.dumps({key: head[key] for key in _HEAD}, sort_keys=True, allow_nan=False)
-    numbers = (np.ascontiguousarray(table, dtype="<f8").tobytes() for table in tables)
-    return hashlib.sha256(b"".join([text.encode(), *numbers])).hexdigest()
+    return hashlib.sha256(b"".join([text.encode(), *map(_bytes, tables)])).hexdigest()
+
+
+def _bytes(table: NDArray[Any]) -> bytes:
+    """The numbers as floats, or as whole numbers if there is one that floats do not hold."""
+    floats = np.ascontiguousarray(table, dtype="<f8")
+    exact = table.dtype.kind == "f" or (np.abs(floats) < LARGEST_WHOLE).all()
+    return (floats if exact else np.ascontiguousarray(table, dtype="<i8")).tobytes()
 
 
 def save(policy: Policy, path: Path) -> None:
@@ -161,13 +180,29 @@ def _kind(name: Any) -> type[Policy]:
 
 
 def _table(saved: Any) -> NDArray[np.float64]:
-    try:
-        values = np.asarray(saved)
-    except ValueError:
-        raise _damaged("a table has rows of several lengths") from None
+    values = _array(saved)
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         raise _damaged("a table has a value that is not a finite number")
     return values.astype(np.float64)
+
+
+def _own_table(saved: Any) -> NDArray[Any]:
+    """A table of the policy's own: float64, or int64 if all of its numbers are whole."""
+    values = _array(saved)
+    if values.dtype.kind == "U":  # the text of infinities; asarray has rounded nothing yet
+        values = np.array(saved, dtype=object)
+        words = {item for item in values.ravel() if isinstance(item, str)}
+        values = values.astype(np.float64) if words <= {"inf", "-inf"} else values
+    if values.dtype.kind not in "if" or np.isnan(values).any():
+        raise _damaged("a table has a value that is not a number")
+    return values.astype(np.int64 if values.dtype.kind == "i" else np.float64)
+
+
+def _array(saved: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(saved)
+    except ValueError:
+        raise _damaged("a table has rows of several lengths") from None
 
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
@@ -184,7 +219,7 @@ def _restore(
     policy: Policy,
     arms: NDArray[np.float64],
     groups: NDArray[np.float64],
-    own: dict[str, NDArray[np.float64]],
+    own: dict[str, NDArray[Any]],
 ) -> None:
     state = policy._state
     for fits, values in ((state.arms, arms), (state.groups, groups)):
@@ -198,9 +233,16 @@ def _restore(
         table = getattr(state.own, name)
         if own[name].size != table.size:
             raise _damaged(f"{name} has shape {own[name].shape}, not {table.shape}")
+        if table.dtype.kind == "i" and not _is_whole(own[name]):
+            raise _damaged(f"{name} has numbers that are not whole")
         table[...] = own[name].reshape(table.shape)
     if policy.noise == "estimate":
         estimate_noise(state.arms, state.levels)
+
+
+def _is_whole(values: NDArray[Any]) -> bool:
+    small = np.abs(values) < LARGEST_WHOLE
+    return values.dtype.kind == "i" or bool((small & (values == np.trunc(values))).all())
 
 
 def _check_state(fits: Regressions, values: NDArray[np.float64]) -> None:

@@ -96,15 +96,6 @@ def state_of(policy: Policy, pending: Pending) -> dict[str, Any]:
     return {**pending.to_dict(), "policy": to_dict(policy)}
 
 
-def is_saved_whole(policy: Policy) -> bool:
-    """Whether `to_dict` has everything that a policy knows.
-
-    A policy with its own `absorb` or `update` may know more; replaying all rewards restores that.
-    """
-    kind = type(policy)
-    return kind.absorb is Policy.absorb and kind.update is Policy.update
-
-
 def replay(
     log: str | Path | pd.DataFrame | Ledger,
     policy: Policy | None = None,
@@ -216,7 +207,7 @@ def _is_as_it_ended(about: About, policy: Policy, pending: Pending) -> bool:
 
 def checksum(policy: Policy) -> str:
     """A checksum of everything that a policy has learned, bit for bit."""
-    state = policy._state
+    state, _ = policy._learned_so_far()
     parts = (state.arms.table, state.groups.table, *state.own)
     return hashlib.sha256(
         b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self
+from threading import RLock
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,18 +25,32 @@ from evenhand.events.event import (
 from evenhand.events.ledger import Ledger
 from evenhand.policies import _checks as checking
 from evenhand.policies._checks import joined
+from evenhand.policies._settings import own_learner
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
 from evenhand.recording._decision_records import now, past_decisions, record_of, with_candidates
 from evenhand.recording._pending import Pending
-from evenhand.recording._replay import checksum, is_saved_whole, state_of
+from evenhand.recording._replay import checksum, state_of
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _in_turn(method: Method) -> Method:
+    """One thread after the other: the policy and its log have to change together."""
+
+    @wraps(method)
+    def locked(self: LoggedPolicy, *arguments: Any, **named: Any) -> Any:
+        with self._turn:
+            return method(self, *arguments, **named)
+
+    return cast("Method", locked)
 
 
 class LoggedPolicy:
     """The result of `log_to`: a policy whose `select`, `update` and `absorb` are logged.
 
     The rest, such as `bias`, `counts` or `save`, is the policy's own. Everything that the policy
-    decides and learns has to go through this object. It is for one thread of one process.
+    decides and learns has to go through this object. It is for one process; its threads take turns.
 
     A decision is given by the object that `select` returned, by its round, or by its id.
 
@@ -63,6 +79,7 @@ class LoggedPolicy:
         self.path: Path | None = getattr(ledger, "path", None)
         """The file of the log, if it is one."""
         self._pending, self._every, self._open, self._broken = pending, every, True, ""
+        self._turn = RLock()
         self._wide = ledger.about is not None and ledger.about.candidates
         self._taken = pending.seq  # the last event that a snapshot was tried for
         # How many rewards the policy knew before the log began.
@@ -70,6 +87,7 @@ class LoggedPolicy:
 
     # What is logged -----------------------------------------------------------------------------
 
+    @_in_turn
     def select(
         self,
         contexts: ArrayLike,
@@ -124,6 +142,7 @@ class LoggedPolicy:
             raise
         return decision
 
+    @_in_turn
     def update(
         self,
         decision: Decision | int | str | Sequence[Decision | int | str],
@@ -174,6 +193,7 @@ class LoggedPolicy:
             by_round = (rounds,) if self.policy.learns_by_round else ()
             self._learn(events, self.policy.absorb, *observations, *by_round)
 
+    @_in_turn
     def absorb(
         self, arms: ArrayLike, contexts: ArrayLike, rewards: ArrayLike, *, groups: Any = None
     ) -> None:
@@ -188,6 +208,7 @@ class LoggedPolicy:
             event = RowsAbsorbed(seq, now(), None, tuple(numbers), contexts_, tuple(values))
             self._learn([event], self.policy.absorb, *observations)
 
+    @_in_turn
     def override(
         self, decision: Decision | int | str, arm: int, context: ArrayLike, *, groups: Any = None
     ) -> None:
@@ -213,6 +234,7 @@ class LoggedPolicy:
         seq, row = self.ledger.head + 1, tuple(rows[0].tolist())
         self._learn([Overridden(seq, now(), name, chosen, row)], _nothing)
 
+    @_in_turn
     def true_reward(self, decision: Decision | int | str, value: float) -> None:
         """Log the true reward of a decision, and learn it if the policy learns from true rewards.
 
@@ -262,10 +284,12 @@ class LoggedPolicy:
     # The log ------------------------------------------------------------------------------------
 
     @property
+    @_in_turn
     def waiting(self) -> list[int]:
         """The rounds that wait for their reward."""
         return sorted(self._pending.kept)
 
+    @_in_turn
     def id_of(self, decision: Decision | int) -> str:
         """The id of a decision in this log, to find it again after a restart or elsewhere.
 
@@ -274,11 +298,13 @@ class LoggedPolicy:
         """
         return self._pending.id_of(self._pending.made_round(decision))
 
+    @_in_turn
     def flush(self) -> None:
         """Wait until everything so far would survive a power failure."""
         if self._open:
             self.ledger.sync()
 
+    @_in_turn
     def close(self) -> None:
         """Finish the log, and release it.
 
@@ -341,15 +367,25 @@ class LoggedPolicy:
     def _snapshot(self) -> None:
         """Save the state, if it is that of the log and can be restored completely.
 
-        A snapshot only saves time, so a failure to write it is ignored.
+        What a policy learns in a way of its own is restored by replaying all rewards. A snapshot
+        only saves time: a failure to write it is ignored, and a state that cannot be saved is told.
         """
         policy, pending = self.policy, self._pending
         self._taken = pending.seq
         outside = int(policy.counts.sum()) != self._before + pending.learned
-        if outside or policy.round != pending.round or not is_saved_whole(policy):
+        if outside or policy.round != pending.round or own_learner(type(policy)):
+            return
+        try:
+            state = state_of(policy, pending)
+        except InputError as error:
+            warnings.warn(
+                f"{self.ledger.name} gets no snapshots, so opening it again replays all of it: "
+                f"{error}",
+                stacklevel=2,
+            )
             return
         with suppress(OSError, ValueError, TypeError):
-            self.ledger.snapshot(state_of(policy, pending), pending.seq)
+            self.ledger.snapshot(state, pending.seq)
 
     def _check(self) -> None:
         """Raise an error if calls are not allowed; write a snapshot if one is due."""

@@ -73,7 +73,7 @@ class Pages(Forms, Logins):
     async def _answer(self, request: Request) -> Answer:
         path = request.path
         if request.method in ("GET", "HEAD") and path == "/style.css":
-            return Answer(200, stylesheet("service.css").encode(), CSS, SAFE)
+            return Answer(200, stylesheet().encode(), CSS, SAFE)
         if path == "/favicon.ico":
             return Answer(204, b"", SVG, SAFE)
         if path == "/login":

@@ -156,6 +156,20 @@ class Client(_Calls):
         >>> with Client("http://127.0.0.1:8321", "eh_...", transport=answers) as client:
         ...     client.decide([{"arm": "f1", "features": {"income": 30}}])["arm"]
         'f1'
+        >>> def echo(request):  # a service that answers with what it was asked
+        ...     return httpx.Response(200, json=f"{request.method} {request.url.path}")
+        >>> client = Client("http://127.0.0.1:8321", "eh_...", transport=httpx.MockTransport(echo))
+        >>> client.reward("loan-3", observed=1.0), client.use("loan-3")
+        ('PUT /v1/decisions/loan-3/reward', 'PUT /v1/decisions/loan-3/use')
+        >>> client.claim("loan-3", by="Ann"), client.judge("loan-3", by="Ann")
+        ('PUT /v1/decisions/loan-3/claim', 'PUT /v1/decisions/loan-3/verdict')
+        >>> client.override("loan-3", arm="m1", reason="promised"), client.decision("loan-3")
+        ('PUT /v1/decisions/loan-3/override', 'GET /v1/decisions/loan-3')
+        >>> client.reasons("loan-3"), client.bias(), client.queue()
+        ('GET /v1/decisions/loan-3/reasons', 'GET /v1/bias', 'GET /v1/review')
+        >>> client.call("GET", "/v1/arms")
+        'GET /v1/arms'
+        >>> client.close()
     """
 
     def __init__(
@@ -212,6 +226,20 @@ class AsyncClient(_Calls):
         ...         return await it.decide([{"arm": "f1", "features": {"income": 30}}])
         >>> asyncio.run(ask())
         {'arm': 'f1'}
+        >>> def echo(request):  # a service that answers with what it was asked
+        ...     return httpx.Response(200, json=f"{request.method} {request.url.path}")
+        >>> service = httpx.MockTransport(echo)
+        >>> async def review(id):
+        ...     client = AsyncClient("http://127.0.0.1:8321", "eh_...", transport=service)
+        ...     asked = [client.queue(), client.claim(id), client.decision(id), client.reasons(id),
+        ...              client.judge(id), client.override(id, arm="m1", reason="promised"),
+        ...              client.use(id), client.reward(id, true=1.0), client.bias(),
+        ...              client.call("GET", "/v1/arms")]
+        ...     answers = await asyncio.gather(*asked)
+        ...     await client.close()
+        ...     return answers
+        >>> asyncio.run(review("loan-3"))[:2]
+        ['GET /v1/review', 'PUT /v1/decisions/loan-3/claim']
     """
 
     def __init__(

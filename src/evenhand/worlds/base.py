@@ -66,8 +66,8 @@ class World:
                 feature; `share` is then the probability where all features are 0.
             by_outcome: what the noise of the true reward adds to these log-odds: above 0, good
                 outcomes are known more often than bad ones.
-            scale: true rewards are reported in other units: offset + scale * reported is in units
-                of the observed reward.
+            scale: true rewards are reported in other units: offset + scale * true reward is in
+                units of the observed reward.
             offset: see `scale`.
 
         Example:
@@ -101,7 +101,14 @@ class World:
         return self.n_features + (len(self.groups.columns) if self.groups.changes else 0)
 
     def fingerprint(self) -> str:
-        """The description of the world as text, by which finished work is recognised."""
+        """The description of the world as text, by which finished work is recognised.
+
+        Example:
+            >>> import evenhand as eh
+            >>> worlds = [eh.SyntheticWorld(n_arms=4, noise=noise) for noise in (1.0, 1.0, 0.5)]
+            >>> len({world.fingerprint() for world in worlds})
+            2
+        """
         return repr({name: str(value) for name, value in vars(self).items()})
 
     def begin(self, generator: np.random.Generator) -> NamedTuple:

@@ -32,7 +32,7 @@ class PeopleInstance(NamedTuple):
     shares: NDArray[np.float64]  # of the levels
     starts: NDArray[np.int64]  # where the levels of an attribute begin; and where the last ends
     advantages: NDArray[np.float64]  # by how much a level is truly better, on every feature
-    certainty: float  # of probabilities; 0 if levels are told
+    concentration: float  # of probabilities; 0 if levels are told
     missing: float  # the share of candidates who do not say
     noise: float
 
@@ -56,8 +56,8 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
             told, total = contexts[i, place : place + last - first + 1], 0.0
             for j in range(last - first):
                 told[j] = instance.shares[first + j]
-                if instance.certainty > 0.0:
-                    told[j] = generator.standard_gamma(instance.certainty * told[j])
+                if instance.concentration > 0.0:
+                    told[j] = generator.standard_gamma(instance.concentration * told[j])
                 total += told[j]
             u, level = generator.random() * total, 0
             for j in range(last - first - 1):
@@ -68,7 +68,7 @@ def _draw_round(instance, t, generator, contexts, observed, true):  # type: igno
             for j in range(last - first):
                 if silent:
                     told[j] = 0.0
-                elif instance.certainty > 0.0:
+                elif instance.concentration > 0.0:
                     told[j] /= total
                 else:
                     told[j] = 1.0 if j == level else 0.0
@@ -92,9 +92,9 @@ class PeopleWorld(World):
         n_arms: the number of candidates in a round.
         attributes: the share of every level, by the names of attributes and levels.
         bias_mean: by how much the feedback on every feature is lowered.
-        certainty: 0 if candidates tell their level. Otherwise only probabilities are told, which
-            are calibrated; the larger the number, the closer they are to the shares, and the less
-            they say. At 1 and two levels of one half, they are uniform.
+        concentration: 0 if candidates tell their level. Otherwise only probabilities are told,
+            which are calibrated; the larger the number, the closer they are to the shares, and the
+            less they say. At 1 and two levels of one half, they are uniform.
         missing: the share of candidates who do not say, for each attribute.
         advantage: how much higher the true coefficients are at the first level of every attribute.
         n_features: the length d of a context.
@@ -105,7 +105,7 @@ class PeopleWorld(World):
 
     Example:
         >>> import evenhand as eh
-        >>> world = eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, certainty=1.0)
+        >>> world = eh.PeopleWorld(4, {"sex": {"F": 0.5, "M": 0.5}}, concentration=1.0)
         >>> world.groups.columns, world.row_length
         (('sex: F', 'sex: M', 'sex: not stated'), 5)
     """
@@ -115,7 +115,7 @@ class PeopleWorld(World):
         n_arms: int,
         attributes: Mapping[str, Mapping[str, float]],
         bias_mean: float = 10.0,
-        certainty: float = 0.0,
+        concentration: float = 0.0,
         missing: float = 0.0,
         n_features: int = 2,
         coefficient_range: float = 10.0,
@@ -137,7 +137,7 @@ class PeopleWorld(World):
         self.n_features = _checks.whole("n_features", n_features)
         self.bias_mean = _checks.number("bias_mean", bias_mean, -np.inf, np.inf)
         self.advantage = _checks.number("advantage", advantage, -np.inf, np.inf)
-        self.certainty = _checks.number("certainty", certainty, 0.0, 1e6)
+        self.concentration = _checks.number("concentration", concentration, 0.0, 1e6)
         self.missing = _checks.number("missing", missing, 0.0, 1.0)
         self.coefficient_range = _checks.number("coefficient_range", coefficient_range, 0.0, np.inf)
         self.lowest_coefficient = _checks.number(
@@ -161,7 +161,7 @@ class PeopleWorld(World):
             np.array(shares, dtype=np.float64),
             starts.astype(np.int64),
             advantages,
-            self.certainty,
+            self.concentration,
             self.missing,
             self.noise,
         )

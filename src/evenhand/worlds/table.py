@@ -129,6 +129,11 @@ class TableWorld(World):
         (4, ('debt',))
         >>> world.arms["arm"].tolist()[:2]
         ['(17.939, 48.5] & F', '(17.939, 48.5] & M']
+        >>> arms, contexts, rewards = world.observations()
+        >>> contexts.shape, world.n_rows, bool((np.bincount(arms) > 50).all())
+        ((400, 1), 400, True)
+        >>> round(world.bias().difference().estimate, 2)
+        0.01
     """
 
     def __init__(
@@ -179,7 +184,7 @@ class TableWorld(World):
         left, codes = _names("leave_out", leave_out), _names("nominal_columns", nominal_columns)
         needed = None if listed is None else {*parts, *listed, *left, *codes}
         reading = Reading(encoding, decimal, None, sheet)
-        frame = read_table(data, marks, separator, needed, reading)
+        frame = read_table(data, marks, separator, needed, reading, group_columns)
         if listed is None:
             listed = [name for name in frame.columns if name not in {*parts, *left}]
         used = list(dict.fromkeys([*parts, *listed]))

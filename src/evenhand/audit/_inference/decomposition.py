@@ -10,7 +10,7 @@ What is left is the gap at the average context, the number that the rest of the 
 features' part is a sum over columns: how far the groups differ in each, valued by the groups' own
 coefficients. (With two groups, each one's coefficients are weighted by the size of the other.)
 
-Where arms weigh the same, or the time window is held equal, the vectors no longer reproduce the
+Where arms weigh the same, or the time window is held constant, the vectors no longer reproduce the
 mean rewards: the difference is a part of its own, for who met which arm, or who came when.
 """
 
@@ -142,7 +142,7 @@ def decomposition(
         means: of the groups.
         columns: with the features that each became.
         unadjusted: the interval of the unadjusted gap.
-        within: whether the report has the time window held equal.
+        within: whether the report has the time window held constant.
     """
     names, overall = report.groups, report.overall
     reference = reference_of(report)

@@ -1,6 +1,6 @@
 """Features that give away what they should only help to explain: the reward, or the group.
 
-A copy of the reward leaves nothing to be biased when it is held equal. A stand-in for the group
+A copy of the reward leaves nothing to be biased when it is held constant. A stand-in for the group
 leaves nobody to compare with. Both show in the sums that are there already.
 """
 

@@ -1,7 +1,7 @@
 """All regressions of an audit, known after the first pass over the log.
 
-They are that of the whole log, those of time windows, and that with the window held equal. The sums
-over rows that robust errors need are then queried for all of them at once.
+They are that of the whole log, those of time windows, and that with the window held constant. The
+sums over rows that robust errors need are then queried for all of them at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AuditRegressions:
 
     second: SecondPass
     parts: Parts | None = None  # of time windows
-    equal: HeldEqual | None = None  # with the window held equal
+    equal: HeldEqual | None = None  # with the window held constant
 
 
 def regressions(

@@ -1,9 +1,9 @@
-"""The bias within time windows: the same regressions with the window held equal.
+"""The bias within time windows: the same regressions with the window held constant.
 
 Where rewards rise over time and the share of a group rises as well, a comparison over the whole log
 takes the rise for a bias in favour of that group. With a column of 0 and 1 for every window but
-one, groups are compared among people of the same time. No further sums are needed: the products of
-such a column with all others are the sums of its window, which the cells have.
+one, groups are compared among people in the same period. No further sums are needed: the products
+of such a column with all others are the sums of its window, which the cells have.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ComparedWindows:
 
 @dataclass(frozen=True, eq=False)
 class HeldEqual:
-    """The regressions with the window held equal: their sums, and what the second pass needs."""
+    """The regressions with the window held constant: their sums, and what the second pass needs."""
 
     held: ComparedWindows
     stats: Statistics
@@ -59,7 +59,7 @@ class HeldEqual:
 def hold_windows(
     cells: Cells, rows: Any, groups: tuple[str, ...], count: int, weighting: str
 ) -> HeldEqual | None:
-    """The regressions with the time window held equal; None where it cannot be.
+    """The regressions with the time window held constant; None where it cannot be.
 
     Args:
         cells: sums by window.
@@ -86,7 +86,7 @@ def hold_windows(
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The report with the time window held equal, and the rows and sums that it is made of."""
+    """The report with the time window held constant, and the rows and sums that it is made of."""
 
     report: BiasReport
     stats: Statistics  # with a column for every window but one, after the features
@@ -95,7 +95,7 @@ class Within:
 
 
 def within_windows(equal: HeldEqual, errors: Errors, whole: BiasReport) -> Within | None:
-    """The report about the centres with the time window held equal.
+    """The report about the centres with the time window held constant.
 
     Args:
         equal: the regressions.
@@ -140,7 +140,7 @@ def _held(cells: Cells, groups: tuple[str, ...], count: int) -> ComparedWindows 
 def _statistics(
     cells: Cells, groups: tuple[str, ...], by_arm: bool, held: ComparedWindows
 ) -> Statistics:
-    """The sums of the windows that are held equal, with a centred column for all but the first."""
+    """The sums of the windows held constant, with a centred column for all but the first."""
     parts = [cells.statistics(groups, t, by_arm=by_arm) for t in held.windows]
     base, d, more = parts[0], cells.gram.shape[1], len(held.shares)
     gram, moment = np.zeros((len(base.n), d + more, d + more)), np.zeros((len(base.n), d + more))

@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from evenhand._columns.conversion import DAMAGED
 from evenhand._columns.missing_marks import LIKELY, tell_of_idle
 from evenhand._columns.rewards import not_named
 from evenhand._columns.words import NUMBER, as_written
@@ -127,7 +128,7 @@ def _header(source: Source, names: Sequence[str]) -> Sequence[str]:
             first = pd.read_csv(
                 path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
             )
-        except (ValueError, OSError, ImportError):  # whatever it is, the engine has read it
+        except (ValueError, ImportError, *DAMAGED):  # whatever it is, the engine has read it
             continue
         header = [str(cell) for cell in first.to_numpy(dtype=object).ravel()]
         # Some engines number every one of the columns that share a name.
@@ -143,7 +144,7 @@ def _tell_names(source: Source, settings: AuditSettings) -> None:
         for name in idle_names(source, settings):
             warning = InputWarning(
                 f"{source.label}: column {source.table.columns.index(name) + 1} has no name and is "
-                "left out, for it most often numbers the rows; give it a name to use it"
+                "left out, because such a column usually numbers the rows; give it a name to use it"
             )
             warnings.warn(warning, stacklevel=4)
     used = _used(columns_of(source, settings))

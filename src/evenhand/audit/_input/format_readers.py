@@ -18,7 +18,7 @@ from evenhand._columns.words import as_written
 from evenhand.audit._input.engines import VIEW, for_spark, open_duckdb, open_spark, spark_csv
 from evenhand.audit._input.json_files import duckdb_json, duckdb_kinds, spark_json
 from evenhand.audit._input.log_files import Files, as_pattern
-from evenhand.audit._input.sources import SNIFFED, Source
+from evenhand.audit._input.sources import SNIFFED, Source, telling
 from evenhand.errors import DataError, InputError, setting
 
 
@@ -48,12 +48,10 @@ def open_files(files: Files, engine: str, marks: Marks, spill: str, how: Reading
         files=tuple(moved.get(path, path) for path in paths),
         called={converted_path: path for path, converted_path in moved.items()},
     )
-    try:
+    with telling(label, called=opened.called, opening=True):
         if engine == "spark":
             return _spark_csv(opened, form, how)
         return _duckdb_csv(opened, form, how, marks)
-    except Exception as error:
-        raise opened.told(error) from error
 
 
 def _parquet(con: Any, paths: Sequence[str]) -> Any:

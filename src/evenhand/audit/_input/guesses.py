@@ -64,7 +64,7 @@ def _without_decisions(source: Source, settings: AuditSettings) -> Source:
     deciding = [name for name in suspects if _always_decides(source, name, columns.reward)]
     for name in deciding:
         warning = InputWarning(
-            f"column {name!r} is left out and not taken for the {names[name]} by its name: rows "
+            f"column {name!r} is left out, and not used as the {names[name]} by its name: rows "
             f"with the same {name} never differ in {columns.reward}, so it is a form of the "
             f"reward; to use it all the same say {setting(names[name], name)}"
         )

@@ -10,6 +10,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evenhand._columns.conversion import DAMAGED
 from evenhand._columns.file_formats import ENDINGS, Reading
 from evenhand.errors import DataError, InputError, setting
 
@@ -187,10 +188,10 @@ def _first_line(path: str, reading: Reading) -> str | None:
     try:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
             start = file.read(FIRST_LINE)
-    except (OSError, EOFError) as error:
+    except DAMAGED as error:
         raise DataError(f"{path} cannot be read: {error}; write it again") from error
     if reading.is_utf8 and (start.startswith(MARKS_OF_UTF16) or b"\0" in start[:FIRST_BYTES]):
-        raise DataError(f"{path} is UTF-16 and not UTF-8; say {setting('encoding', 'utf-16')}")
+        raise DataError(f"{path} is UTF-16, not UTF-8; give {setting('encoding', 'utf-16')}")
     text = start.decode(encoding, errors="replace").lstrip("\r\n")
     return text.replace("\r", "\n").partition("\n")[0]
 

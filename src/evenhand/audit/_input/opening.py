@@ -24,7 +24,7 @@ from evenhand.audit._input.engines import (
 )
 from evenhand.audit._input.format_readers import open_files
 from evenhand.audit._input.log_files import find_files
-from evenhand.audit._input.sources import Source, quiet, told_of
+from evenhand.audit._input.sources import Source, quiet, telling
 from evenhand.errors import DataError, InputError, MissingExtraError, setting
 
 ENGINES = ("duckdb", "spark")
@@ -70,16 +70,12 @@ def open_log(
         label = files.label
         opener = lambda: open_files(files, engine or "duckdb", marks or Marks(), spill, how)  # noqa: E731
     try:
-        with quiet():
+        with quiet(), telling(label, passwords, opening=True):
             return replace(opener(), passwords=passwords)
-    except MissingExtraError:
-        raise
     except InputError as error:
         if not passwords:
             raise
         raise type(error)(hidden(error.message, passwords), parameter=error.parameter) from None
-    except Exception as error:
-        raise told_of(label, error, passwords) from (None if passwords else error)
 
 
 def _needs_ibis() -> None:
@@ -96,7 +92,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
     twice = named.columns[named.columns.str.casefold().duplicated()]
     if len(twice):
         raise DataError(
-            f"column {twice[0]!r} occurs more than once, or with another case; allowed are "
+            f"column {twice[0]!r} occurs more than once, or in another case; allowed are "
             "columns with different names: rename or drop one"
         )
     con, taken = open_duckdb(spill) if engine == "duckdb" else open_spark(), set[tuple[str, str]]()
@@ -115,7 +111,7 @@ def _from_frame(frame: pd.DataFrame, engine: str, marks: Marks, spill: str) -> S
 
     try:
         arrow = pa.Table.from_pandas(named, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowException, OverflowError) as error:
         mixed = re.search("for column (.*) with type object", str(error))
         if mixed is None:
             raise told("a frame", error) from error

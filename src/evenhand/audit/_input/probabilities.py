@@ -74,7 +74,7 @@ def with_probabilities(
     if len(kept) < 2:
         raise DataError(
             f"{setting('group_probability')} has {shown(list(shares))}, and only "
-            f"{shown(kept)} is ever probable; an audit compares at least two groups"
+            f"{shown(kept)} ever has a probability above 0; an audit compares at least two groups"
         )
     names = {group: f"evenhand probability of {group}" for group in kept}
     replaced = list(dict.fromkeys(given.values()))

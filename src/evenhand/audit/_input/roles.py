@@ -46,14 +46,6 @@ def guessed_roles(columns: Columns, settings: AuditSettings) -> dict[str, str]:
     return {role: name for role, name in roles.items() if role not in settings.columns}
 
 
-def with_reference(source: Source, settings: AuditSettings) -> AuditSettings:
-    """The settings with the reference as the log spells it: true and false have one spelling."""
-    group = columns_of(source, settings).group
-    if settings.reference is None or not source.table.schema()[group].is_boolean():
-        return settings
-    return replace(settings, reference=settings.reference.lower())
-
-
 def idle_names(source: Source, settings: AuditSettings) -> list[str]:
     """Columns without a name that no setting mentions: most often they number the rows."""
     mentioned = {*settings.columns.values(), *(settings.features or ()), *settings.leave_out}

@@ -28,6 +28,19 @@ DAMAGED = (
     "too small to be a Parquet file|No magic bytes found|corrupt|TProtocolException|Out of buffer|"
     "don't know what type|Information loss on integer cast"
 )
+# Packages whose errors are about a log, unless the class of the error is in WRONG_QUERIES.
+ENGINES = {"duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow"}
+WRONG_QUERIES = {
+    "BinderException",
+    "CatalogException",
+    "InternalException",
+    "ParserException",
+    "SyntaxException",
+    "AnalysisException",  # Spark's, as is the next
+    "ParseException",
+}
+UNUSABLE = {"TableNotFound", "UnsupportedBackendType"}  # what Ibis says of a broken view or a type
+NO_RIGHT = "42501"  # of PostgreSQL's states that begin with 42, the only one that is about the user
 SAMPLE = 20_000  # rows by which the content of a column is judged
 SNIFFED = 100_000  # rows of a CSV file by which the types of its columns are detected
 SMALL = 50_000_000  # bytes up to which rows are read once, and kept
@@ -93,13 +106,8 @@ class Source:
         """
         if not self.files and self.json is None:
             return self
-        try:
-            with quiet():
-                return replace(self, table=self._read_once(self._with_labels(set(names))))
-        except (InputError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            raise self.told(error) from error
+        with quiet(), telling(self.label, self.passwords, self.called, opening=True):
+            return replace(self, table=self._read_once(self._with_labels(set(names))))
 
     def _read_once(self, table: Any) -> Any:
         """Small files as a table of the engine.
@@ -147,16 +155,17 @@ class Source:
         """Run a query whose answer is small."""
 
         def run() -> pd.DataFrame:
-            answer: pd.DataFrame = self.engine.to_pyarrow(query).to_pandas()
-            return answer
+            answer = self.engine.to_pyarrow(query)
+            try:
+                rows: pd.DataFrame = answer.to_pandas()
+            except (ValueError, OverflowError) as error:  # such as a date after the year 9999
+                raise told_of(self.label, error, self.passwords, self.called) from error
+            return rows
 
-        try:
-            with quiet():
-                if self.kind == "duckdb":
-                    return answer_of(run, self.engine.con, self.progress)
-                return run()
-        except Exception as error:
-            raise self.told(error) from error
+        with quiet(), telling(self.label, self.passwords, self.called):
+            if self.kind == "duckdb":
+                return answer_of(run, self.engine.con, self.progress)
+            return run()
 
     def first_rows(self, names: Sequence[str]) -> pd.DataFrame:
         """The first rows of these columns: those that were kept, if the table is still the same."""
@@ -171,9 +180,6 @@ class Source:
     def with_sample(self, names: Sequence[str]) -> Source:
         """The same, with the first rows of these columns kept for `first_rows`."""
         return replace(self, sampled=(self.table, self.first_rows(names)))
-
-    def told(self, error: Exception) -> DataError:
-        return told_of(self.label, error, self.passwords, self.called)
 
     def stream(self, query: Any, take: Callable[[Any], None], most: int) -> None:
         """Run a query of DuckDB whose answer is large: Arrow batches, each seen once.
@@ -191,12 +197,9 @@ class Source:
             for batch in read(most):
                 take(batch)
 
-        try:
-            with quiet():
-                self.engine._run_pre_execute_hooks(query)
-                answer_of(run, self.engine.con, self.progress)
-        except Exception as error:
-            raise told_of(self.label, error, self.passwords) from error
+        with quiet(), telling(self.label, self.passwords, self.called):
+            self.engine._run_pre_execute_hooks(query)
+            answer_of(run, self.engine.con, self.progress)
 
 
 @contextmanager
@@ -206,6 +209,46 @@ def quiet() -> Iterator[None]:
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)
         yield
+
+
+@contextmanager
+def telling(
+    label: str,
+    passwords: Sequence[str] = (),
+    called: Mapping[str, str] | None = None,
+    opening: bool = False,
+) -> Iterator[None]:
+    """Turn what an engine says about a log into errors of ours; a mistake of ours passes as it is.
+
+    Args:
+        label: what to call the log.
+        passwords: never to be shown.
+        called: the originals of converted files.
+        opening: whether the log is being opened; then its own columns can make a query wrong.
+    """
+    try:
+        yield
+    except Exception as error:
+        quoted = any(password in str(error) for password in passwords)  # so it is of the address
+        if isinstance(error, InputError) or not (quoted or _is_about_log(error, opening)):
+            raise
+        # The engine's own error may quote the password.
+        raise told_of(label, error, passwords, called) from (None if passwords else error)
+
+
+def _is_about_log(error: Exception, opening: bool) -> bool:
+    """Whether an error comes from a log, or from the machine, and not from a mistake of ours."""
+    if isinstance(error, (OSError, EOFError, MemoryError, RecursionError, UnicodeDecodeError)):
+        return True
+    kinds = [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__]
+    if not ENGINES & {package for package, _ in kinds}:
+        return opening and any(name in UNUSABLE for package, name in kinds if package == "ibis")
+    if isinstance(error, (TypeError, AttributeError, LookupError)):  # engines' own have these too
+        return False
+    if WRONG_QUERIES & {name for _, name in kinds} or type(error).__name__ == "Py4JError":
+        return opening or re.search(DAMAGED, str(error)) is not None
+    state = str(getattr(error, "sqlstate", None) or "")  # of PostgreSQL
+    return not state.startswith("42") or state == NO_RIGHT
 
 
 def told_of(

@@ -38,7 +38,7 @@ class ByProbability:
 
     Attributes:
         membership: the groups, and the columns of their probabilities.
-        unadjusted: the gap between the groups' mean rewards, with no feature held equal.
+        unadjusted: the gap between the groups' mean rewards, with no feature held constant.
         expected: the sum of the probabilities of each group.
         clusters: how many there are; 0 without.
         not_used: roles that the log has and that play no part.
@@ -72,7 +72,7 @@ def summary(audit: Audit) -> list[str]:
     assert result is not None
     sizes = ", ".join(f"{quoted(name)} {n:,.0f}" for name, n in result.expected.items())
     names = [quoted(name) for name in facts.columns.features]
-    held = f"Held equal: {few_of(names, most=12)}." if names else "No feature is held equal."
+    held = f"Held constant: {few_of(names, most=12)}." if names else "No feature is held constant."
     worse = f" A higher {quoted(facts.columns.reward)} is worse for people."
     return [
         f"{facts.used:,} rows in {len(bias.groups)} groups, known by probability (expected: "
@@ -119,10 +119,10 @@ def method(audit: Audit) -> list[str]:
     facts, result = audit.facts, audit.by_probability
     assert result is not None
     errors = (
-        f"Errors allow for rows of the same cluster that depend on each other (CR1, "
+        f"Standard errors allow for dependence between rows of the same cluster (CR1, "
         f"{result.clusters:,} clusters)."
         if result.clusters
-        else "Errors do not assume equal noise (HC1, from squared residuals of every row)."
+        else "Standard errors do not assume equal noise (HC1, from squared residuals of every row)."
     )
     return [
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
@@ -155,11 +155,11 @@ def limits(audit: Audit) -> list[str]:
         "an amount that this log cannot show.",
         "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
-        "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
-        "by discrimination hides bias when it is held equal.",
+        "Features. What is not a column here cannot be held constant. A feature that is itself "
+        "shaped by discrimination hides bias when it is held constant.",
         LEFT_OUT,
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
-        "proof of discrimination, and an interval that holds zero is no proof of its absence.",
+        "proof of discrimination, and an interval that contains zero is no proof of its absence.",
     ]
 
 
@@ -170,5 +170,5 @@ def view(audit: Audit) -> dict[str, Any] | None:
     if audit.by_probability is None:
         return None
     reports = {"no feature": audit.by_probability.unadjusted, "the features": audit.bias}
-    table = side_by_side(reports).rename(columns={"resting on": "held equal"})
+    table = side_by_side(reports).rename(columns={"resting on": "held constant"})
     return {"table": of_frame(table, keys=2), "assumption": CALIBRATED}

@@ -26,7 +26,7 @@ def cautions(audit: Audit) -> list[str]:
     if facts.binary and facts.errors == "classical":
         said.append(
             "Outcomes are 0 or 1, so their noise depends on the features, and errors here assume "
-            "that it is equal within a group: choose robust errors for exact ones "
+            "that it is equal within a group: robust standard errors do not assume that "
             f"({setting('errors', 'robust')})."
         )
     said += [*_classical(audit), *_few_events(audit)]
@@ -51,13 +51,14 @@ def cautions(audit: Audit) -> list[str]:
         )
     for name, value in facts.constant.items():
         said.append(
-            f"{name} is {value:g} in every row: it is left out, for the intercept says the same."
+            f"{name} is {value:g} in every row: it is left out, because the intercept already says "
+            "the same."
         )
     if facts.whole_weights:
         said.append(
-            f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say for how "
-            f"many people a row stands, name the column in {setting('count')} instead: as weights, "
-            "a row is one person however much it weighs."
+            f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say how "
+            f"many people a row stands for, name the column in {setting('count')} instead: as "
+            "weights, a row is one person however much it weighs."
         )
     if facts.effective is not None:
         for name, size in facts.effective.items():

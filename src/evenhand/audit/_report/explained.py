@@ -1,9 +1,9 @@
 """The gap explained, in sentences: before any adjustment, what features account for, what is left.
 
-Tables that would make such sentences false: intervals that hold zero (then no direction is given),
-a gap at the average context that is not identified (then nothing is said to be left), vectors that
-average over arms (then a part belongs to the arms), and features that cannot be told apart (then
-none is named).
+Tables that would make such sentences false: intervals that contain zero (then no direction is
+given), a gap at the average context that is not identified (then nothing is said to be left),
+vectors that average over arms (then a part belongs to the arms), and features that cannot be told
+apart (then none is named).
 """
 
 from __future__ import annotations

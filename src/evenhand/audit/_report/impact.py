@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
 NO_ADVICE = (
-    "Impact ratios compare plain rates, with no feature held equal. The highest rate is picked "
+    "Impact ratios compare plain rates, with no feature held constant. The highest rate is picked "
     "from the data, so ratios below 1 are to be expected; the tests are of one comparison each. "
     "The tables are numbers and no legal advice."
 )

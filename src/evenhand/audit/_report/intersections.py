@@ -28,7 +28,7 @@ class Intersections:
 
     Attributes:
         attributes: the bias by each group column; the others are not among the features.
-        within: the same with the time window held equal, where there are windows.
+        within: the same with the time window held constant, where there are windows.
         against_truth: the same of rewards less true rewards, where these are known.
         blends: both together, and the tests, where true rewards are known.
         changes: by group column whether gaps change from window to window, as in `Audit.changes`.

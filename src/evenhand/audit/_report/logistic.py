@@ -123,7 +123,7 @@ class Logistic:
     def signs(self) -> tuple[Array, Array]:
         """The sign of every change, by group and feature: of the straight line, and in log-odds.
 
-        It is 0 where the interval for all at once holds zero, and NaN where nothing is known.
+        It is 0 where the interval for all at once contains zero, and NaN where nothing is known.
         """
         line = self.line._by_feature
         if self.odds is None:
@@ -195,7 +195,7 @@ def make_logistic(
 
 
 def sign_of(comparison: Comparison) -> Array:
-    """1, -1, 0 where the interval for all rows at once holds zero, NaN where nothing is known."""
+    """1 or -1; 0 where the interval for all rows at once contains zero, NaN if it is unknown."""
     clear = (comparison.all_low > 0.0) | (comparison.all_high < 0.0)
     return np.where(np.isnan(comparison.estimate), np.nan, np.sign(comparison.estimate) * clear)
 

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from evenhand.audit._report.result import Audit
 
 ERRORS = {
-    "classical": "Errors assume equal noise within a group; groups may differ in it.",
-    "robust": "Errors do not assume equal noise (HC1, from squared residuals of every row).",
-    "cluster": "Errors allow for rows of the same cluster that depend on each other (CR1), with as "
-    "many degrees of freedom in a group as it has clusters, less one.",
+    "classical": "Standard errors assume equal noise within a group; it may differ between groups.",
+    "robust": "Standard errors do not assume equal noise (HC1, from squared residuals of every "
+    "row).",
+    "cluster": "Standard errors allow for dependence between rows of the same cluster (CR1), with "
+    "as many degrees of freedom in a group as it has clusters, less one.",
 }
 
 BORROWED = (
@@ -88,13 +89,15 @@ def method(audit: Audit) -> list[str]:
         said.append(f"Categories are compared with the most frequent one: {names}.")
     if facts.settings.weigh_by_propensity:
         said.append(
-            f"Rows count by the inverse of {columns.propensity}: the fit is that of a log in which "
-            "every choice was equally likely, if the propensities are right."
+            f"Rows are weighted by the inverse of {columns.propensity}: the fit is that of a log "
+            "in which every choice was equally likely, if the propensities are right."
         )
     if columns.count is not None:
         said.append(f"Every row stands for as many people as {columns.count} says.")
     if columns.weight is not None:
-        said.append(f"Rows count by {columns.weight}. Metrics and counts do not use weights.")
+        said.append(
+            f"Rows are weighted by {columns.weight}. Metrics and counts do not use weights."
+        )
     if audit.drift is not None:
         said.append(
             f"Time windows have equal length by {columns.timestamp}. The bias in a window is at "
@@ -104,8 +107,8 @@ def method(audit: Audit) -> list[str]:
         if columns.cluster is not None:
             said.append(
                 "In a window a group has the degrees of freedom of its clusters there. With few of "
-                "them intervals are too short rather than too long: with 8, those of 95 % cover "
-                "in 93 %."
+                "them intervals are too short rather than too long: with 8, 95 % intervals cover "
+                "in 93 % of cases."
             )
         if audit.within is not None:
             said.append(
@@ -120,7 +123,7 @@ def method(audit: Audit) -> list[str]:
             )
     if facts.filled:
         said.append(
-            "A missing number is filled in with about the mean, and a column of its own says "
+            "A missing number is replaced by a value near the mean, and a separate column says "
             "where; a missing category is a category. The value that is filled in changes the "
             "coefficient of that column and no other."
         )
@@ -135,7 +138,7 @@ def limits(audit: Audit) -> list[str]:
         "Equal averages. What is called bias here is bias and true difference together, unless the "
         "groups are equally good on average at the same features. No log can show which it is; "
         + (
-            "the true outcomes in this log can, where they are known: see what is measured against "
+            "the true rewards in this log can, where they are known: see what is measured against "
             "them."
             if audit.against_truth is not None
             else "outcomes that do not pass through the same judgement could."
@@ -144,10 +147,10 @@ def limits(audit: Audit) -> list[str]:
         f"{reward}, because of what its {reward} is or would have been, the numbers are wrong by "
         "an amount that this log cannot show.",
         (
-            "Rows count by their inverse propensity, which takes out a selection that depends on "
-            "what the propensity was made from, and nothing else."
+            "Rows are weighted by their inverse propensity, which takes out a selection that "
+            "depends on what the propensity was made from, and nothing else."
             if facts.settings.weigh_by_propensity
-            else "Propensities are in this log and were not used: weighing by them "
+            else "Propensities are in this log and were not used: weighting by them "
             f"({setting('weigh_by_propensity', True)}) takes out the selection that they describe."
             if facts.columns.propensity
             else "There are no propensities in this log, so a selection by the policy itself "
@@ -155,8 +158,8 @@ def limits(audit: Audit) -> list[str]:
         ),
         "Straight lines. If outcomes are not linear in the features and the groups differ in their "
         "features, part of the misfit is counted as bias.",
-        "Features. What is not a column here cannot be held equal. A feature that is itself shaped "
-        "by discrimination hides bias when it is held equal.",
+        "Features. What is not a column here cannot be held constant. A feature that is itself "
+        "shaped by discrimination hides bias when it is held constant.",
     ]
     if facts.binary:
         said.append(
@@ -173,6 +176,6 @@ def limits(audit: Audit) -> list[str]:
         )
     said.append(
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
-        "proof of discrimination, and an interval that holds zero is no proof of its absence."
+        "proof of discrimination, and an interval that contains zero is no proof of its absence."
     )
     return said

@@ -80,7 +80,7 @@ class Audit:
 
     Attributes:
         bias: the bias report: estimates and intervals by group and feature.
-        within: the same with the time window held equal, or None where there are no windows.
+        within: the same with the time window held constant, or None where there are no windows.
         against_truth: the same of the feedback less the true reward, where there is one, or None.
         blend: the bias from equal averages and from true rewards together, the test of equal
             averages, and whether the arrival of true rewards depends on the outcome; or None.
@@ -112,6 +112,18 @@ class Audit:
         Audit('a frame', rows=40, groups=F, M)
         >>> audit.decomposition.query("part == 'left'")["estimate"].round(2).tolist()
         [-0.8]
+        >>> print(audit.to_words().split(".")[0])
+        40 rows in 2 groups by group (F 20, M 20) are compared with group M
+        >>> audit.to_dict()["rows_used"], audit.schema()["title"]
+        (40, 'An audit by evenhand')
+        >>> import json, pathlib, tempfile
+        >>> json.loads(audit.to_json()) == audit.to_dict()
+        True
+        >>> audit.to_html()[:15], audit.to_pdf()[:5]
+        ('<!doctype html>', b'%PDF-')
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> [path.name for path in audit.save(folder / "loans.html")]
+        ['loans.html', 'loans.json']
     """
 
     bias: BiasReport

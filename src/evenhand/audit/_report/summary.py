@@ -30,7 +30,7 @@ MANY_LOST = 0.1  # of the rows
 ROLES = {"timestamp": "time", "learned": "mark of what was learned"}
 MOST = 5  # features to speak of against the truth
 MOST_FEATURES = 10  # within time windows
-MOST_NAMED = 12  # features that are held equal
+MOST_NAMED = 12  # features that are held constant
 
 
 def summary(audit: Audit) -> list[str]:
@@ -74,9 +74,9 @@ def _compared(audit: Audit) -> list[str]:
     return [
         *(_after("Within time windows", line) for line in inside),
         *whole,
-        "The comparison over the whole log does not find the same. Believe the one within time "
-        "windows: it compares people of the same time. Over the whole log, what changes over time "
-        "counts as bias where the share of a group changes as well.",
+        "The comparison over the whole log disagrees with this one. Rely on the one within time "
+        "windows: it compares people in the same period. Over the whole log, what changes over "
+        "time counts as bias where the share of a group changes as well.",
         *bias.warnings,
         bias.assumption,
     ]
@@ -110,7 +110,9 @@ def _scope(audit: Audit) -> str:
             against += f", {largest} ({setting('reference', blank('GROUP'))} names another)"
     names = [quoted(name) for name in facts.columns.features]
     equal = (
-        f"Held equal: {few_of(names, most=MOST_NAMED)}." if names else "No feature is held equal."
+        f"Held constant: {few_of(names, most=MOST_NAMED)}."
+        if names
+        else "No feature is held constant."
     )
     return (
         f"{facts.used:,} {'rows' if facts.columns.count is None else 'people'} in "
@@ -127,7 +129,7 @@ def _by_name(audit: Audit) -> str:
         for role, name in guessed.items()
         if role not in NEEDED
     ]
-    return f" Known by name alone: {', '.join(roles)}." if roles else ""
+    return f" Recognised by name only: {', '.join(roles)}." if roles else ""
 
 
 def _leave_out(audit: Audit) -> list[str]:
@@ -293,12 +295,12 @@ def _uneven(audit: Audit) -> str:
     low, high = (table["group"].iloc[int(at)] for at in (part.argmin(), part.argmax()))
     return (
         f": {100 * part.max():.0f} % of group {high} and {100 * part.min():.0f} % of group {low}, "
-        "so what is left may not represent the whole"
+        "so the remaining rows may not represent the whole log"
     )
 
 
 def _given_away(audit: Audit) -> list[str]:
-    """Features that should not be held equal."""
+    """Features that should not be held constant."""
     giveaways, reward = audit.facts.giveaways, audit.facts.columns.reward
     said = [
         f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "

@@ -153,7 +153,7 @@ def _ends(cells: Cells, rest: list[int], design: Design) -> tuple[Array, Array]:
 def _unadjusted(
     run: AuditRun, membership: ProbableGroups, fit: Mixture, centre: float
 ) -> BiasReport:
-    """The gap between the groups' mean rewards, with no feature held equal."""
+    """The gap between the groups' mean rewards, with no feature held constant."""
     report = _compared(
         run,
         membership,

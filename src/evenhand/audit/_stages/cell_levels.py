@@ -1,4 +1,4 @@
-"""The level of every cell with the features held equal: from its own regression, or a common one.
+"""The level of every cell, features held constant: from its own regression, or a common one.
 
 A cell needs more rows than coefficients for a regression of its own. Where hardly any cell has
 them, as with many attributes or features, all cells together say what the features do: one slope
@@ -22,7 +22,7 @@ from evenhand.bias.statistics import Array, Bools, Statistics, totals
 SPARE = 2  # rows more than coefficients that a cell needs for an estimate of its own
 LEAST_FREEDOM = 0.5  # of f - 2 in Student's variance, which does not exist with two degrees
 LEAST_LEFT = 10.0  # degrees of freedom for common slopes
-SEEN = 1e-9  # of the largest eigenvalue: directions with less cannot be held equal
+SEEN = 1e-9  # of the largest eigenvalue: directions with less cannot be held constant
 
 
 class Levels(NamedTuple):

@@ -47,7 +47,7 @@ class OverTime:
 
 
 def over_time(run: AuditRun, fitted: Fitted) -> OverTime:
-    """The groups in every time window, and compared with the window held equal."""
+    """The groups in every time window, and compared with the window held constant."""
     times = run.look.times
     if times is None:
         return OverTime()
@@ -72,7 +72,7 @@ def over_time(run: AuditRun, fitted: Fitted) -> OverTime:
 
 
 def _within(run: AuditRun, fitted: Fitted, whole: BiasReport) -> Within | None:
-    """The comparison with the time window held equal, where it can be."""
+    """The comparison with the time window held constant, where it can be."""
     planned = fitted.regressions
     if planned.equal is None:
         return None

@@ -63,7 +63,7 @@ class Single(NamedTuple):
     """The comparisons by one of the group columns alone."""
 
     bias: BiasReport
-    within: BiasReport | None  # with the time window held equal
+    within: BiasReport | None  # with the time window held constant
     truth: BiasReport | None  # measured against true rewards
     blend: Blended | None  # equal averages and true rewards together
     changes: pd.DataFrame | None  # from window to window

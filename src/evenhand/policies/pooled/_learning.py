@@ -309,9 +309,3 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
         times_vector(variance, r, of_all(own, ROOM, d), d)
         times_vector(omega_inverse, of_all(own, ROOM, d), of_group(own, g, SHRUNK, d), d)
     _means(rule, own, of_all(own, ROOM, d), d)
-
-
-@compiled
-def work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """The same for Python: a subroutine can be called only from compiled code."""
-    _work_out_all(rule, own)

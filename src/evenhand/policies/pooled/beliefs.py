@@ -39,6 +39,9 @@ class Beliefs:
         >>> beliefs = policy.beliefs()
         >>> beliefs.number, beliefs.units.tolist(), beliefs.means.round(2).tolist()
         (20, [2.0], [[0.75], [3.75]])
+        >>> contrast = np.array([[-1.0, 1.0]])  # M less F
+        >>> beliefs.of_contrasts(np.ones((1, 1)), contrast, 0.9)[0].round(2).tolist()
+        [3.0]
     """
 
     def __init__(

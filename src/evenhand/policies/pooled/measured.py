@@ -15,7 +15,7 @@ from evenhand.policies.pooled._layout import FIRST_TRUE, IN_USE, KAPPA2, TRUE_NU
 class Measured(measured.Measured):
     """`evenhand.bias.measured.Measured` of a policy: `PooledGroupFair.measured` makes it.
 
-    Averages are held equal, or may differ, exactly as in the policy's decisions.
+    Averages are held constant, or may differ, exactly as in the policy's decisions.
 
     Args:
         truth: the numbers of true rewards in the state (`_layout`).

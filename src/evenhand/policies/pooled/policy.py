@@ -18,6 +18,7 @@ from evenhand.policies._checks import joined
 from evenhand.policies._settings import Common
 from evenhand.policies.base import Policy
 from evenhand.policies.decision import Decision
+from evenhand.policies.pooled import _learning as _learning
 from evenhand.policies.pooled._candidates import explanation_of, intervals_of
 from evenhand.policies.pooled._choosing import half_normal_draw
 from evenhand.policies.pooled._layout import (
@@ -31,7 +32,6 @@ from evenhand.policies.pooled._layout import (
     PooledState,
     new_state,
 )
-from evenhand.policies.pooled._learning import work_out_all
 from evenhand.policies.pooled._settings import (
     feature_names_of,
     is_name,
@@ -179,7 +179,15 @@ class PooledGroupFair(Policy):
         return new_state(self.n_arms, len(self.groups), self.n_features)
 
     def rule(self) -> PooledRule | GeneralRule:
-        """The groups, and what they are compared with."""
+        """The groups, and what they are compared with.
+
+        Example:
+            >>> import evenhand as eh
+            >>> groups = eh.Groups(["F", "F", "M", "M"], sensitive="F")
+            >>> policy = eh.PooledGroupFair(groups, n_features=1)
+            >>> policy.rule().weights.tolist()  # the reference is M
+            [0.0, 1.0]
+        """
         units = (0.0, 0.0) if isinstance(self.true_units, str) else self.true_units
         if self._design is not None:
             design, noise = self._design, self.noise
@@ -212,8 +220,7 @@ class PooledGroupFair(Policy):
         mine.settled[...] += its.settled
         mine.fresh[...] += its.fresh
         if self._design is not None:
-            rule: Any = self._rule
-            merge_general(rule, mine, its)
+            merge_general(mine, its)
             return
         mine.groups[:, SEEN] += its.groups[:, SEEN]
         for number in (LATEST, LIMIT):
@@ -222,8 +229,6 @@ class PooledGroupFair(Policy):
         mine.common[EMPTY] = np.count_nonzero(mine.groups[:, SEEN] == 0.0)
         mine.true[...] += its.true
         merge_truth(mine, its)
-        if mine.common[NUMBER]:
-            work_out_all(self._rule, mine)
 
     # What was learned ---------------------------------------------------------------------------
 
@@ -269,7 +274,7 @@ class PooledGroupFair(Policy):
         )
 
     def measured(self, weights: NDArray[np.float64] | None = None) -> Measured:
-        """What true rewards say about the bias, and whether averages are still held equal.
+        """What true rewards say about the bias, and whether averages are still held constant.
 
         Args:
             weights: of the groups in the reference; the policy's own unless given.

@@ -33,6 +33,12 @@ class PooledBias(Reported):
         >>> policy.absorb([0, 1, 2, 3, 4, 5] * 5, np.ones((30, 1)), [1, 2, 3, 6, 7, 8] * 5)
         >>> policy.bias().at([[2.0]]).round(1)[["group", "estimate"]].values.tolist()
         [['F', -10.0], ['M', 0.0]]
+        >>> print(policy.bias().to_words().split(" (")[0])
+        With one more of x1, the feedback for group F is lower by 5 than that for group M
+        >>> policy.bias().to_frame()[["group", "floor"]].round(2).values.tolist()
+        [['F', 0.79], ['M', 0.0]]
+        >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
+        'Loans'
     """
 
     beliefs: Beliefs
@@ -98,17 +104,17 @@ class PooledBias(Reported):
         if unknown:
             sentences.append(
                 f"For group{'s' if len(unknown) > 1 else ''} {', '.join(unknown)} there is not "
-                "enough feedback yet to say anything of some features."
+                "enough feedback yet to say anything about some features."
             )
         groups = self.beliefs.groups
         alone = [f"group {name}" for name in np.array(groups.names)[groups.sizes == 1]]
         return sentences + single(alone, len(groups))
 
     def _sentence(self, row: dict[Any, Any]) -> str:
-        direction = "higher" if row["estimate"] > 0.0 else "lower"
+        turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for group {row['group']} is "
-            f"{direction} by {digits(abs(row['estimate']))} than that for {self._reference} "
+            f"With one more of {row['feature']}, the feedback for group {row['group']} {turn} by "
+            f"{digits(abs(row['estimate']))} relative to that for {self._reference} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )

@@ -97,7 +97,7 @@ def export(url: str, path: Path) -> Exported:
     not mistaken for the complete log of a policy.
     """
     if path.exists():
-        raise InputError(f"{path} exists already; give another name")
+        raise InputError(f"{path} already exists; give another name")
     ledger = SqlLedger(url, write=False)
     try:
         if ledger.about is None:

@@ -284,7 +284,7 @@ def _from_snapshot(state: LedgerState, packed: bytes) -> LedgerState | None:
             policy, state.arms, state.features, int(data["version"]), int(data["round"]),
             int(data["learned"]), state.paused, state.pinned, state.truth,
         )  # fmt: skip
-    except (ValueError, LookupError, TypeError, zlib.error):
+    except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
         return None
 
 

@@ -47,6 +47,24 @@ class SqlLedger:
         ...     logged.update(logged.select([[1.0], [2.0]]), reward=0.5)
         >>> eh.replay(SqlLedger(url, write=False)).counts.sum().item()
         1
+        >>> ledger = SqlLedger(url, write=False)
+        >>> [type(event).__name__ for event in ledger.read()]
+        ['DecisionMade', 'RewardObserved']
+        >>> list(ledger.left()) == list(ledger.read()), ledger.unlearned()
+        (True, {})
+        >>> copy = SqlLedger(f"sqlite:{tempfile.mkdtemp()}/copy.db")
+        >>> copy.begin(ledger.about)
+        >>> copy.append(list(ledger.read()))
+        >>> copy.take_back(0)  # the last call
+        >>> copy.head
+        0
+        >>> copy.append(list(ledger.read()))
+        >>> copy.snapshot({"round": 1}, seq=2)
+        >>> copy.newest_snapshot()
+        Snapshot(seq=2, state={'round': 1})
+        >>> copy.sync()
+        >>> copy.close()
+        >>> ledger.release()
     """
 
     def __init__(self, url: str, write: bool = True) -> None:
@@ -57,7 +75,7 @@ class SqlLedger:
             self.database.upgrade()
         elif not self.database.exists():
             raise InputError(f"log is {self.database.name!r}, where there is no ledger")
-        self._last = 0  # the event before the last call
+        self._last = 0  # the event the last event before the last call
         self._about = self._read_about()
 
     @property
@@ -181,7 +199,9 @@ class SqlLedger:
         if seq == self.head:
             return
         if seq != self._last:
-            raise InputError(f"seq is {seq}; allowed is {self._last}, before the last call")
+            raise InputError(
+                f"seq is {seq}; allowed is {self._last}, the last event before the last call"
+            )
         tx = self._transaction()
         row = tx.connection.row("SELECT MIN(seq) FROM entries WHERE event > ?", (seq,))
         assert row is not None and row[0] is not None

@@ -117,7 +117,7 @@ def read_head(path: Path) -> tuple[int, str]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return int(data["entry"]), str(data["hash"])
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(
             f"{setting('head')} is {str(path)!r}, which does not have the head of a ledger"
         ) from error

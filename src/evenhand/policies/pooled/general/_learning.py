@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenhand._compile import compiled, subroutine
+from evenhand._compile import subroutine
 from evenhand._compile.intrinsics import stays_a_function
 from evenhand.leastsquares import LANES
 from evenhand.leastsquares._absorb import absorb_in
@@ -203,13 +203,7 @@ def _work_out_all(rule, own):  # type: ignore[no-untyped-def]
         show(rule, own)
 
 
-@compiled
-def work_out_all(rule, own):  # type: ignore[no-untyped-def]
-    """The same, called from Python."""
-    _work_out_all(rule, own)
-
-
-def merge_general(rule: GeneralRule, mine: GeneralState, its: GeneralState) -> None:
+def merge_general(mine: GeneralState, its: GeneralState) -> None:
     """Add what another policy has learned; its sums over all rewards have been added before."""
     mine.settled_arms[...] += its.settled_arms
     mine.fresh_arms[...] += its.fresh_arms
@@ -222,5 +216,3 @@ def merge_general(rule: GeneralRule, mine: GeneralState, its: GeneralState) -> N
     mine.true_arms[...] += its.true_arms
     mine.true_reference[...] += its.true_reference
     merge_truth(mine, its)
-    if mine.common[NUMBER]:
-        work_out_all(rule, mine)

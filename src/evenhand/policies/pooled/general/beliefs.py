@@ -99,6 +99,11 @@ class GeneralBeliefs:
         >>> contrast = np.array([[0.0, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])  # M less F
         >>> beliefs.of_contrasts(np.ones((1, 1)), contrast, 0.9)[0].round(1).tolist()
         [5.0]
+        >>> weights = beliefs.design.weights(beliefs.design.levels)
+        >>> beliefs.of_candidates(np.ones((8, 1)), weights, 0.9)[0].round(1).tolist()
+        [1.0, 2.0, 6.0, 7.0, 1.0, 2.0, 6.0, 7.0]
+        >>> beliefs.own_share().round(2).tolist()
+        [0.99, 0.99, 0.99, 0.99]
     """
 
     def __init__(

@@ -36,6 +36,12 @@ class GeneralBias(Reported):
         >>> frame = policy.bias().to_frame()
         >>> frame[frame.kind == "level"][["group", "estimate"]].round(1).values.tolist()
         [['sex: F', -5.0], ['sex: M', 0.0], ['age: old', -0.5], ['age: young', 0.5]]
+        >>> print(policy.bias().to_words().split(" (")[0])
+        With one more of x1, the feedback for sex F is lower by 5 than that for sex M
+        >>> policy.bias().at([[2.0]])["estimate"].round(1).tolist()[:2]
+        [-10.0, 0.0]
+        >>> policy.bias().chart("Loans").to_dict()["title"]["text"]
+        'Loans'
     """
 
     beliefs: GeneralBeliefs
@@ -155,7 +161,7 @@ class GeneralBias(Reported):
         unknown = list(dict.fromkeys(table[table.why != ""].group))
         if unknown:
             sentences.append(
-                f"For {', '.join(unknown)} there is not enough feedback yet to say anything of "
+                f"For {', '.join(unknown)} there is not enough feedback yet to say anything about "
                 "some features."
             )
         return sentences
@@ -180,11 +186,11 @@ class GeneralBias(Reported):
     def _of_level(self, row: dict[Any, Any]) -> str:
         number = self._attribute_of[row["group"]]
         name = row["group"].replace(": ", " ", 1)
-        direction = "higher" if row["estimate"] > 0.0 else "lower"
+        turn = "rises" if row["estimate"] > 0.0 else "falls"
         low, high = digits(row["simultaneous_low"]), digits(row["simultaneous_high"])
         return (
-            f"With one more of {row['feature']}, the feedback for {name} is {direction} by "
-            f"{digits(abs(row['estimate']))} than that for {self._against(number)} "
+            f"With one more of {row['feature']}, the feedback for {name} {turn} by "
+            f"{digits(abs(row['estimate']))} relative to that for {self._against(number)} "
             f"({100 * self.level:g} % interval {low} to {high})."
         )
 
@@ -193,13 +199,13 @@ class GeneralBias(Reported):
         known = table[table.why == ""]
         clear = known[known.own.notna() & (known.beyond.abs() > known.beyond_width)]
         sentences = [
-            f"With one more of {row['feature']}, the feedback for {row['group']} is "
-            f"{'higher' if row['beyond'] > 0.0 else 'lower'} by {digits(abs(row['beyond']))} than "
-            "its levels add up to."
+            f"With one more of {row['feature']}, the feedback for {row['group']} "
+            f"{'rises' if row['beyond'] > 0.0 else 'falls'} by {digits(abs(row['beyond']))} "
+            "relative to the sum of its levels."
             for row in clear.to_dict("records")
         ]
         if not len(clear) and len(known):
-            sentences.append("No intersection can be told from what its levels add up to.")
+            sentences.append("No intersection can be distinguished from the sum of its levels.")
         borrows = list(dict.fromkeys(known[known.own < 0.5].group))
         if borrows and len(borrows) == known[known.own.notna()].group.nunique() > 1:
             sentences.append("All intersections borrow from their levels.")

@@ -1,0 +1,191 @@
+"""Names of settings in messages, in the language of the caller: Python, flags or keys of files.
+
+A message names settings by `setting`, which inserts an invisible mark. The mark becomes words when
+the message is shown. So the same message reads `missing="drop"` in Python, `--missing drop` on the
+command line and `missing = "drop"` in a file. Only this module translates; `speaking` sets the
+language.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from shlex import quote
+from typing import Any, Literal, NamedTuple
+
+Language = Literal["python", "command line", "file"]
+
+# Characters for private use, which no ordinary text contains.
+_BEGIN, _BETWEEN, _END, _BLANK = "\ue000", "\ue001", "\ue002", "\ue003"
+MARK = re.compile(f"{_BEGIN}([^{_BETWEEN}{_END}]*)(?:{_BETWEEN}([^{_END}]*))?{_END}")
+
+# Settings with another name on the command line, and those that may be repeated there.
+FLAGS = {
+    "features": "--feature",
+    "nominal_columns": "--nominal",
+    "client": "--dask",
+    "log": "LOG",
+    "target": "--policy",
+}
+REPEATED = ("features", "leave_out", "nominal", "nominal_columns")
+KEYS = {"data": "file"}  # settings with another name in files
+
+
+class _Speech(NamedTuple):
+    language: Language
+    flags: Collection[str] | None  # those of the command; None if any flag may be named
+
+
+_TO_PYTHON = _Speech("python", None)
+_SPEECH: ContextVar[_Speech] = ContextVar("speech", default=_TO_PYTHON)
+
+
+@contextmanager
+def speaking(language: Language, flags: Collection[str] | None = None) -> Iterator[None]:
+    """Show messages in this language inside a `with` block.
+
+    Args:
+        language: the language of the caller.
+        flags: on the command line, the flags of the command. A setting without a flag is written as
+            in Python, because there is no flag to suggest.
+
+    Example:
+        >>> from evenhand.errors import InputError, setting, speaking
+        >>> error = InputError(f"give {setting('seed', 1)}")
+        >>> with speaking("command line"):
+        ...     print(error)
+        give --seed 1
+    """
+    token = _SPEECH.set(_Speech(language, flags))
+    try:
+        yield
+    finally:
+        _SPEECH.reset(token)
+
+
+def setting(name: str, value: Any = None) -> str:
+    """A setting in a message, alone or with the value to give it.
+
+    Args:
+        name: the name in Python, such as "missing_marks".
+        value: the value to give it: text, a number, True or False, or a list or dict of these. Use
+            `blank` for a part that the reader has to fill in.
+
+    Example:
+        >>> from evenhand.errors import blank, in_language, setting
+        >>> advice = f"say {setting('leave_out', ['age', blank('COLUMN')])}"
+        >>> in_language(advice, "python")
+        'say leave_out=["age", COLUMN]'
+        >>> in_language(advice, "command line")
+        'say --leave-out age --leave-out COLUMN'
+    """
+    return (
+        f"{_BEGIN}{name}{_END}"
+        if value is None
+        else f"{_BEGIN}{name}{_BETWEEN}{_code(value)}{_END}"
+    )
+
+
+def literal(value: Any) -> str:
+    """A value in a message, as the caller would write it.
+
+    Example:
+        >>> from evenhand.errors import in_language, literal
+        >>> message = f"give {literal({'age': 5})}"
+        >>> in_language(message, "python"), in_language(message, "file")
+        ('give {"age": 5}', 'give { age = 5 }')
+    """
+    return setting("", value)
+
+
+def blank(word: str) -> str:
+    """A placeholder in the value of a setting, for the reader to fill in.
+
+    Example:
+        >>> from evenhand.errors import blank, in_language, setting
+        >>> in_language(setting("group", blank("COLUMN")), "command line")
+        '--group COLUMN'
+    """
+    return _BLANK + word
+
+
+def in_language(message: str, language: Language | None = None) -> str:
+    """A message with its settings in a language, by default that of `speaking`.
+
+    Example:
+        >>> from evenhand.errors import in_language, setting
+        >>> in_language(f"{setting('delta')} is 2", "command line")
+        '--delta is 2'
+    """
+    speech = _SPEECH.get()
+    if language is not None and language != speech.language:
+        speech = _Speech(language, None)
+    return MARK.sub(lambda mark: _put(mark[1], mark[2], speech), message)
+
+
+def _code(value: Any) -> str:
+    # Escaped, so that no text of a user ends the mark. NumPy's numbers are written as Python's.
+    return json.dumps(
+        value, default=lambda item: item.item() if hasattr(item, "item") else str(item)
+    )
+
+
+def _put(name: str, code: str | None, speech: _Speech) -> str:
+    value = None if code is None else json.loads(code)
+    if not name:
+        return _literal(value, speech.language == "file")
+    if speech.language == "command line":
+        whole, bracket, part = name.partition("[")  # one entry of it: reward_values['paid']
+        flag = FLAGS.get(whole, "--" + whole.replace("_", "-"))
+        if speech.flags is None or flag in speech.flags:
+            return _flag(name, flag, value) + bracket + part
+    if speech.language == "file":
+        key = KEYS.get(name, name)
+        return key if value is None else f"{key} = {_literal(value, file=True)}"
+    return name if value is None else f"{name}={_literal(value)}"
+
+
+def _flag(name: str, flag: str, value: Any) -> str:
+    if value is None or value is True:
+        return flag
+    if isinstance(value, list) and name in REPEATED:
+        return " ".join(_flag(name, flag, item) for item in value)
+    if isinstance(value, dict):  # by value or column; "*" stands for all columns
+        pairs = [(key, item) for key, items in value.items() for item in _listed(items)]
+        value = [_word(item) if key == "*" else f"{key}={_word(item)}" for key, item in pairs]
+    text = ",".join(map(_word, value)) if isinstance(value, list) else _word(value)
+    blanks = _BLANK in text
+    text = text.replace(_BLANK, "")
+    # A value that begins with a minus would be taken for a flag.
+    return f"{flag}{'=' if text.startswith('-') else ' '}{text if blanks else quote(text)}"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _literal(value: Any, file: bool = False) -> str:
+    """A value as Python or TOML writes it; a placeholder has no quotes."""
+    if isinstance(value, str):
+        if value.startswith(_BLANK):
+            return value[1:]
+        return json.dumps(value, ensure_ascii=False)  # valid in Python and in TOML
+    if isinstance(value, list):
+        return f"[{', '.join(_literal(item, file) for item in value)}]"
+    if isinstance(value, dict):
+        pairs = [(_key(key, file), _literal(item, file)) for key, item in value.items()]
+        if file:
+            return "{ " + ", ".join(f"{key} = {item}" for key, item in pairs) + " }"
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+    return json.dumps(value) if file else repr(value)
+
+
+def _key(key: str, file: bool) -> str:
+    return key if file and re.fullmatch(r"[\w-]+", key, re.ASCII) else _literal(key, file)

@@ -1,0 +1,77 @@
+"""The context of logged decisions, from columns of a table as in a world from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+
+from evenhand._columns.buckets import is_nominal, plain
+from evenhand._columns.encoding import Encoding, features_of, matrix, told_of_constants
+from evenhand._columns.missing import Choice, Missing
+from evenhand._columns.missing_marks import Marks
+from evenhand._columns.words import shown
+from evenhand.errors import InputError, setting
+
+
+def with_contexts(
+    frame: pd.DataFrame,
+    roles: Sequence[str],
+    reward: str,
+    features: Sequence[str],
+    nominal_columns: Collection[str],
+    categories: int,
+    missing: Choice,
+    marks: Marks,
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows that lack nothing, with columns of numbers for the context, and their names.
+
+    Numbers stay as they are, so a second call changes nothing. Where there are categories, an
+    intercept comes first, as in `TableWorld`.
+
+    Args:
+        frame: a row per decision.
+        roles: the columns that every decision must have.
+        reward: the column of the reward, which may still be to come.
+        features: the columns of the context.
+        nominal_columns: columns of numbers that are really categories.
+        categories: how many categories of a column have a feature of their own.
+        missing: what to do about missing values.
+        marks: those that are known, to be repeated in errors.
+    """
+    absent = [name for name in (*features, *nominal_columns) if name not in frame]
+    if absent:
+        raise InputError(f"{absent[0]!r} is not a column; the log has {shown(map(str, frame))}")
+    if reward in features:
+        raise InputError(
+            f"{setting('features')}: {reward!r} is the reward; a reward cannot be a feature"
+        )
+    aside = [name for name in nominal_columns if name not in features]
+    if aside:
+        raise InputError(
+            f"{setting('nominal_columns')} has {aside[0]!r}, which is not a feature; name it with "
+            f"{setting('features', [aside[0]])} as well, or leave it out"
+        )
+    columns = {name: plain(frame[name]) for name in features}
+    frame = frame.assign(**columns) if columns else frame
+    used = list(dict.fromkeys([*roles, *features]))
+    frame = Missing(frame, used, missing, unfillable=roles).settle(frame)
+    if not features:
+        return frame, []
+    intercept = any(name in nominal_columns or is_nominal(frame[name]) for name in features)
+    encoded = features_of(
+        frame, features, nominal_columns, Encoding(True, categories, intercept), marks
+    )
+    if intercept:
+        encoded = told_of_constants(encoded, intercept, scaled=False)
+    contexts, scales = matrix(encoded, np.arange(len(frame)), intercept, standardise=False)
+    names = [str(name) for name in scales["feature"]]
+    taken = sorted({*names} & {*roles, reward} - {*features})
+    if taken:
+        raise InputError(
+            f"{setting('features')} make a feature called {taken[0]!r}, and the log has a column "
+            "of this name with another role; rename the column"
+        )
+    others = frame[[name for name in frame if name not in names]]
+    return pd.concat([others, pd.DataFrame(contexts, frame.index, names)], axis=1), names
