@@ -34,7 +34,7 @@ def cautions(report: BiasReport) -> list[str]:
 
 
 def _blocked(report: BiasReport) -> list[str]:
-    said = []
+    sentences = []
     bias = report._terms.bias
     reasons = dict(zip(report.groups, report._fit.blocked, strict=True))
     many = [name for name, reason in reasons.items() if reason and name != report.reference]
@@ -43,7 +43,7 @@ def _blocked(report: BiasReport) -> list[str]:
         if report.reference is None and report._fit.usable.any():
             then = ". They are left out of the mean that the others are compared with"
         why = _once([(name, reasons[name]) for name in many])
-        said.append(f"The {bias} of {len(many)} groups is not identified: {why}{then}.")
+        sentences.append(f"The {bias} of {len(many)} groups is not identified: {why}{then}.")
     for name, reason in reasons.items():
         if not reason or (len(many) > 1 and name in many):
             continue
@@ -52,11 +52,11 @@ def _blocked(report: BiasReport) -> list[str]:
             then = f"nothing can be compared with it, and no {bias} is identified"
         elif report.reference is None and report._fit.usable.any():
             then += ", and it is left out of the mean that the others are compared with"
-        said.append(f"{_start(reason)}: {then}.")
+        sentences.append(f"{_start(reason)}: {then}.")
     if report._fit.usable.sum() == 1 and report.reference is None:
         alone = report.groups[int(np.argmax(report._fit.usable))]
-        said.append(f"Group {alone} has no other group to be compared with.")
-    return said
+        sentences.append(f"Group {alone} has no other group to be compared with.")
+    return sentences
 
 
 def _once(reasons: list[tuple[str, str]]) -> str:
@@ -73,14 +73,14 @@ def _once(reasons: list[tuple[str, str]]) -> str:
         # How many observations each has is in the tables.
         key = own.split(": ")[0] if own != reason else reason
         shared.setdefault(key, []).append(name)
-    said = []
+    sentences = []
     for predicate, names in shared.items():
         if len(names) == 1:
-            said.append(dict(reasons)[names[0]])
+            sentences.append(dict(reasons)[names[0]])
             continue
         verb, _, rest = predicate.partition(" ")
-        said.append(f"groups {few(names)} {PLURAL.get(verb, verb)} {rest}")
-    return few(said)
+        sentences.append(f"groups {few(names)} {PLURAL.get(verb, verb)} {rest}")
+    return few(sentences)
 
 
 def _collinear(report: BiasReport) -> list[str]:
@@ -102,7 +102,7 @@ def _collinear(report: BiasReport) -> list[str]:
 
 
 def _overlap(report: BiasReport) -> list[str]:
-    said = []
+    sentences = []
     for g, weak in enumerate(report._weak):
         if weak and report._fit.usable[g]:
             names = few(
@@ -112,13 +112,13 @@ def _overlap(report: BiasReport) -> list[str]:
                     for k, (other, far) in weak.items()
                 ]
             )
-            said.append(
+            sentences.append(
                 f"The average {report._terms.contexts} of group {quoted(report.groups[g])} are "
                 "more than one standard "
                 f"deviation away from another group's in {names}: a comparison there rests on the "
                 "linear model more than on data."
             )
-    return said
+    return sentences
 
 
 def _distance(far: float) -> str:
@@ -128,20 +128,20 @@ def _distance(far: float) -> str:
 
 def _together(report: BiasReport) -> list[str]:
     """Pairs of groups that overlap feature by feature, and not in all of them at once."""
-    apart, said = report._contexts.together, []
+    apart, sentences = report._contexts.together, []
     if apart is None:
         return []
     for a, b in np.argwhere(np.triu(apart > WEAK_TOGETHER)):
         single = b in {other for other, _ in report._weak[a].values()}
         single |= a in {other for other, _ in report._weak[b].values()}
         if not single and report._fit.usable[[a, b]].all():
-            said.append(
+            sentences.append(
                 f"The {report._terms.contexts} of groups {report.groups[a]} and "
                 f"{report.groups[b]} have little in "
                 f"common, taking all features together ({apart[a, b]:.1f} standard deviations "
                 "apart): a comparison rests on the linear model more than on data."
             )
-    return said
+    return sentences
 
 
 def _far_arms(report: BiasReport) -> list[str]:
@@ -178,7 +178,7 @@ def _disagreements(report: BiasReport) -> list[str]:
     between, bias = report._between, report._by_feature
     if between is None:
         return []
-    said, d = [], len(report.features)
+    sentences, d = [], len(report.features)
     by_arms = report.weighting == ARMS
     matters = np.abs(between.estimate) > bias.error  # NaN where there is nothing to compare
     for g, name in enumerate(report.groups):
@@ -192,7 +192,7 @@ def _disagreements(report: BiasReport) -> list[str]:
             f"{report.features[row % d]} ({by_arm:.3g}, and {by_arm + more:.3g})"
             for row, by_arm, more in zip(rows, arms, apart, strict=True)
         ]
-        said.append(
+        sentences.append(
             f"For group {name} it matters how arms count: the same, or by how often they were "
             f"chosen. That is so on {few(numbers, most=3)}. "
             + (
@@ -202,7 +202,7 @@ def _disagreements(report: BiasReport) -> list[str]:
                 'they count the same (weighting="arms").'
             )
         )
-    return said
+    return sentences
 
 
 def _mirrored(report: BiasReport, group: int) -> bool:

@@ -132,7 +132,16 @@ def _basis(design: Array, known: Bools) -> tuple[Array, Bools]:
 def _given(
     taus: Array, y: Array, spread: Array, basis: Array, known: Bools
 ) -> tuple[Array, Array, Array]:
-    """For each tau: levels, their covariance, and the weight of own data."""
+    """For each tau: levels, their covariance, and the weight of own data.
+
+    In the notation at the top, with a row for every cell, known or not:
+
+        pull = B = tau^2 V^-1             of the known cells, towards their own data
+        level = X b + B (y - X b)         X b alone where a cell is not known
+        moves = (I - B) X                 how levels follow b; X where a cell is not known
+        rest = B S                        their variance given b; tau^2 where a cell is not known
+        covariance = rest + moves C moves'
+    """
     x, identity, squares = basis[known], np.eye(len(y)), taus[:, None, None] ** 2
     precision = np.linalg.inv(spread + squares * identity)
     margin = np.linalg.inv(x.T @ precision @ x)

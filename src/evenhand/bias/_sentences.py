@@ -57,33 +57,35 @@ MOST_PLACES = 8  # of a column, for which the gap is stated
 
 def sentences(report: BiasReport, most: int) -> list[str]:
     """Totals, then features by importance, then what is not known, then the assumption."""
-    said = comparisons(report, most)
-    if said:
+    sentences = comparisons(report, most)
+    if sentences:
         also = (
             "; those for gaps at the average context hold for all groups at once"
             if report.overall is not None
             else ""
         )
-        said.append(f"The intervals for features hold for all features and groups at once{also}.")
+        sentences.append(
+            f"The intervals for features hold for all features and groups at once{also}."
+        )
     else:
-        said.append("The bias of no group is identified.")
-    return [*said, *report.warnings, report.assumption]
+        sentences.append("The bias of no group is identified.")
+    return [*sentences, *report.warnings, report.assumption]
 
 
 def comparisons(report: BiasReport, most: int) -> list[str]:
     """Gaps and changes, then what cannot be told from zero; empty if nothing is identified."""
     spoken = spoken_of(report)
     clear = clear_features(report)
-    said = totals(report)
+    sentences = totals(report)
     shown = clear[: max(most, 0)]
     for g, k in shown:
-        said.append(_change(report, g, k))
+        sentences.append(_change(report, g, k))
     for g, column in dict.fromkeys((g, _column_of(report, k)) for g, k in shown):
-        said += _within(report, g, column)
+        sentences += _within(report, g, column)
     hidden = len(clear) - len(shown)
     if hidden > 0:
         more = "1 more interval excludes" if hidden == 1 else f"{hidden} more intervals exclude"
-        said.append(f"{more} zero: see the table of all features.")
+        sentences.append(f"{more} zero: see the table of all features.")
     elsewhere = report._second.changes
     unclear = [row for row in spoken if row not in clear and row not in elsewhere]
     if unclear:
@@ -95,13 +97,13 @@ def comparisons(report: BiasReport, most: int) -> list[str]:
         named = f"{len(rows)} of {len(spoken)} pairs of a group and a feature"
         few_rows = len(rows) <= 3
         where = "" if few_rows else " that the column `detectable` of the table has"
-        said.append(
+        sentences.append(
             "Whether the gap changes cannot be told for "
             f"{', '.join(rows) if few_rows else named}, where the interval contains zero; this is "
             f"no proof that there is no bias. Changes of the size{where or ' in brackets'} would "
             f"have been found with {_power()}."
         )
-    return said + list(report._second.about_changes) + _of_codes(report)
+    return sentences + list(report._second.about_changes) + _of_codes(report)
 
 
 def _of_codes(report: BiasReport) -> list[str]:
@@ -127,16 +129,16 @@ def totals(report: BiasReport) -> list[str]:
     rows = [g for g in every if g not in second.gaps]
     clear = [g for g in rows if not ends[g, 1] <= 0.0 <= ends[g, 2]]
     unclear = [g for g in rows if g not in clear]
-    said = [
+    sentences = [
         terms.at(_compared(report, g, *ends[g]))
         for g in sorted(clear, key=lambda g: -abs(ends[g, 0]))
     ]
-    said = [*_by(report, said), *unidentified(report).values()]
+    sentences = [*_by(report, sentences), *unidentified(report).values()]
     if len(unclear) == 1:
         compared = _compared(report, unclear[0], *ends[unclear[0]])
         size = float(table["detectable"].iloc[unclear[0]])
         power = f" A gap of {_size(size)} or more would have been found with {_power()}."
-        said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
+        sentences += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
     elif unclear:
         subject = f"{'all' if unclear == every else 'the other'} {len(unclear)} groups"
         subject = "both groups" if subject == "all 2 groups" else subject
@@ -151,8 +153,8 @@ def totals(report: BiasReport) -> list[str]:
         compared = (
             f"the {terms.outcome} {terms.of} {subject} cannot be told from {_reference(report)}."
         )
-        said += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
-    return [*second.before, *said, *second.about_gaps]
+        sentences += _by(report, [terms.at(f"{compared}{power if size > 0.0 else ''}")])
+    return [*second.before, *sentences, *second.about_gaps]
 
 
 def unidentified(report: BiasReport) -> dict[str, str]:

@@ -138,8 +138,12 @@ class Measured:
         left = of_e - of_m @ after.X
         own = np.einsum("ri,ij,rj->r", of_m, after.R, of_m)
         own += np.einsum("ri,ij,rj->r", left, after.H, left)
+        # Variances are estimates. Student's quantile allows for that in the width. But they also
+        # weigh feedback against truth, so the variance is multiplied by 1 + 2 / freedom.
         wider = np.maximum(own * (1.0 + 2.0 / start.freedom), 0.0)
         width = float(student.isf(0.5 * (1.0 - level), start.freedom)) * start.rho
+        # Data leave next to nothing of a flat prior's variance where they say anything at all. What
+        # still has a hundredth of it is not identified.
         known = (own < UNKNOWN * start.flat) & ~contrasts[:, ~start.seen].any(axis=1)
         return estimate, np.where(known, width * np.sqrt(wider), np.inf)
 

@@ -109,7 +109,7 @@ class ErrorRates:
 
     def to_words(self) -> list[str]:
         """How far groups are apart, in sentences: only where the interval excludes zero."""
-        said, unclear = [], []
+        sentences, unclear = [], []
         for name, row in zip(RATES, self.differences.to_dict(orient="records"), strict=True):
             words = name.replace("_", " ")
             if name == "base_rate" or np.isnan(row["estimate"]):
@@ -118,15 +118,15 @@ class ErrorRates:
                 unclear.append(words)
                 continue
             rates: Any = self.by_group.loc[name, "estimate"]
-            said.append(
+            sentences.append(
                 f"The {words} is {100 * rates[row['higher']]:.1f} % for group {row['higher']} and "
                 f"{100 * rates[row['lower']]:.1f} % for group {row['lower']}, a difference of "
                 f"{100 * row['estimate']:.1f} points ({100 * self.level:.6g} % interval "
                 f"{100 * row['low']:.1f} to {100 * row['high']:.1f})."
             )
         if unclear:
-            said.append(f"No difference between groups can be told in {', '.join(unclear)}.")
-        return said
+            sentences.append(f"No difference between groups can be told in {', '.join(unclear)}.")
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data; None stands for what is not known."""

@@ -234,8 +234,10 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
         e = H n,          H = (P^-1 + N)^-1
         m = m^ + R (of_m - mm m^) - X e
 
-    All of it is linear in m^, so the maps hold for the means after later feedback too. kappa^2 is
-    estimated where it is negative.
+    These are the three blocks below: m is eliminated, what is left is solved for e, and m follows
+    from e. All of it is linear in m^, so maps on m^ are kept instead of values. A policy's means
+    move with every reward, and a product with the maps gives the posterior after truth, without
+    solving anything again. kappa^2 is estimated where it is negative.
     """
     stays_a_function()
     mm, me, ee, of_m, of_e = info.mm, info.me, info.ee, info.of_m, info.of_e
@@ -247,6 +249,7 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
         _by_root(out.root, etas, ee)
         _by_root(out.root, etas, ee.T)
         _by_root(out.root, etas, of_e.reshape(1, n_e))
+    # Eliminate m: R and X, and tr(R mm), which is how many numbers of m truth fits.
     invert(place(out.R, 0), least, size)
     fitted = 0.0
     for k in range(size):
@@ -257,7 +260,8 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
             out.X[k, c] = total
         for c in range(size):
             fitted += out.R[k, c] * mm[k, c]
-    by_means = np.empty((n_e, size))  # what the means say about e
+    # The information on e with m unknown: N, and n = e_at_0 - by_means m^.
+    by_means = np.empty((n_e, size))
     for k in range(n_e):
         out.e_at_0[k] = of_e[k]
         for o in range(size):
@@ -278,6 +282,7 @@ def work_out_blend(info, omega_inverse, means, least, kappa2, out):  # type: ign
     if kappa2 < 0.0:
         kappa2 = _best_kappa2(out.N, out.n, etas)
     fitted += _solve_for_e(out, kappa2, etas, by_means)
+    # m from e: m = m_at_0 + m_map m^.
     for k in range(size):
         total = 0.0
         for o in range(size):

@@ -41,7 +41,19 @@ def rotate_in(table, lane, lanes, row, y, width, rank):  # type: ignore[no-untyp
 
 @inlined
 def rotate_in_lanes(table, lanes, row, y, width, rank):  # type: ignore[no-untyped-def]
-    """The same for the lane at which the table begins, with the number of lanes as a constant."""
+    """The same for the lane at which the table begins, with the number of lanes as a constant.
+
+    Four numbers of the row at a time are rotated to zero, with four rows of R:
+
+        row   a b c e | rest
+        p     R R R R | R R R R    takes a to zero
+        q       R R R | R R R R    then b
+        r         R R | R R R R    then c
+        s           R | R R R R    then e
+
+    On the left, a rotation needs what those before it have left of the row, so it goes number by
+    number. Then all four are known, and the rest goes through them four columns at a time.
+    """
     z = width * (width + 1) // 2 * lanes
     for k in range(0, rank, LANES):
         a, b, c, e = unpacked(four(row, k))

@@ -26,26 +26,26 @@ Line = dict[str, Any]
 
 def sentences(report: ValueReport) -> list[str]:
     """Values, gains, shares, warnings, and what is assumed."""
-    said, table = [], report.to_frame()
+    sentences, table = [], report.to_frame()
     for kind in dict.fromkeys(report.overall.index.get_level_values("reward")):
-        said += [_values(str(kind), table), *_gain(report, str(kind), table)]
+        sentences += [_values(str(kind), table), *_gain(report, str(kind), table)]
     shares = table[table["quantity"] == SHARE]
     for group in report.groups:
         own = {row["estimator"]: row for row in _rows(shares[shares["group"] == group])}
         target, before = own["target"], own[LOGGED]
-        said.append(
+        sentences.append(
             f"Group {group} would get {rate(target['estimate'])} of the decisions "
             f"({rate(target['low'])} to {rate(target['high'])}); in the log it got "
             f"{rate(before['estimate'])}."
         )
     # The sentences on values say why there is no corrected one.
-    said += [warning for warning in report.warnings if not warning.startswith(NOT_CORRECTED)]
-    said.append(
+    sentences += [warning for warning in report.warnings if not warning.startswith(NOT_CORRECTED)]
+    sentences.append(
         f"Intervals are at {percent(report.level)}, each by itself, and treat the rows as "
         "independent. The target stays as it is: it does not learn in these rounds. The "
         "propensities in the log are assumed to be right."
     )
-    return said
+    return sentences
 
 
 # Values -----------------------------------------------------------------------------------------
@@ -119,18 +119,18 @@ def _gain(report: ValueReport, kind: str, table: pd.DataFrame) -> list[str]:
         (row["quantity"], row["group"]): _rounded(row, values)
         for row in _rows(gained[gained["estimator"] == name])
     }
-    said, overall = [], rows[VALUE, ALL]
+    sentences, overall = [], rows[VALUE, ALL]
     if not np.isnan(overall["estimate"]):
         more, ends = _more(overall, f"{percent(report.level)} interval ")
-        said.append(
+        sentences.append(
             f"In {kind} reward the target would have earned {more} per round than the log, by "
             f"{name.upper()}{ends}."
         )
     within = {group: rows[WITHIN, group] for group in report.groups}
     if not all(np.isnan(row["estimate"]) for row in within.values()):
         parts = [f"to group {group}: {_own(row)}" for group, row in within.items()]
-        said.append(f"Per decision that goes {'; '.join(parts)}.")
-    return [" ".join(said)] if said else []
+        sentences.append(f"Per decision that goes {'; '.join(parts)}.")
+    return [" ".join(sentences)] if sentences else []
 
 
 def _own(row: Line) -> str:
@@ -176,27 +176,27 @@ def _rows(table: pd.DataFrame) -> list[Line]:
 
 def warnings(table: pd.DataFrame, overlaps: Sequence[Overlap], missing: pd.DataFrame) -> list[str]:
     """What to know before using the numbers."""
-    said = []
+    sentences = []
     for overlap in overlaps:
         if overlap.why:
             where = "" if overlap.group == "all" else f" in group {overlap.group}"
-            said.append(f"Weak overlap{where}: {overlap.why}. Do not rely on these values.")
+            sentences.append(f"Weak overlap{where}: {overlap.why}. Do not rely on these values.")
     if (table["why"] == FEW_DECIDE).any():
-        said.append(f"In some values {FEW_DECIDE}.")
+        sentences.append(f"In some values {FEW_DECIDE}.")
     unknown = table[(table["evidence"] == UNKNOWN) & table["why"].str.startswith("the bias")]
-    said += [f"{NOT_CORRECTED}{why}." for why in dict.fromkeys(unknown["why"])]
+    sentences += [f"{NOT_CORRECTED}{why}." for why in dict.fromkeys(unknown["why"])]
     if missing["lost"].max() > 0.0:
-        said.append(
+        sentences.append(
             f"Rows without a reward are left out ({_parts(missing['lost'])}): this is right only "
             "if the missing rewards would have been like the others."
         )
     if missing["overridden"].max() > 0.0:
-        said.append(
+        sentences.append(
             "Decisions that a human overrode are left out, as their rewards are another arm's "
             f"({_parts(missing['overridden'])}): this is right only if the rewards of their own "
             "arms would have been like the others."
         )
-    return said
+    return sentences
 
 
 def _parts(missing: pd.Series[float]) -> str:

@@ -155,8 +155,8 @@ def _averages(
             **{name: influences[name].sum() for name in effects}
         )
     pairs = [(g, h) for g in range(m) for h in range(g, m)]
-    wanted = {f"p{g}_{h}": (influences[f"v{g}"] * influences[f"v{h}"]).sum() for g, h in pairs}
-    answer = fetch_by(source, influences, ["k"], wanted).iloc[0]
+    aggregates = {f"p{g}_{h}": (influences[f"v{g}"] * influences[f"v{h}"]).sum() for g, h in pairs}
+    answer = fetch_by(source, influences, ["k"], aggregates).iloc[0]
     covariance = np.zeros((m, m))
     for g, h in pairs:
         covariance[g, h] = covariance[h, g] = float(answer[f"p{g}_{h}"])

@@ -36,12 +36,12 @@ def of_groups(source: Source, rows: Any, groups: tuple[str, ...]) -> ClusterSums
         other = other.select(h=other["g"], c=other["c"], m=other["n"], x=other["y"])
         joined = by_cluster.join(other, "c")
         joined = joined.filter(joined["g"] != joined["h"])
-        wanted = {
+        aggregates = {
             "nn": (joined["n"] * joined["m"]).sum(),
             "ny": (joined["n"] * joined["x"]).sum(),
             "yy": (joined["y"] * joined["x"]).sum(),
         }
-        for row in fetch_by(source, joined, ["g", "h"], wanted).to_dict(orient="records"):
+        for row in fetch_by(source, joined, ["g", "h"], aggregates).to_dict(orient="records"):
             pair = at[str(row["g"])], at[str(row["h"])]
             products[(slice(None), *pair)] = row["nn"], row["ny"], row["yy"]
     clusters, n, y = own

@@ -92,22 +92,36 @@ def predicted(source: Source, models: Models) -> Any:
 
 
 def first_pass(source: Source, models: Models) -> Sums:
-    """The sums of the first pass."""
+    """The sums of the first pass.
+
+    The names of their columns, with i and j for coefficients and f for a regression:
+
+        h{i}_{j}         v x_i x_j, the information
+        u{i}             e x_i, the score
+        lx{i}, lq, lt    w q x_i, w q^2 and e q of the straight line and its squared prediction q
+        bx{i}, bq, bt    v q x_i, v q^2 and e q of the logistic model
+        p{f}, p{f}_{i}   chances of all rows by regression f, and their derivative by coefficient i
+    """
     many, d = models.lines.vectors.shape
     rows = _with_all_chances(source, predicted(source, models), models.logits.fits.vectors)
     x = _features(rows, d)
     weight = rows["w"] if "w" in rows.columns else number(1.0)
-    wanted = {f"h{i}_{j}": (rows["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)}
+    aggregates = {
+        f"h{i}_{j}": (rows["v"] * x[i] * x[j]).sum() for i in range(d) for j in range(i, d)
+    }
     for name, q, e, v in (("l", "ql", "el", weight), ("b", "qb", "e", rows["v"])):
         square = rows[q]
-        wanted |= {f"{name}x{i}": (v * square * feature).sum() for i, feature in enumerate(x)}
-        wanted |= {f"{name}q": (v * square * square).sum(), f"{name}t": (rows[e] * square).sum()}
-    wanted |= {f"u{i}": (rows["e"] * feature).sum() for i, feature in enumerate(x)}
+        aggregates |= {f"{name}x{i}": (v * square * feature).sum() for i, feature in enumerate(x)}
+        aggregates |= {
+            f"{name}q": (v * square * square).sum(),
+            f"{name}t": (rows[e] * square).sum(),
+        }
+    aggregates |= {f"u{i}": (rows["e"] * feature).sum() for i, feature in enumerate(x)}
     for f in range(many):
         p, slope = rows[f"chance{f}"], rows[f"chance{f}"] * (number(1.0) - rows[f"chance{f}"])
-        wanted[f"p{f}"] = (weight * p).sum()
-        wanted |= {f"p{f}_{i}": (weight * slope * feature).sum() for i, feature in enumerate(x)}
-    frame = fetch_by(source, rows, ["k"], wanted | counted_again(rows))
+        aggregates[f"p{f}"] = (weight * p).sum()
+        aggregates |= {f"p{f}_{i}": (weight * slope * feature).sum() for i, feature in enumerate(x)}
+    frame = fetch_by(source, rows, ["k"], aggregates | counted_again(rows))
     check_same_rows(source, frame, models.lines)
     sums, whole = Sums.nothing(many, d), frame.sum()
     for i in range(d):
@@ -139,8 +153,8 @@ def second_pass(source: Source, models: Models) -> Array:
     rows, scores = _scores(source, models)
     rows = rows.mutate(**{f"s{i}": score for i, score in enumerate(scores)})
     pairs = [(i, j) for i in range(d) for j in range(i, d)] + [(d, d), (d + 1, d + 1)]
-    wanted = {f"p{i}_{j}": (rows[f"s{i}"] * rows[f"s{j}"]).sum() for i, j in pairs}
-    frame = fetch_by(source, rows, ["k"], wanted | counted_again(rows))
+    aggregates = {f"p{i}_{j}": (rows[f"s{i}"] * rows[f"s{j}"]).sum() for i, j in pairs}
+    frame = fetch_by(source, rows, ["k"], aggregates | counted_again(rows))
     check_same_rows(source, frame, models.lines)
     products, own = np.zeros((many, many, d + 2, d + 2)), np.arange(many)
     for i, j in pairs:

@@ -193,10 +193,10 @@ def _idle_marks(
     text = written is not None and set(used) <= set(written.columns)
     table: Any = written if text else source.table
     for rows in (table.limit(FIRST), table):
-        asked = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(idle)}
-        asked = {key: flag for key, flag in asked.items() if flag is not None}
-        if asked:
-            occurs = source.fetch(rows.aggregate(**asked)).iloc[0].fillna(False)
+        aggregates = {f"m{i}": _is_there(rows, *place, text) for i, place in enumerate(idle)}
+        aggregates = {key: flag for key, flag in aggregates.items() if flag is not None}
+        if aggregates:
+            occurs = source.fetch(rows.aggregate(**aggregates)).iloc[0].fillna(False)
             idle = [place for i, place in enumerate(idle) if not occurs.get(f"m{i}", False)]
     return idle
 
@@ -253,15 +253,15 @@ def _numbers(
     """
     if not names:
         return []
-    asked = dict[str, Any]()
+    aggregates = dict[str, Any]()
     for i, name in enumerate(names):
         is_number = _with_point(source, changed[name]).re_search(NUMBER)
-        asked |= {
+        aggregates |= {
             f"all{i}": source.table[name].count(),
             f"left{i}": changed[name].count(),
             f"numbers{i}": is_number.cast("int32").sum(),
         }
-    counts = source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0)
+    counts = source.fetch(source.table.aggregate(**aggregates)).iloc[0].fillna(0)
     return [
         name
         for i, name in enumerate(names)

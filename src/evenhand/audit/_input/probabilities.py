@@ -154,7 +154,7 @@ def _counted(source: Source, shares: Mapping[str, Any], lacking: Any, off: Any) 
     import ibis
 
     largest = ibis.greatest(*shares.values())
-    asked = {
+    aggregates = {
         "rows": source.table.count(),
         "lacking": lacking.cast("int32").sum(),
         "off": off.cast("int32").sum(),
@@ -162,7 +162,7 @@ def _counted(source: Source, shares: Mapping[str, Any], lacking: Any, off: Any) 
         **{f"s{i}": share.sum() for i, share in enumerate(shares.values())},
     }
     counts: dict[Any, Any] = (
-        source.fetch(source.table.aggregate(**asked)).iloc[0].fillna(0).to_dict()
+        source.fetch(source.table.aggregate(**aggregates)).iloc[0].fillna(0).to_dict()
     )
     counts["sums"] = {group: float(counts[f"s{i}"]) for i, group in enumerate(shares)}
     return counts

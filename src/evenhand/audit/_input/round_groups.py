@@ -29,12 +29,12 @@ def with_round_groups(source: Source, settings: AuditSettings) -> tuple[Source, 
     table, ours = source.table, {*ORDER} <= {*source.table.columns}
     if not ours and not table.schema()[group].is_string():
         return source, settings
-    asked = {"rows": table.count()}
+    aggregates = {"rows": table.count()}
     if not ours:  # an older log has a word there, and other files may have such columns
-        asked["other"] = (table[group] != PER_ROUND).cast("int32").sum()
+        aggregates["other"] = (table[group] != PER_ROUND).cast("int32").sum()
     for i, levels in enumerate(attributes.values()):
-        asked[f"u{i}"] = (_largest(table, levels) < number(CERTAIN)).cast("int32").sum()
-    counted = source.fetch(table.aggregate(**asked)).iloc[0].fillna(0)
+        aggregates[f"u{i}"] = (_largest(table, levels) < number(CERTAIN)).cast("int32").sum()
+    counted = source.fetch(table.aggregate(**aggregates)).iloc[0].fillna(0)
     if counted.get("other"):
         return source, settings
     uncertain = [name for i, name in enumerate(attributes) if counted[f"u{i}"]]

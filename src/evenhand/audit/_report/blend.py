@@ -46,10 +46,10 @@ def blend_sentences(audit: Audit) -> list[str]:
 def _together(audit: Audit, blended: Blended, true: str) -> list[str]:
     if blended.measured is None or blended.bias is None:
         return [f"What equal averages and {true} say is not taken together: {blended.why}."]
-    said = together(blended, f"By equal averages and {true} together, ")
+    sentences = together(blended, f"By equal averages and {true} together, ")
     if audit.believe != WHOLE_LOG:
-        said.append("That takes the gap over the whole log, not the one within time windows.")
-    return said
+        sentences.append("That takes the gap over the whole log, not the one within time windows.")
+    return sentences
 
 
 def together(blended: Blended, start: str) -> list[str]:

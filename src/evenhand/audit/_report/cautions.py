@@ -22,40 +22,40 @@ FEW_CLUSTERS = 30
 
 def cautions(audit: Audit) -> list[str]:
     """What to know of this run before using its numbers."""
-    facts, said = audit.facts, list[str]()
+    facts, sentences = audit.facts, list[str]()
     if facts.binary and facts.errors == "classical":
-        said.append(
+        sentences.append(
             "Outcomes are 0 or 1, so their noise depends on the features, and errors here assume "
             "that it is equal within a group: robust standard errors do not assume that "
             f"({setting('errors', 'robust')})."
         )
-    said += [*_classical(audit), *_few_events(audit)]
+    sentences += [*_classical(audit), *_few_events(audit)]
     if facts.clusters is not None:
         few = {name: count for name, count in facts.clusters.items() if count < FEW_CLUSTERS}
         single = [quoted(name) for name, count in few.items() if count < 2]
         if single:
-            said.append(
+            sentences.append(
                 f"{_groups(single, 'has', 'have')} a single cluster, from which no error can be "
                 f"estimated: {'it is' if len(single) == 1 else 'they are'} compared with nobody."
             )
         short = [f"{quoted(name)} ({count})" for name, count in few.items() if count > 1]
         if short:
-            said.append(
+            sentences.append(
                 f"{_groups(short, 'has', 'have')} fewer than {FEW_CLUSTERS} clusters: "
                 f"{_their(short)} intervals are too short rather than too long."
             )
     if facts.crossing:
-        said.append(
+        sentences.append(
             f"{facts.crossing:,} clusters have rows in more than one group; the intervals of gaps "
             "allow for that."
         )
     for name, value in facts.constant.items():
-        said.append(
+        sentences.append(
             f"{name} is {value:g} in every row: it is left out, because the intercept already says "
             "the same."
         )
     if facts.whole_weights:
-        said.append(
+        sentences.append(
             f"All of {quoted(str(facts.columns.weight))} are whole numbers. If they say how "
             f"many people a row stands for, name the column in {setting('count')} instead: as "
             "weights, a row is one person however much it weighs."
@@ -64,25 +64,25 @@ def cautions(audit: Audit) -> list[str]:
         for name, size in facts.effective.items():
             rows = audit.bias.observations[audit.bias.groups.index(name)]
             if size < 0.1 * rows:
-                said.append(
+                sentences.append(
                     f"A few rows carry most of the weight in group {name}: its {rows:,} rows are "
                     f"worth {size:,.0f} of equal weight."
                 )
     if facts.columns.arm is not None and not facts.by_arm:
-        said.append(
+        sentences.append(
             f"There are about {facts.arms:,} arms, too many to be told apart here: whether the "
             "arms of a group differ and were chosen unequally was not checked."
         )
     if any(pd.notna(count) for count in facts.merged.values()):
         names = ", ".join(f"{count:,} of {name}" for name, count in facts.merged.items())
-        said.append(f"Rare categories are merged into one: {names}.")
+        sentences.append(f"Rare categories are merged into one: {names}.")
     for name, rare in facts.rare.items():
-        said.append(
+        sentences.append(
             f"Some categories of {name} have less than 1 % of the rows and none in some group: "
             f"{few_of(rare)} count as {facts.baselines[name]}."
         )
-    said += alike_groups(audit.bias.groups)
-    return said
+    sentences += alike_groups(audit.bias.groups)
+    return sentences
 
 
 def _classical(audit: Audit) -> list[str]:

@@ -41,15 +41,15 @@ def explained(audit: Audit) -> list[str]:
     A group of two people has a large gap by chance: it must not come before what is beyond doubt.
     """
     order, table = _in_order(audit), audit.decomposition
-    said = []
+    sentences = []
     for name in order[:MOST_GROUPS]:
-        said += _of_group(audit, table[table["group"] == name])
+        sentences += _of_group(audit, table[table["group"] == name])
     hidden = len(order) - MOST_GROUPS
     if hidden > 0:
-        said.append(
+        sentences.append(
             f"The table of gaps explained has {hidden} more group{'s' if hidden > 1 else ''}."
         )
-    return said
+    return sentences
 
 
 def told_why(audit: Audit) -> set[str]:

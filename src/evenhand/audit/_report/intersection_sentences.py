@@ -32,12 +32,12 @@ def cell_sentences(audit: Audit) -> list[str]:
     crossed = audit.intersections
     if crossed is None:
         return []
-    said = list[str]()
+    sentences = list[str]()
     for name in crossed.attributes:
-        said += [
+        sentences += [
             f"By {quoted(name)}, {_lower(sentence)}" for sentence in _of_attribute(audit, name)
         ]
-    return [*said, *_furthest(crossed, audit.bias._terms), *_borrowing(crossed)]
+    return [*sentences, *_furthest(crossed, audit.bias._terms), *_borrowing(crossed)]
 
 
 def _of_attribute(audit: Audit, name: str) -> list[str]:
@@ -48,25 +48,24 @@ def _of_attribute(audit: Audit, name: str) -> list[str]:
     start = ""
     if report is not crossed.attributes[name]:
         start = "within time windows, which do not find the same as the whole log, "
-    said = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
+    sentences = [f"{start}{_lower(sentence)}" for sentence in totals(report)]
     if name in crossed.against_truth:
         true = quoted(str(audit.facts.columns.true_reward))
         measured = totals(crossed.against_truth[name])
-        said += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
+        sentences += [f"measured against {true}, {_lower(sentence)}" for sentence in measured]
         blended = crossed.blends.get(name)
         if blended is not None and blended.measured is not None:
-            sentences = together(blended, f"by equal averages and {true} together, ")
-            said += [
-                *sentences,
+            sentences += [
+                *together(blended, f"by equal averages and {true} together, "),
                 arrival_sentence(blended, quoted(audit.facts.columns.reward), true),
             ]
     tests = crossed.changes.get(name)
     if tests is None or tests.empty:
-        return said
+        return sentences
     moved = [quoted(str(group)) for group in tests[tests["changes"]]["group"]]
     if moved:
-        return [*said, f"the gap changes over time for group {few_of(moved)}: see the table."]
-    return [*said, "no change of a gap over time can be told from chance."]
+        return [*sentences, f"the gap changes over time for group {few_of(moved)}: see the table."]
+    return [*sentences, "no change of a gap over time can be told from chance."]
 
 
 def _lower(sentence: str) -> str:
@@ -108,29 +107,31 @@ def _furthest(crossed: Intersections, terms: Terms) -> list[str]:
 
 
 def _borrowing(crossed: Intersections) -> list[str]:
-    cells, said = crossed.cells, list[str]()
+    cells, sentences = crossed.cells, list[str]()
     if cells["kind"].isin([COMMON_SLOPES, AS_THEY_ARE[COMMON_SLOPES]]).any():
-        said.append(
+        sentences.append(
             "Hardly any cell has rows for a regression of its own, so all of them are adjusted "
             "with the same slopes: a feature is assumed to do the same in every cell, and the "
             "noise to be equal."
         )
     own = cells[cells["kind"].isin(OWN_ROWS)]["own_weight"]
     if crossed.freedom < 1:
-        said.append("There are too few cells to tell margins from cells, so no cell is shrunk.")
+        sentences.append(
+            "There are too few cells to tell margins from cells, so no cell is shrunk."
+        )
     elif len(own):
-        said.append(
+        sentences.append(
             f"A cell's own rows count for {100 * own.min():.0f} % to {100 * own.max():.0f} % of "
             "its shrunk gap, and its margins for the rest."
         )
     few = cells[cells["kind"] == MARGINS_ONLY]
     if len(few):
         names = few_of([quoted(name) for name in few["cell"]])
-        said.append(
+        sentences.append(
             f"Of {names} too little is known for an estimate from own rows: only what the margins "
             "say is shown."
         )
-    return said
+    return sentences
 
 
 def intersections_view(audit: Audit) -> dict[str, Any] | None:

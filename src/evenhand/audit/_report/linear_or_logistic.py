@@ -62,7 +62,7 @@ def link_sentence(models: Logistic) -> str:
 def method_of(models: Logistic) -> list[str]:
     """How the logistic models were fitted, for the method of a report."""
     level = f"{100 * (1 - models.line.level):.3g} %"
-    said = [
+    sentences = [
         "Rewards are 0 or 1, so every group also has a logistic model with the same features, by "
         "Newton's method with sums computed where the rows are. A gap, and a change of it, is "
         "claimed where straight lines and logistic models both find it at the same level and in "
@@ -70,13 +70,13 @@ def method_of(models: Logistic) -> list[str]:
         f"would add to them (a score test of all groups at once, at {level}).",
     ]
     if models.odds is not None:
-        said.append(
+        sentences.append(
             "Average gaps are the mean over all rows of the chance of an outcome of 1 with the "
             "coefficients of the group, less that with those of the reference; their errors are by "
             "the delta method, with the features as given. Errors of the logistic models are "
             f"{_ERRORS[models.errors]}."
         )
-    return said
+    return sentences
 
 
 def logistic_part(models: Logistic) -> dict[str, Any]:

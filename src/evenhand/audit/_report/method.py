@@ -33,7 +33,7 @@ def method(audit: Audit) -> list[str]:
 
     facts = audit.facts
     columns = facts.columns
-    said = [
+    sentences = [
         f"evenhand {__version__} on {facts.engine}: {facts.used:,} rows of {facts.label} were "
         "summed up where they are, and everything here is computed from the sums.",
         "For every group the reward is fitted by least squares on the features and an intercept: "
@@ -53,88 +53,90 @@ def method(audit: Audit) -> list[str]:
         "one on a feature, and at most as many one at the average context.",
     ]
     if audit.logistic is not None:
-        said += method_of(audit.logistic)
+        sentences += method_of(audit.logistic)
     if audit.intersections is not None:
-        said.append(BORROWED)
+        sentences.append(BORROWED)
     if facts.settings.reward_values is not None:
         worth = ", ".join(f"{word!r} {n:g}" for word, n in facts.settings.reward_values.items())
-        said.append(f"The values of {columns.reward} count as {worth}.")
+        sentences.append(f"The values of {columns.reward} count as {worth}.")
     if facts.settings.marks.every:
         marks = ", ".join(map(repr, facts.settings.marks.every))
-        said.append(f"These values count as missing, in every column: {marks}, and empty text.")
+        sentences.append(
+            f"These values count as missing, in every column: {marks}, and empty text."
+        )
     for name, own in facts.settings.marks.own.items():
-        said.append(f"In {name} these values count as missing: {', '.join(map(repr, own))}.")
+        sentences.append(f"In {name} these values count as missing: {', '.join(map(repr, own))}.")
     if audit.bias.arms is not None:
-        said.append(
+        sentences.append(
             "Every arm of a group counts the same, however often it was chosen: equal averages are "
             "about arms."
             if audit.bias.weighting == ARMS
             else "Arms count by how often they were chosen."
         )
     if columns.cluster is not None:
-        said.append(
+        sentences.append(
             "Intervals of mean outcomes, in time windows too, and of selection rates by outcome "
             "allow for clusters as well; those of the other metrics ignore clusters."
         )
     if audit.against_truth is not None:
-        said.append(
+        sentences.append(
             f"Against {columns.true_reward}: the same regressions of {columns.reward} less "
             f"{columns.true_reward}, of the rows that have both, by pulls: what arms are worth "
             "cancels."
         )
     if audit.blend is not None:
-        said += [*([METHOD] if audit.blend.measured is not None else []), ARRIVAL]
+        sentences += [*([METHOD] if audit.blend.measured is not None else []), ARRIVAL]
     if facts.baselines:
         names = ", ".join(f"{baseline!r} of {name}" for name, baseline in facts.baselines.items())
-        said.append(f"Categories are compared with the most frequent one: {names}.")
+        sentences.append(f"Categories are compared with the most frequent one: {names}.")
     if facts.settings.weigh_by_propensity:
-        said.append(
+        sentences.append(
             f"Rows are weighted by the inverse of {columns.propensity}: the fit is that of a log "
             "in which every choice was equally likely, if the propensities are right."
         )
     if columns.count is not None:
-        said.append(f"Every row stands for as many people as {columns.count} says.")
+        sentences.append(f"Every row stands for as many people as {columns.count} says.")
     if columns.weight is not None:
-        said.append(
+        sentences.append(
             f"Rows are weighted by {columns.weight}. Metrics and counts do not use weights."
         )
     if audit.drift is not None:
-        said.append(
+        sentences.append(
             f"Time windows have equal length by {columns.timestamp}. The bias in a window is at "
             "the average context of the whole log, with intervals of that window alone; the test "
             "for change allows for all groups at once."
         )
         if columns.cluster is not None:
-            said.append(
+            sentences.append(
                 "In a window a group has the degrees of freedom of its clusters there. With few of "
                 "them intervals are too short rather than too long: with 8, 95 % intervals cover "
                 "in 93 % of cases."
             )
         if audit.within is not None:
-            said.append(
+            sentences.append(
                 "The comparison within time windows has a column for every window but one in every "
                 "group's regression, and is at the average mix of the windows. Windows in which a "
                 "group has no rows are left out of it."
             )
         if facts.windows is not None and facts.windows[1] != facts.errors:
-            said.append(
+            sentences.append(
                 f"Within windows errors are {facts.windows[1]}: there are too few rows or too many "
                 "regressions for others."
             )
     if facts.filled:
-        said.append(
+        sentences.append(
             "A missing number is replaced by a value near the mean, and a separate column says "
             "where; a missing category is a category. The value that is filled in changes the "
             "coefficient of that column and no other."
         )
-    return said
+    return sentences
 
 
 def limits(audit: Audit) -> list[str]:
     """What this log cannot show."""
     facts = audit.facts
     reward = facts.columns.reward
-    said = [
+    sentences = [
         "Equal averages. What is called bias here is bias and true difference together, unless the "
         "groups are equally good on average at the same features. No log can show which it is; "
         + (
@@ -162,20 +164,20 @@ def limits(audit: Audit) -> list[str]:
         "shaped by discrimination hides bias when it is held constant.",
     ]
     if facts.binary:
-        said.append(
+        sentences.append(
             "Chances. Outcomes are 0 or 1, and differences are in their chance of being 1, by a "
             "straight line. How a difference is divided among features depends on that scale; "
             "with chances near 0 or 1 another one (odds) may divide it differently."
             + ("" if audit.logistic is None else " What both divide alike is claimed here.")
         )
     if facts.columns.cluster is None:
-        said.append(
+        sentences.append(
             "Independence. Rows are taken as independent. If a person has several, name the column "
             f"that tells persons apart ({setting('cluster', blank('COLUMN'))}): the intervals here "
             "would be too short."
         )
-    said.append(
+    sentences.append(
         "No verdict. A difference is a reason to look at how the outcomes came about. It is no "
         "proof of discrimination, and an interval that contains zero is no proof of its absence."
     )
-    return said
+    return sentences

@@ -225,33 +225,33 @@ def _drift(audit: Audit) -> list[str]:
         return [f"For the {windows} time windows {why}.", *without]
     if audit.bias.reference is None and len(audit.bias.groups) == 2:
         tests = tests.iloc[:1]  # the other group is its mirror image
-    said, alike = [], audit.bias._terms.alike
+    sentences, alike = [], audit.bias._terms.alike
     for _, row in tests[tests["changes"]].iterrows():
         part = table[(table["group"] == row["group"]) & table["estimate"].notna()]
         low, high = part.loc[part["estimate"].idxmin()], part.loc[part["estimate"].idxmax()]
-        said.append(
+        sentences.append(
             f"The gap of group {quoted(row['group'])} {alike} changes over time (p "
             f"{_p(row['p_value'])}): it is lowest, {low['estimate']:.3g}, in the window from "
             f"{low['from']}, and highest, {high['estimate']:.3g}, in the one from {high['from']}."
         )
     calm = [str(name) for name in tests[~tests["changes"]]["group"] if name != audit.bias.reference]
     if calm:
-        said.append(
+        sentences.append(
             f"No change of the gap over {windows} time windows can be told from chance for group "
             f"{', '.join(calm)}."
         )
     if audit.facts.windows is not None and audit.facts.windows[0] != audit.bias.weighting:
-        said.append(
+        sentences.append(
             "Not every arm has enough rows in every window, so within a window arms count by how "
             "often they were chosen: a change of the gap there may be one of the choice of arms."
         )
     common = audit.facts.common
     if audit.bias.reference is None and 2 <= len(common) < len(audit.bias.groups):
-        said.append(
+        sentences.append(
             f"Within windows groups are compared with the mean of {', '.join(common)}, which are "
             "known in all of them."
         )
-    return [*said, *without]
+    return [*sentences, *without]
 
 
 def _p(value: float) -> str:
@@ -260,26 +260,26 @@ def _p(value: float) -> str:
 
 def missing_sentences(audit: Audit) -> list[str]:
     """What is missing, and what was done about it."""
-    facts, table, said = audit.facts, audit.missing, []
+    facts, table, sentences = audit.facts, audit.missing, []
     if table.empty:
         return []
     left_out = facts.rows - facts.used
     if left_out:
         dropped = table[table["done"] != FILLED].groupby("column")["missing"].sum()
         why = ", for what they lack cannot be filled in" if _stuck(table) else ""
-        said.append(
+        sentences.append(
             f"{left_out:,} of {facts.rows:,} rows {'is' if left_out == 1 else 'are'} left out{why} "
             "(missing: "
             f"{listed({str(k): int(v) for k, v in dropped.items() if v})}){_uneven(audit)}."
         )
     if facts.filled:
         filled = table[table["done"] == FILLED].groupby("column")["missing"].sum()
-        said.append(
+        sentences.append(
             f"{facts.filled:,} row{' has' if facts.filled == 1 else 's have'} values filled in "
             "(missing: "
             f"{listed({str(k): int(v) for k, v in filled.items()})})."
         )
-    return said
+    return sentences
 
 
 def _stuck(table: pd.DataFrame) -> bool:
@@ -302,7 +302,7 @@ def _uneven(audit: Audit) -> str:
 def _given_away(audit: Audit) -> list[str]:
     """Features that should not be held constant."""
     giveaways, reward = audit.facts.giveaways, audit.facts.columns.reward
-    said = [
+    sentences = [
         f"Feature {name} by itself predicts {reward} almost perfectly within groups (R squared "
         f"{fit:.4f}), as a copy of it would. Holding it equal hides the bias: leave it out with "
         f"{setting('leave_out', [name])}."
@@ -312,9 +312,9 @@ def _given_away(audit: Audit) -> list[str]:
     for name, named in giveaways.group.items():
         few = f"group {', '.join(named)} from the others"
         which = "the groups apart" if len(named) == n_groups else few
-        said.append(
+        sentences.append(
             f"Feature {name} tells {which} almost perfectly, so the groups do not overlap there, "
             f"and bias cannot be told from the effect of {name}: leave it out with "
             f"{setting('leave_out', [name])}."
         )
-    return said
+    return sentences

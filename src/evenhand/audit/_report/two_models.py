@@ -200,16 +200,16 @@ def _lacking(models: Logistic) -> list[str]:
     """Groups without a logistic model, where others have one."""
     if models.odds is None:
         return []
-    reference, said = models.line.reference, []
+    reference, sentences = models.line.reference, []
     others = {name: why for name, why in models.without.items() if name != reference}
     if reference in models.without:
-        said.append(
+        sentences.append(
             f"Group {quoted(reference)} has no logistic model: {models.without[reference]}. What "
             "is said of gaps to it rests on straight lines alone."
         )
     if len(others) == 1:
         name, reason = next(iter(others.items()))
-        said.append(
+        sentences.append(
             f"Group {quoted(name)} has no logistic model: {reason}. What is said of its gap rests "
             "on straight lines alone."
         )
@@ -218,11 +218,11 @@ def _lacking(models: Logistic) -> list[str]:
         for name, reason in others.items():
             named.setdefault(reason, []).append(quoted(name))
         why = "; ".join(f"{few(names)} ({reason})" for reason, names in named.items())
-        said.append(
+        sentences.append(
             f"{len(others)} groups have no logistic model: {why}. What is said of their gaps "
             "rests on straight lines alone."
         )
-    return said
+    return sentences
 
 
 def _unchecked(models: Logistic, spoken: list[Pair]) -> list[str]:

@@ -200,8 +200,12 @@ def _start(
         D gamma - D C' A^-1 theta  =  (D - D C' A^-1) m - D eta + noise
 
     has noise that is independent of theta, with the covariance L = D B D' - D C' A^-1 C D'. Its
-    inverse, `weight`, is the information of the pairs. Variances in L have a floor, so that it has
-    an inverse.
+    inverse, `weight`, is the information of the pairs.
+
+    L is a difference. Where feedback explains all of the noise of pairs, rounding of either sign
+    is left. So L has a floor: a small part of the variance that feedback has for the same numbers.
+    These differ by many powers of ten. Divided by the roots of their floors, all have the floor 1,
+    and so has every combination of them if eigenvalues below 1 are set to 1.
     """
     fit, m, d = fitted.centred._fit, len(usable), len(unit)
     map_ = unit[:, None] / rho * move
@@ -216,23 +220,24 @@ def _start(
     floor = np.abs(differences) @ floor
     roots = np.sqrt(floor)
     left = 0.5 * (left + left.T) / (roots[:, None] * roots)
-    values, vectors = np.linalg.eigh(left)  # rounding may leave a variance below 0
+    values, vectors = np.linalg.eigh(left)
     weight = (vectors / np.maximum(values, 1.0)) @ vectors.T / (roots[:, None] * roots)
     of_m = differences - by_theta
     value = weight @ (differences @ gamma.ravel() - by_theta @ theta.ravel())
+    # Half of the smallest eigenvalue of A^-1: a bound that rounding does not break.
     least = 0.5 / float(np.linalg.eigvalsh(A)[-1])
 
     def blended(kappa2: float) -> Any:
         from evenhand.leastsquares._blend import Information, blend_said  # loads Numba
 
-        said = Information(
+        information = Information(
             of_m.T @ weight @ of_m,
             -of_m.T @ weight @ differences,
             differences.T @ weight @ differences,
             of_m.T @ value,
             -differences.T @ value,
         )
-        return blend_said(said, precision, theta.ravel(), d, least, kappa2)
+        return blend_said(information, precision, theta.ravel(), d, least, kappa2)
 
     robust = pairs.robust[usable]
     freedom = pairs.freedom[usable]

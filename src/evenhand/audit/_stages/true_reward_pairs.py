@@ -183,14 +183,14 @@ def _single(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covarianc
         robust = of_group >= FEW_ROWS * d
     paired = rows.filter(rows["known"])
     z = [None, *(paired[f"z{i}"] for i in range(d - 1))]
-    wanted = {}
+    aggregates = {}
     for name, product in (("uu", paired["u"] * paired["u"]), ("eu", paired["e"] * paired["u"])):
         for i in range(d):
             for j in range(i, d):
                 term = product if z[i] is None else product * z[i]
-                wanted[f"{name}{i}_{j}"] = (term if z[j] is None else term * z[j]).sum()
-    wanted |= {"ee": (paired["e"] * paired["e"]).sum(), "seen": paired.count()}
-    frame = fetch_by(source, paired, ["k"], wanted)
+                aggregates[f"{name}{i}_{j}"] = (term if z[j] is None else term * z[j]).sum()
+    aggregates |= {"ee": (paired["e"] * paired["e"]).sum(), "seen": paired.count()}
+    frame = fetch_by(source, paired, ["k"], aggregates)
     at = frame["k"].to_numpy(dtype=np.int64)
     _check(run, pairs, at, frame["seen"].to_numpy(dtype=np.float64))
     products = {}
@@ -261,8 +261,8 @@ def _trusted(robust: Array, classical: Array) -> Bools:
 def _arrival(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Array, Array]:
     """The sum of v e of each group, and its covariance."""
     fits = pairs.fits
-    wanted = {"s": rows["ve"].sum(), "ss": (rows["ve"] * rows["ve"]).sum()}
-    frame = fetch_by(run.source, rows, ["k"], wanted)
+    aggregates = {"s": rows["ve"].sum(), "ss": (rows["ve"] * rows["ve"]).sum()}
+    frame = fetch_by(run.source, rows, ["k"], aggregates)
     at = frame["k"].to_numpy(dtype=np.int64)
     score, square = np.zeros(len(fits.n)), np.zeros(len(fits.n))
     score[at], square[at] = frame["s"].to_numpy(np.float64), frame["ss"].to_numpy(np.float64)
@@ -275,7 +275,13 @@ def _arrival(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> tuple[Ar
 
 
 def _clustered(run: AuditRun, fitted: Fitted, pairs: _Sums, rows: Any) -> Covariances:
-    """Rows that belong together: the scores of a cluster are summed up first (CR1)."""
+    """Rows that belong together: the scores of a cluster are summed up first (CR1).
+
+    A row has 2 d + 1 scores: d of theta, e x; d of gamma, u x, which are 0 without a true reward;
+    and v e, of arrival. So in the products of two regressions, [:d] is theta, [d:-1] is gamma and
+    [-1] is arrival. CR1 multiplies the scores of theta by the root of one factor and those of gamma
+    by the root of another, so their product has the root of both.
+    """
     fits, source, d = pairs.fits, run.source, pairs.gram.shape[1]
     paired = rows.filter(rows["known"])
     counts, all_counts = cluster_counts(source, paired), cluster_counts(source, rows)

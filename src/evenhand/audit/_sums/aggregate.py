@@ -170,17 +170,19 @@ def queried(
     return fetch_by(source, rows, keys, aggregates)
 
 
-def fetch_by(source: Source, rows: Any, keys: list[str], asked: dict[str, Any]) -> pd.DataFrame:
+def fetch_by(
+    source: Source, rows: Any, keys: list[str], aggregates: dict[str, Any]
+) -> pd.DataFrame:
     """One query, or several where an engine does not allow so many columns in an answer.
 
     Every query counts the rows of every cell as well. If these counts differ, the log changed in
     between, and its sums do not belong together.
     """
-    names, most = list(asked), source.widest or len(asked)
+    names, most = list(aggregates), source.widest or len(aggregates)
     parts = [names[i : i + most] for i in range(0, len(names), most)]
     frames = []
     for part in parts:
-        part_aggregates = {name: asked[name] for name in part}
+        part_aggregates = {name: aggregates[name] for name in part}
         answer = source.fetch(
             rows.group_by(keys).aggregate(**part_aggregates, **{ROWS: rows.count()})
         )
@@ -202,8 +204,8 @@ def by_window_only(
     """Counts and rewards by group and window, where full sums would be too many."""
     rows = prepared(source, look, settings, design, gaps)
     y = rows["y"]
-    asked = {"n": rows.count(), "y": y.sum(), "yy": (y * y).sum()}
-    return fetch_by(source, rows, ["g", "t"], asked)
+    aggregates = {"n": rows.count(), "y": y.sum(), "yy": (y * y).sum()}
+    return fetch_by(source, rows, ["g", "t"], aggregates)
 
 
 def spoiled(frame: pd.DataFrame, weighted: bool) -> bool:

@@ -79,22 +79,22 @@ def count_gaps(source: Source, look: Look, settings: AuditSettings) -> Gaps:
     roles = needed(look, settings)
     fill = [name for name in names if how[name] == FILL and name not in roles]
     lacks = {name: is_missing(table[name]) for name in names}
-    wanted = {f"c{i}": flag.sum() for i, flag in enumerate(lacks.values())}
-    wanted["rows"] = table.count()
+    aggregates = {f"c{i}": flag.sum() for i, flag in enumerate(lacks.values())}
+    aggregates["rows"] = table.count()
     out = _any([lacks[name] for name in names if name not in fill])
-    wanted["left_out"] = out.sum()
+    aggregates["left_out"] = out.sum()
     strict = [lacks[name] for name in names if how[name] == ERROR]
-    wanted["refused"] = _any(strict).sum() if strict else table.count() * 0
-    wanted["filled"] = (
+    aggregates["refused"] = _any(strict).sum() if strict else table.count() * 0
+    aggregates["filled"] = (
         (_any([lacks[name] for name in fill]) & ~out).sum() if fill else table.count() * 0
     )
     reward = lacks[look.columns.reward].ifelse(
         ibis.null("float64"), as_number(table[look.columns.reward]) - number(look.reward_centre)
     )
-    wanted |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
+    aggregates |= {"n": reward.count(), "y": reward.sum(), "yy": (reward * reward).sum()}
     exposure = exposure_details(exposure_columns(table, look.columns), reward)
-    wanted |= {name: detail.asked for name, detail in exposure.items()}
-    counts = source.fetch(table.group_by("evenhand_group").aggregate(**wanted))
+    aggregates |= {name: detail.asked for name, detail in exposure.items()}
+    counts = source.fetch(table.group_by("evenhand_group").aggregate(**aggregates))
     known = counts["evenhand_group"].astype(object)
     no_group = MISSING if MISSING not in set(known) else f"({MISSING})"
     counts = counts.assign(evenhand_group=known.fillna(no_group)).sort_values("evenhand_group")

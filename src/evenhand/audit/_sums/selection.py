@@ -136,13 +136,13 @@ def _with_clusters(
         rows = rows.mutate(g=rows["g"].cases(*category.items(), else_=None))
     size = rows["w"].sum() if weighted else rows.count().cast("float64")
     clusters = rows.group_by(["g", "c"]).aggregate(s=rows["s"].sum(), v=size)
-    wanted = {"clusters": clusters.count(), "v": clusters["v"].sum(), "s": clusters["s"].sum()}
-    wanted |= {
+    aggregates = {"clusters": clusters.count(), "v": clusters["v"].sum(), "s": clusters["s"].sum()}
+    aggregates |= {
         "ss": (clusters["s"] * clusters["s"]).sum(),
         "sv": (clusters["s"] * clusters["v"]).sum(),
     }
-    wanted |= {"vv": (clusters["v"] * clusters["v"]).sum()}
-    answer = fetch_by(source, clusters, ["g"], wanted)
+    aggregates |= {"vv": (clusters["v"] * clusters["v"]).sum()}
+    answer = fetch_by(source, clusters, ["g"], aggregates)
     sums = answer.assign(g=answer["g"].astype(str)).set_index("g").astype(float).loc[counts.index]
     rate, many = sums["s"] / sums["v"], sums["clusters"]
     squares = sums["ss"] - 2.0 * rate * sums["sv"] + rate**2 * sums["vv"]

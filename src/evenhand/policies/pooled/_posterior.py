@@ -155,6 +155,12 @@ def work_out_groups(m, variances, post):  # type: ignore[no-untyped-def]
 
 @inlined
 def _work_out_groups(m, variances, post, d):  # type: ignore[no-untyped-def]
+    """`work_out_groups` with d as a constant, in two sweeps over the groups.
+
+    The first goes from the groups to the mean of all. It inverts V_g, makes F_g = Omega^-1 V_g, and
+    adds Omega^-1 - F_g Omega^-1 to the precision of mu and F_g r_g to its value. Then mu^ is known,
+    and the second goes back: m_g^ = V_g (r_g + Omega^-1 mu^).
+    """
     omega_inverse = place(variances.omega_inverse, 0)
     lambda_inverse = place(variances.lambda_inverse, 0)
     C, mu, total = place(post.C, 0), place(post.mu, 0), place(post.room, 0)

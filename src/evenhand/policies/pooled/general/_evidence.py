@@ -62,7 +62,13 @@ def evidence_of(
 
 
 def _arrival(rule: GeneralRule, own: GeneralState, flat: Flat) -> tuple[Array, Array] | None:
-    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays."""
+    """The sum of the residuals of feedback where true rewards came, and its variance, as arrays.
+
+    Of their variance, sigma^2 each, the fit takes a part, because it has seen the same rewards.
+    With fewer than two for every feature it may take nearly all, and the test would rest on a small
+    difference of estimates: then there is no test. With more, the difference still has a floor, a
+    tenth of one reward's variance, so that the test never takes a residual for certain.
+    """
     d, size, post = rule.n_features, flat.post.M.size, flat.post
     units = np.tile(flat.unit, size // d)
     z, y, total = own.true[-size - 2 : -2] / units, own.true[-2], own.true[-1]

@@ -149,7 +149,19 @@ def _look_at_once(truth, reference, sigma2, d, info):  # type: ignore[no-untyped
 
 @subroutine
 def _information_of_truth(data, variances, post, truth, reference, sigma2, info):  # type: ignore[no-untyped-def]
-    """The information of truth where arms recur."""
+    """The information of truth where arms recur.
+
+    For each arm with true rewards, whose noise sigma_z^2 is `sigma2`:
+
+        A, b         sums of x x' and x z, over sigma_z^2
+        own          S_i^-1, the precision of the arm's own part after feedback
+        E, part      (own + A)^-1, and own E
+        J, j         the information of truth on the arm's mean, and its value
+        B            ref (x) I - D_i: the arm's mean is B M + u_i
+        a, Ef        the mean of f, a number per column, and what is left of sum f x' without it
+        T            part Ef' / sigma_z^2, without and with a (x) J: what M and e share
+        sum_b        b, and the sum of x y over sigma^2
+    """
     stays_a_function()
     size, d, n_e = post.M.size, variances.v.size, info.of_e.size
     p = 1.0 / variances.tau2[0]
