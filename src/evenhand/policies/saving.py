@@ -205,7 +205,7 @@ def _array(saved: Any) -> NDArray[Any]:
 
 def _check_sizes(policy: Policy, arms: NDArray[np.float64], groups: NDArray[np.float64]) -> None:
     """Check the sizes before memory is allocated: a damaged setting may ask for any amount."""
-    d, full = policy._shape[1], policy.singular == "ridge" or policy.prior() is not None
+    d, full = policy._shape[1], policy.singular == "ridge" or policy._prior is not None
     blocks = (-(-policy.n_arms // LANES), len(policy.groups) if policy.learns_groups else 0)
     for values, number in zip((arms, groups), blocks, strict=True):
         shape = shape_for(number, d, full)
