@@ -187,7 +187,7 @@ def _table(saved: Any) -> NDArray[np.float64]:
 def _own_table(saved: Any) -> NDArray[Any]:
     """A table of the policy's own: float64, or int64 if all of its numbers are whole."""
     values = _array(saved)
-    if values.dtype.kind == "U":  # the text of infinities; asarray has rounded nothing yet
+    if values.dtype.kind == "U":  # beside the text of infinities, NumPy makes all numbers text
         values = np.array(saved, dtype=object)
         words = {item for item in values.ravel() if isinstance(item, str)}
         values = values.astype(np.float64) if words <= {"inf", "-inf"} else values
